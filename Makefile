@@ -1,5 +1,5 @@
 # Two commands are enough on a fresh machine with Python 3.11 or newer: `make run` and `make test`.
-# Everything lives in .venv; a stamp in it makes pip run again only when a lock has changed.
+# All environments are in .venv. A stamp in each makes pip run again only when a lock has changed.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -28,7 +28,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 # -I: a PYTHONPATH meant for the agent must not change what pip finds installed.
 PIP := $(BIN)/python -I -m pip --disable-pip-version-check --quiet
 
-# Whoever runs Python without bytecode would have every process that a test starts compile the application again.
+# Without bytecode every process that a test starts would compile the application again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
@@ -87,11 +87,11 @@ COMPILE = $(COMPILE_ONLY) pyproject.toml
 COMPILE_ONLY = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile $(ARGS) --quiet \
 	--no-emit-options --strip-extras --allow-unsafe --annotation-style line
 
-# What serves the peers as well as us: in one version, or the versions would be compared.
+# Packages that serve the peers and this server, in one version, so that the versions are not compared.
 SERVED := ag-ui-protocol|anyio|fastapi|httptools|pydantic|pydantic-core|starlette|uvicorn|uvloop|websockets
 
 .PHONY: bench
-bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure us and our peers; ARGS=--quick takes two minutes to show that it works
+bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure this server and its peers; ARGS=--quick takes two minutes to show that it works
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: image
@@ -106,7 +106,7 @@ clean: ## Remove everything that the other targets made
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find app tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
-# --- environments: the development lock holds the runtime lock, so one .venv serves both -------------------------------
+# --- Python environments -----------------------------------------------------------------------------------------------
 
 $(BIN)/python:
 	@$(or $(PYTHON),false) -c '$(MINIMUM)' || \
@@ -123,12 +123,13 @@ $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
 	@$(PIP) install -r requirements-dev.lock
 	@touch $@ $(VENV)/.run
 
-# The package of this checkout, which is used where it stands, with the command `agui`.
+# Editable installation of this checkout, with the command `agui`. Only `make run` needs it: tests and bench run
+# the module of app/, and tests/packaging installs the wheel with each of its extras.
 $(VENV)/.package: pyproject.toml | $(BIN)/python
 	@$(PIP) install --no-deps --editable .
 	@touch $@
 
-# An environment of its own, from one lock.
+# A separate environment from one lock.
 define environment
 @echo "Installing $< into $(@D)"
 @$(BIN)/python -I -m venv $(@D)
@@ -136,26 +137,26 @@ define environment
 @touch $@
 endef
 
-# Strands wants an older mcp than is shipped, so its tests serve it from here.
+# Strands needs an older mcp than the image has, so its tests use a separate environment.
 $(STRANDS)/.done: requirements-strands.lock | $(BIN)/python
 	$(environment)
 
-# Roboto's own package, which judges the server: it wants other versions than we ship, and each release an environment.
+# Roboto's client package, which tests the server. It needs other versions than the image has, one environment a release.
 $(ROBOTO)/.done: requirements-roboto.lock | $(BIN)/python
 	$(environment)
 
 $(OLDEST_ROBOTO)/.done: requirements-roboto-oldest.lock | $(BIN)/python
 	$(environment)
 
-# The peers that bench/ measures: what they need is not what we ship.
+# The peers that bench/ measures need other packages than the image has.
 $(BENCH)/.done: requirements-bench.lock | $(BIN)/python
 	$(environment)
 
-# What bench/ measures of ours: what the image has, and none of what tests need.
+# The server that bench/ measures has the packages of the image, without those of the tests.
 $(SHIPPED)/.done: requirements.lock | $(BIN)/python
 	$(environment)
 
-# --- what Node.js runs: the official AG-UI client and gRPC clients, which the tests use, and the TypeScript client ------
+# --- Node.js: test clients and the TypeScript client --------------------------------------------------------------------
 
 .PHONY: js
 js: ## Install the official AG-UI client, gRPC clients, and what the TypeScript client needs
@@ -171,13 +172,13 @@ js: ## Install the official AG-UI client, gRPC clients, and what the TypeScript 
 	@cd $* && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Without the scripts of packages: buf's program comes as a package of its own.
+# Install scripts are off. They are not needed, because buf's binary is a package.
 $(GRPC)/node_modules/.done: $(GRPC)/package.json $(GRPC)/package-lock.json
 	@echo "Installing $(GRPC)/package-lock.json into $(@D)"
 	@cd $(GRPC) && npm ci --no-audit --no-fund --ignore-scripts --loglevel=error
 	@touch $@
 
-# --- the chat page: what builds it, and the browser that tests it -----------------------------------------------------
+# --- chat page and browser --------------------------------------------------------------------------------------------
 
 .PHONY: web-tools
 web-tools: ## Install what builds and checks the chat page
@@ -204,7 +205,7 @@ browser: ## Install Chromium for the tests, where it is missing and root asks on
 		test "$(CI)" != true; \
 	fi
 
-# --- the front ends of examples/: CopilotKit and assistant-ui, which the tests drive in the browser -------------------
+# --- front ends of examples/ ------------------------------------------------------------------------------------------
 
 .PHONY: front-ends
 front-ends: ## Install and build the front ends of examples/

@@ -19,7 +19,7 @@ from itertools import count
 import httpx
 from websockets.asyncio.client import connect
 
-from bench.server import Contestant, Server, ours, running
+from bench.server import Contestant, RunningContestant, ours, running
 
 ROUNDS = 30
 SAYS = {"a stalled model": ("wait 3600", "TEXT_MESSAGE_CONTENT"), "a blocking tool": ("call block {}", "TOOL_CALL_END")}
@@ -27,7 +27,7 @@ SAYS = {"a stalled model": ("wait 3600", "TEXT_MESSAGE_CONTENT"), "a blocking to
 
 RUNS = count(1)
 
-Way = Callable[[Server, Server, str, str], Awaitable[float]]
+Way = Callable[[RunningContestant, RunningContestant, str, str], Awaitable[float]]
 
 
 def body(said: str) -> dict[str, object]:
@@ -36,7 +36,7 @@ def body(said: str) -> dict[str, object]:
     return {"threadId": name, "runId": name, "messages": [{"id": "m1", "role": "user", "content": said}]}
 
 
-async def over_sse(reading: Server, asked: Server, said: str, last: str) -> float:
+async def over_sse(reading: RunningContestant, asked: RunningContestant, said: str, last: str) -> float:
     """Read over SSE, and cancel by a route of ``asked``."""
     run = body(said)
     read, cancel = (f"http://127.0.0.1:{server.port}" for server in (reading, asked))
@@ -53,7 +53,7 @@ async def over_sse(reading: Server, asked: Server, said: str, last: str) -> floa
         return time.perf_counter() - began
 
 
-async def over_ws(reading: Server, _: Server, said: str, last: str) -> float:
+async def over_ws(reading: RunningContestant, _: RunningContestant, said: str, last: str) -> float:
     """Read over a WebSocket, and cancel by a frame."""
     run = body(said)
     async with connect(f"ws://127.0.0.1:{reading.port}/ws", proxy=None) as socket:
@@ -75,7 +75,7 @@ async def until(lines: AsyncIterator[str], wanted: str) -> None:
     raise SystemExit(f"the stream ended without {wanted}")
 
 
-async def measured(name: str, way: Way, reading: Server, asked: Server) -> None:
+async def measured(name: str, way: Way, reading: RunningContestant, asked: RunningContestant) -> None:
     """Return the lines of one way."""
     for what, (said, last) in SAYS.items():
         seconds = [await way(reading, asked, said, last) for _ in range(ROUNDS)]

@@ -19,7 +19,7 @@ NUMBERS = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RunTiming:
     """Result of one run: events, deltas among them, and the seconds to the first event, the first delta and the end."""
 
     events: int
@@ -62,7 +62,7 @@ def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 
 
-class Connection:
+class BlockingConnection:
     """One kept-alive connection with blocking reads."""
 
     def __init__(self, port: int, seconds: float = SECONDS) -> None:
@@ -75,7 +75,7 @@ class Connection:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def ask(self, request: bytes) -> Answer:
+    def ask(self, request: bytes) -> RunTiming:
         """Send, and read to the end."""
         began = time.perf_counter()
         self._socket.sendall(request)
@@ -92,8 +92,8 @@ class Connection:
             first = first or (time.perf_counter() - began if events else 0.0)
             first_delta = first_delta or (time.perf_counter() - began if deltas else 0.0)
             tail = whole[-len(DELTA) - 1 :]
-        return Answer(events, deltas, first, first_delta, time.perf_counter() - began)
+        return RunTiming(events, deltas, first, first_delta, time.perf_counter() - began)
 
-    def run(self, text: str, history: int = 0) -> Answer:
+    def run(self, text: str, history: int = 0) -> RunTiming:
         """One new run."""
         return self.ask(post(run_body(text, history=history)))

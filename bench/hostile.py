@@ -1,4 +1,4 @@
-"""How long ``GET /ping`` takes while one client sends bodies that are made to hold up the event loop.
+"""Latency of ``GET /ping`` while a client sends bodies that are made to block the event loop.
 
     python bench/hostile.py              every body
     python bench/hostile.py state calls  the bodies whose names contain one of these words

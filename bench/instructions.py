@@ -20,8 +20,8 @@ import uvloop
 
 from bench.options import MeasureError
 from bench.results import table
-from bench.server import AGENTCORE, OFFICIAL, RAW, TRANSPORT, Contestant, Server
-from bench.stream_client import Crowd
+from bench.server import AGENTCORE, OFFICIAL, RAW, TRANSPORT, Contestant, RunningContestant
+from bench.stream_client import StreamGroup
 
 CONTESTANTS = (TRANSPORT, AGENTCORE, OFFICIAL, RAW)
 VALGRIND = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
@@ -31,23 +31,23 @@ STREAMS, FEW, MANY = 20, 10, 60
 PAUSE = 0.2
 STOP_SECONDS = 60.0
 
-Load = Callable[[Server, int], Awaitable[None]]
+Load = Callable[[RunningContestant, int], Awaitable[None]]
 
 
-async def paced(server: Server, events: int) -> None:
+async def paced(server: RunningContestant, events: int) -> None:
     """Streams side by side, so many events each."""
     await crowded(server, f"paced {events} {PAUSE}", STREAMS)
 
 
-async def runs(server: Server, count: int) -> None:
+async def runs(server: RunningContestant, count: int) -> None:
     """So many runs of one delta, each over a connection of its own."""
     for _ in range(count):
         await crowded(server, "deltas 1", 1)
 
 
-async def crowded(server: Server, text: str, streams: int) -> None:
+async def crowded(server: RunningContestant, text: str, streams: int) -> None:
     """Some streams, to their end."""
-    crowd = Crowd(server.port)
+    crowd = StreamGroup(server.port)
     await crowd.open(streams, text, streams / 10)
     await crowd.ended()
     crowd.close()
@@ -58,7 +58,7 @@ def counted(contestant: Contestant, load: Load, size: int) -> int:
     watched = Contestant(
         contestant.name, VALGRIND + contestant.command, {**contestant.environment, "PYTHONHASHSEED": "0"}
     )
-    with Server(watched) as server:
+    with RunningContestant(watched) as server:
         uvloop.run(warmed(server, load, size))
         os.kill(server.pid, signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
@@ -69,7 +69,7 @@ def counted(contestant: Contestant, load: Load, size: int) -> int:
     return int(found[1].replace(",", ""))
 
 
-async def warmed(server: Server, load: Load, size: int) -> None:
+async def warmed(server: RunningContestant, load: Load, size: int) -> None:
     """Run the load after a first run, which causes all lazy imports."""
     await crowded(server, "deltas 3", 1)
     await load(server, size)

@@ -13,14 +13,14 @@ from contextlib import contextmanager
 
 import uvloop
 
-from bench.server import ROOT, Server
-from bench.stream_client import Crowd, many_files
+from bench.server import ROOT, RunningContestant
+from bench.stream_client import StreamGroup, many_files
 
 SETTLING = 2.0
 
 
 @contextmanager
-def loaded(server: Server, count: int, text: str) -> Iterator[None]:
+def loaded(server: RunningContestant, count: int, text: str) -> Iterator[None]:
     """``count`` runs of ``text`` are read while this lasts."""
     command = [sys.executable, "-m", "bench.load", str(server.port), str(count), text]
     process = subprocess.Popen(command, cwd=ROOT)  # noqa: S603 - this module
@@ -34,7 +34,7 @@ def loaded(server: Server, count: int, text: str) -> Iterator[None]:
 
 async def load(port: int, count: int, text: str) -> None:
     """Until killed."""
-    crowd = Crowd(port)
+    crowd = StreamGroup(port)
     await crowd.open(count, text, 1.0)
     await asyncio.Event().wait()
 

@@ -38,7 +38,7 @@ DESCRIPTORS = 1_024
 """Files that the measured server may have open."""
 
 
-class Recorder:
+class CallRecorder:
     """Records the calls between each item of the agent and the write that carries it.
 
     Attributes:
@@ -72,7 +72,7 @@ def names_of(code: CodeType) -> Sequence[str]:
     return ()
 
 
-async def serve_and_read(recorder: Recorder) -> None:
+async def serve_and_read(recorder: CallRecorder) -> None:
     """Serve one run with paced deltas, and read it to its end.
 
     Raises:
@@ -116,7 +116,7 @@ def report(path: Sequence[str]) -> str:
 
 def main() -> None:
     """Record and print the path that most deltas take."""
-    recorder = Recorder()
+    recorder = CallRecorder()
     uvloop.run(serve_and_read(recorder))
     settled = recorder.paths[SETTLED:]
     if not settled:

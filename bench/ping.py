@@ -96,7 +96,7 @@ def server(agent: str, **settings: str) -> Iterator[int]:
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603
     lines = iter(process.stderr or ())
     try:
-        port = next(int(found[1]) for line in lines if (found := re.search(r"listening on .*:(\d+);", line)))
+        port = next(int(found[1]) for line in lines if (found := re.search(r"listening on .*:(\d+)$", line)))
         threading.Thread(target=deque, args=(lines, 0), daemon=True).start()  # a full pipe would hold up the server
         yield port
     finally:

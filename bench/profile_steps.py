@@ -19,10 +19,10 @@ from pathlib import Path
 
 import uvloop
 
-from bench.client import Connection
+from bench.client import BlockingConnection
 from bench.results import table
-from bench.server import CLIENT_CORE, PEERS_PYTHON, TRANSPORT, Server, pin
-from bench.stream_client import Crowd, many_files
+from bench.server import CLIENT_CORE, PEERS_PYTHON, TRANSPORT, RunningContestant, pin
+from bench.stream_client import StreamGroup, many_files
 
 SECONDS = 8
 STREAMS = 200
@@ -60,9 +60,9 @@ def step_of(stack: str) -> str:
     return next((step for step, marks in STEPS if any(mark in calls for mark in marks)), "event loop")
 
 
-async def stream(server: Server, text: str, profiler: subprocess.Popen[bytes]) -> int:
+async def stream(server: RunningContestant, text: str, profiler: subprocess.Popen[bytes]) -> int:
     """Read paced streams until the profiler has ended, and return the number of deltas."""
-    crowd = Crowd(server.port)
+    crowd = StreamGroup(server.port)
     await crowd.open(STREAMS, text, 1.0)
     before = crowd.watch.deltas
     while profiler.poll() is None:  # noqa: ASYNC110 - a process has no event here
@@ -71,16 +71,16 @@ async def stream(server: Server, text: str, profiler: subprocess.Popen[bytes]) -
     return crowd.watch.deltas - before
 
 
-def repeat(server: Server, text: str, profiler: subprocess.Popen[bytes]) -> int:
+def repeat(server: RunningContestant, text: str, profiler: subprocess.Popen[bytes]) -> int:
     """Read one run after another until the profiler has ended, and return the number of deltas."""
     count = 0
-    with Connection(server.port) as connection:
+    with BlockingConnection(server.port) as connection:
         while profiler.poll() is None:
             count += connection.run(text).deltas
     return count
 
 
-def sampled(server: Server, text: str, path: Path) -> tuple[float, int]:
+def sampled(server: RunningContestant, text: str, path: Path) -> tuple[float, int]:
     """Record samples into ``path``, and return the seconds of CPU and the deltas of that time."""
     command = [str(PEERS_PYTHON.parent / "py-spy"), "record", "-d", str(SECONDS), "-r", str(SAMPLES)]
     command += ["-f", "raw", "-o", str(path), "-p", str(server.pid)]
@@ -95,7 +95,7 @@ def main(text: str) -> None:
     """Record samples, add them up by step, and print a table."""
     pin(CLIENT_CORE)
     many_files()
-    with tempfile.TemporaryDirectory() as folder, Server(TRANSPORT) as server:
+    with tempfile.TemporaryDirectory() as folder, RunningContestant(TRANSPORT) as server:
         time.sleep(1)
         path = Path(folder) / "stacks"
         cpu, deltas = sampled(server, text, path)

@@ -62,7 +62,7 @@ def pin(core: int) -> None:
     os.sched_setaffinity(0, {core})
 
 
-class Server:
+class RunningContestant:
     """A contestant that runs. A context manager."""
 
     def __init__(self, contestant: Contestant, python_options: tuple[str, ...] = ()) -> None:
@@ -122,10 +122,10 @@ class Server:
 
 
 @contextmanager
-def running(*contestants: Contestant) -> Iterator[list[Server]]:
+def running(*contestants: Contestant) -> Iterator[list[RunningContestant]]:
     """Run all contestants at once. Contestants without requests do nothing."""
     with ExitStack() as stack:
-        yield [stack.enter_context(Server(contestant)) for contestant in contestants]
+        yield [stack.enter_context(RunningContestant(contestant)) for contestant in contestants]
 
 
 def free_port() -> int:

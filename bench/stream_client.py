@@ -25,7 +25,7 @@ class Watch:
         self.delays = array("q")
 
 
-class Stream(asyncio.Protocol):
+class MeasuredStream(asyncio.Protocol):
     """One request whose answer is counted, and timed where it carries stamps."""
 
     def __init__(self, request: bytes, watch: Watch) -> None:
@@ -61,19 +61,19 @@ class Stream(asyncio.Protocol):
         self._tail = whole[max(position, len(whole) - LONGEST) :]
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Nothing more will come."""
+        """Resolve the futures: no more data will arrive."""
         for future in (self.opened, self.ended):
             if not future.done():
                 future.set_result(None)
 
 
-class Crowd:
+class StreamGroup:
     """Streams to one server."""
 
     def __init__(self, port: int) -> None:
         self.watch = Watch()
         self._port = port
-        self._streams: list[tuple[asyncio.BaseTransport, Stream]] = []
+        self._streams: list[tuple[asyncio.BaseTransport, MeasuredStream]] = []
 
     async def open(self, count: int, text: str, over: float) -> None:
         """Start ``count`` new runs within ``over`` seconds."""
@@ -81,10 +81,10 @@ class Crowd:
             await self.request(post(run_body(text)))
             await asyncio.sleep(over / count)
 
-    async def request(self, request: bytes) -> Stream:
+    async def request(self, request: bytes) -> MeasuredStream:
         """One more stream."""
         loop = asyncio.get_running_loop()
-        made = await loop.create_connection(lambda: Stream(request, self.watch), "127.0.0.1", self._port)
+        made = await loop.create_connection(lambda: MeasuredStream(request, self.watch), "127.0.0.1", self._port)
         self._streams.append(made)
         return made[1]
 

@@ -16,6 +16,7 @@ from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.main import build_app
 from agui_container.settings import Scope, Settings
 from agui_container.stores import open_store
+from tests import secret_search
 from tests.behaviour.client import Client
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_sse import OverSse
@@ -35,6 +36,7 @@ hypothesis.settings.load_profile("suite")
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[1] / "app")  # for the processes that tests start
     config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
+    config.pluginmanager.register(secret_search)
     config.addinivalue_line("markers", "durable: what must be true with a database, too")
 
 
@@ -93,7 +95,7 @@ async def serve() -> AsyncIterator[Serve]:
 
 
 WAYS = ["inprocess", "sse", "ws"]
-"""How a test reaches its server, which keeps everything in memory."""
+"""Ways in which a test reaches its server, which has an in-memory store."""
 
 DURABLE_WAYS = ["sse-sqlite", "ws-sqlite"]
 """The same with a database, for what must be as true there."""
@@ -108,7 +110,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where an empty SQLite database is: its tables are made once, and copied."""
+    """Return the path of an empty SQLite database. Its tables are created once and copied."""
     return tmp_path_factory.mktemp("empty") / "runs.db"
 
 

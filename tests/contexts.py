@@ -1,4 +1,4 @@
-"""What an agent is given, made by hand: counted ids, one anonymous caller, nothing in the background."""
+"""Run contexts for tests: counted ids, one anonymous caller, no background work."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -58,7 +58,7 @@ def client_tool(name: str) -> ToolSpec:
 
 
 async def collected(items: AsyncIterator[Item]) -> list[Item]:
-    """Everything a run yields."""
+    """Return all items that a run yields."""
     return [item async for item in items]
 
 

@@ -22,7 +22,7 @@ from tests.requirements_threads import DURABLE
 
 
 class Requirement(NamedTuple):
-    """Where a behaviour is asked for, and what it is."""
+    """A promised behaviour: the document that promises it, and one sentence."""
 
     source: str
     sentence: str
@@ -193,7 +193,10 @@ DISCONNECT = {
     "drop.continue": ("docs/configuration.md", "With continue, a run goes on without readers."),
     "drop.grace": ("docs/configuration.md", "With grace, a run is cancelled when nobody came back in time."),
     "drop.returns": ("docs/configuration.md", "A reader that comes back in time keeps the run."),
-    "drop.gives-way": ("docs/configuration.md", "During its grace a run gives way at once to a new run on its thread."),
+    "drop.gives-way": (
+        "docs/configuration.md",
+        "During its grace a run is cancelled at once by a new run on its thread.",
+    ),
     "drop.others": ("docs/configuration.md", "A reader that leaves while another stays changes nothing."),
 }
 

@@ -1,4 +1,4 @@
-"""What a store in AgentCore Memory promises; a part of the manifest in ``requirements``."""
+"""Requirements for the store in AgentCore Memory; a part of the manifest in ``requirements``."""
 
 MEMORY = {
     "memory.turn": ("docs/memory.md", "A turn is one CreateEvent, made once by its clientToken."),

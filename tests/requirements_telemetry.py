@@ -1,4 +1,4 @@
-"""What those who trace are told; a part of the manifest in ``requirements``."""
+"""Requirements for traces and metrics; a part of the manifest in ``requirements``."""
 
 TELEMETRY = {
     "trace.run": (

@@ -24,10 +24,12 @@ import psycopg
 import pytest
 import redis
 
+from tests.secret_search import search
+
 READY_SECONDS = 60.0
 STOP_SECONDS = 30.0
 NOBODY = "nobody"
-"""Who PostgreSQL is where the tests are root, which it refuses to be."""
+"""User of PostgreSQL's server if the tests run as root, because it refuses to run as root."""
 
 POSTGRES_SETTINGS = {
     "fsync": "off",  # what a test writes need not survive the machine
@@ -213,12 +215,21 @@ def postgres_server() -> Iterator[str]:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str) -> str:
+def postgres_url(postgres_server: str) -> Iterator[str]:
     """A schema of the test's own, with nothing in it. It goes with the server: removing it would take longer."""
     name = f"test_{uuid4().hex}"
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}".encode())
-    return f"{postgres_server}?options=-csearch_path%3D{name}"
+    yield f"{postgres_server}?options=-csearch_path%3D{name}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        search_schema(connection, name)
+
+
+def search_schema(connection: psycopg.Connection, schema: str) -> None:
+    """Search the rows of all tables of a schema for the secrets of tests."""
+    for (table,) in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", [schema]).fetchall():
+        for (row,) in connection.execute(f'SELECT t::text FROM {schema}."{table}" t'.encode()):  # noqa: S608 - our own
+            search(row, f"table {table}")
 
 
 # --- Redis ------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from agui_container.stores import KINDS, open_store
 from tests.engine.conversations import talked
 from tests.engine.doubles import START, Json
 from tests.requirements import requirement
+from tests.secret_search import planted
 
 T = TypeVar("T")
 FEEDBACK = 105
@@ -110,7 +111,7 @@ def test_feedback_that_is_not_there_cannot_be_triaged(
         ("memory", "AGUI_STORE: what it names is in the server's own process; name the database that it uses."),
         ("nonsense", f"AGUI_STORE must be one of {KINDS}."),
         (
-            "postgresql://user:secret@127.0.0.1:1/database",
+            f"postgresql://user:{planted('password')}@127.0.0.1:1/database",
             "AGUI_STORE: the database at 127.0.0.1:1 failed: OperationalError: connection failed: ",
         ),
     ],
@@ -121,7 +122,7 @@ def test_without_a_database_one_line_says_so(
     monkeypatch.setenv("AGUI_STORE", store)
     line = complaint(capsys, "list")
     assert line.startswith(f"cannot do this: {why}")
-    assert "secret" not in line
+    assert planted("password") not in line
 
 
 @pytest.mark.parametrize("arguments", [[], ["feedback"], ["feedback", "triage", "ann"], ["feedback", "burn"], ["burn"]])

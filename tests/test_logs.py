@@ -1,9 +1,11 @@
 """Log lines: one JSON object each or readable, with the ids of what they belong to, on standard error."""
 
+import ast
 import json
 import logging
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import httpx
@@ -13,6 +15,8 @@ import pytest
 from agui_container import logging as logs
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.runtime.log_values import FACTS
+
+PACKAGE = Path(logs.__file__).parent
 
 
 @pytest.fixture
@@ -220,5 +224,35 @@ def test_no_id_and_no_message_passes_for_another_line() -> None:
     finally:
         LOG_FIELDS.reset(token)
     assert len([line for line in lines if not line.startswith("  ")]) == 1
-    assert lines[1:3] == ["  b [runId=r\\r", "  12:00:00 ERROR app: forged\\x1b[2J\\u2028\\x85]"]
+    assert lines[1] == "  b [runId='r\\r\\n12:00:00 ERROR app: forged\\x1b[2J\\u2028\\x85']"
     assert all(len(line.splitlines()) == 1 for line in lines)
+
+
+def unquoted_fields(source: str) -> list[str]:
+    """Texts of log calls into which a value is written as ``name=%s``, with nothing that quotes it."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    logged = [call for call in calls if isinstance(call.func, ast.Attribute) and "logger" in ast.unparse(call.func)]
+    texts = [part.value for call in logged for part in call.args if isinstance(part, ast.Constant)]
+    return [text for text in texts if isinstance(text, str) and "=%s" in text]
+
+
+def test_no_log_call_writes_a_value_without_quotes() -> None:
+    found = {
+        str(path.relative_to(PACKAGE)): texts
+        for path in PACKAGE.rglob("*.py")
+        if (texts := unquoted_fields(path.read_text()))
+    }
+    assert found == {}, 'write logger.info("phrase %s", format_fields({"name": value})) in place of "phrase name=%s"'
+
+
+def test_a_log_call_that_writes_a_value_without_quotes_is_found() -> None:
+    bad = 'ctx.logger.warning("failed run=%s error=%s", run, error)'
+    assert unquoted_fields(bad) == ["failed run=%s error=%s"]
+    assert unquoted_fields('logger.warning("failed %s", format_fields({"error": error}))') == []
+
+
+def test_an_id_of_a_caller_cannot_imitate_another_id() -> None:
+    token = LOG_FIELDS.set({"runId": "r1] [requestId=forged"})
+    line = logs.ConsoleFormatter().format(record())
+    LOG_FIELDS.reset(token)
+    assert line.endswith(": hello you [runId='r1] [requestId=forged']")

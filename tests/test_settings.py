@@ -14,7 +14,7 @@ from agui_container.settings import Scope, Settings, SettingsError, load_setting
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the machine's own."""
+    """Remove the ``AGUI_*`` variables of the machine."""
     for name in Settings.model_fields:
         monkeypatch.delenv(f"AGUI_{name.upper()}", raising=False)
 

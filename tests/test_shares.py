@@ -1,4 +1,4 @@
-"""Entries in memory give way in a fair order: the largest account's first, and nobody's for what one account has."""
+"""Entries in memory are evicted in a fair order: the largest account's first, so no account evicts another's."""
 
 from collections.abc import Hashable
 from typing import TypeVar
@@ -17,7 +17,7 @@ STEPS = st.lists(
 
 
 def trim(queue: EvictionQueue[K]) -> list[K]:
-    """Remove what gives way until the limits are kept, or nothing more gives way."""
+    """Remove candidates until the limits are met or no candidate is left."""
     removed = []
     while queue.is_full and (key := next(queue.candidates(), None)) is not None:
         queue.remove(key)

@@ -1,7 +1,8 @@
 """Log lines: readable ones for a terminal, or one JSON object per line for CloudWatch.
 
 Rules: every line carries the ids of the request or run it belongs to (``LOG_FIELDS``); no line holds a header, a token
-or a password. Each record starts at column 0, and texts of callers are escaped, so they cannot imitate a record.
+or a password. Each record starts at column 0, and texts of callers are escaped, so they cannot imitate a record. A
+message is a fixed phrase and then ``format_fields``, which quotes values, so that none can imitate another field.
 """
 
 import json
@@ -11,7 +12,7 @@ from datetime import UTC, datetime
 from opentelemetry import trace
 
 from agui_container.ports import LOG_FIELDS
-from agui_container.runtime.log_values import FACTS, mask_passwords
+from agui_container.runtime.log_values import FACTS, format_fields, mask_passwords
 
 INVALID_FRAME = "Invalid UTF-8 sequence received from client."
 """Log message of uvicorn, with a traceback, for a text frame that is not UTF-8."""
@@ -93,7 +94,7 @@ class ConsoleFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
         """Return the line without a traceback, with the ids of its context."""
-        ids = " ".join(f"{name}={value}" for name, value in LOG_FIELDS.get().items())
+        ids = format_fields(LOG_FIELDS.get())
         line = super().formatMessage(record)
         return f"{line} [{ids}]" if ids else line
 

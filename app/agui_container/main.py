@@ -39,7 +39,7 @@ from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.commands import COMMANDS
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.clock import SystemClock
-from agui_container.runtime.log_values import mask_passwords
+from agui_container.runtime.log_values import format_fields, mask_passwords
 from agui_container.settings import (
     LimitBy,
     Scope,
@@ -54,18 +54,18 @@ from agui_container.tools.loader import load_tools
 from agui_container.tools.policy import ToolPolicy
 from agui_container.transports import invocations, rest, websocket
 from agui_container.transports.accounts import Accounts
-from agui_container.transports.application import Application
+from agui_container.transports.application import Application, FastAPI
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy
 from agui_container.transports.bytes_in_flight import ByteBudget
-from agui_container.transports.caller_middleware import CallerMiddleware, ErrorForm
+from agui_container.transports.caller_middleware import CallerMiddleware
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.console import routes as console
 from agui_container.transports.error_responses import on_app_error, on_error, on_http_error
-from agui_container.transports.fastapi_class import FastAPI
 from agui_container.transports.grpc.handover import Handover, Http2Server
 from agui_container.transports.grpc.options import Daemon, GrpcOptions, RozWire
 from agui_container.transports.openapi import routes as openapi
+from agui_container.transports.roboto import routes as roboto
 
 T = TypeVar("T")
 
@@ -191,7 +191,7 @@ def admit_callers(
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
         budget=budget,
         ensure_open=partial(ensure_open, service),
-        error_forms=roboto_error_form() if settings.roboto else {},
+        error_forms={roboto.PREFIX: roboto.refusal} if settings.roboto else {},
     )
 
 
@@ -212,7 +212,7 @@ async def ensure_open(service: Service) -> None:
         with store_errors_as_app_errors():
             await service.open()
     except BusUnavailable as error:
-        logger.warning("bus unavailable error=%s", error)
+        logger.warning("bus unavailable %s", format_fields({"error": error}))
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "The bus of this server cannot be reached right now.") from error
 
 
@@ -282,19 +282,9 @@ def roboto_routes(
     settings: Settings, service: Service, closers: list[Callable[[], Awaitable[None]]]
 ) -> list[BaseRoute]:
     """The routes of Roboto's sessions. What must be closed is added to ``closers``."""
-    from agui_container.transports.roboto.routes import routes  # noqa: PLC0415 - nothing of it is imported where it is off
-    from agui_container.transports.roboto.sessions import Sessions  # noqa: PLC0415
-
-    sessions = Sessions(service)
-    closers.append(sessions.views.aclose)
-    return routes(service, sessions, max_body=settings.max_body_bytes)
-
-
-def roboto_error_form() -> dict[str, ErrorForm]:
-    """Return the form of errors below Roboto's paths."""
-    from agui_container.transports.roboto.routes import PREFIX, refusal  # noqa: PLC0415 - as above
-
-    return {PREFIX: refusal}
+    endpoints = roboto.LazyEndpoints(service, settings.max_body_bytes)
+    closers.append(endpoints.aclose)
+    return roboto.routes(endpoints)
 
 
 def build_service(settings: Settings, agent_object: object = None) -> Service:

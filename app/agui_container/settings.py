@@ -169,7 +169,7 @@ class Settings(BaseModel):
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Colour = "#4a5bd4"
-    roboto: bool = False
+    roboto: bool = True
 
     @field_validator(
         "cors_origins",
@@ -233,9 +233,9 @@ def load_settings(**overrides: str | int | None) -> Settings:
     Raises:
         SettingsError: naming the variable.
     """
-    given = {name: value for name, value in overrides.items() if value is not None}
+    set_values = {name: value for name, value in overrides.items() if value is not None}
     try:
-        return Settings.model_validate(_read_environment() | given)
+        return Settings.model_validate(_read_environment() | set_values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = f"{PREFIX}{str(first['loc'][0]).upper()}"
@@ -244,14 +244,14 @@ def load_settings(**overrides: str | int | None) -> Settings:
 
 def _read_environment() -> dict[str, object]:
     """The variables that are set, by the name of their setting. Upper and lower case are the same."""
-    known = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
-    given: dict[str, object] = {}
+    names = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
+    variables: dict[str, object] = {}
     for variable, value in sorted(os.environ.items()):
         if variable.upper().startswith(PREFIX):
-            if variable.upper() not in known:
+            if variable.upper() not in names:
                 raise SettingsError(f"{variable} is not a setting of this version; {_suggestion(variable)}")
-            given[known[variable.upper()]] = value
-    return given
+            variables[names[variable.upper()]] = value
+    return variables
 
 
 def _suggestion(variable: str) -> str:
@@ -277,17 +277,17 @@ def check_auth(settings: Settings) -> None:
     Raises:
         SettingsError: a setting is missing, or would have no effect.
     """
-    given = {name for name in OF_AUTH if getattr(settings, f"auth_{name}") != default_of(f"auth_{name}")}
+    configured = {name for name in OF_AUTH if getattr(settings, f"auth_{name}") != default_of(f"auth_{name}")}
     if settings.auth is Auth.NONE:
         for name in OF_AUTH:
-            if name in given:
+            if name in configured:
                 raise SettingsError(f"AGUI_AUTH_{name.upper()} is for AGUI_AUTH=jwt, which is none.")
         return
     if not DISCOVERY_URL.fullmatch(settings.auth_discovery_url):
         raise SettingsError(
             "AGUI_AUTH_DISCOVERY_URL must be a URL such as https://issuer.example/.well-known/openid-configuration."
         )
-    if not given & {*RESTRICTIONS}:
+    if not configured & {*RESTRICTIONS}:
         names = ", ".join(f"AGUI_AUTH_{name.upper()}" for name in RESTRICTIONS)
         raise SettingsError(f"AGUI_AUTH=jwt needs one of {names}: tokens for other servers would be valid here.")
 

@@ -11,10 +11,10 @@ import statistics
 import time
 from http.client import HTTPConnection, HTTPException
 
-from bench.client import Connection
+from bench.client import BlockingConnection
 from bench.options import Extra, MeasureError, Options, Section
 from bench.results import compared
-from bench.server import ASSISTANT, PEERS_PYTHON, ROOT, Contestant, Server
+from bench.server import ASSISTANT, PEERS_PYTHON, ROOT, Contestant, RunningContestant
 
 PUBLISHED = Contestant("AGUIApp", (str(PEERS_PYTHON), "-m", "bench.peers.agentcore"), {"PORT": "{port}"})
 CONTESTANTS = (ASSISTANT, PUBLISHED)
@@ -54,11 +54,11 @@ def measure(options: Options) -> Section:
 
 def started(contestant: Contestant) -> tuple[float, float, float]:
     """Seconds on the clock and of CPU until it is healthy, and those of its first run to its first event."""
-    server = Server(contestant)
+    server = RunningContestant(contestant)
     try:
         wait_until_healthy(server)
         waited, used = time.perf_counter() - server.began, server.cpu()
-        with Connection(server.port) as connection:
+        with BlockingConnection(server.port) as connection:
             return waited, used, connection.run(FIRST_RUN[contestant.name]).first
     finally:
         server.__exit__()
@@ -66,7 +66,7 @@ def started(contestant: Contestant) -> tuple[float, float, float]:
 
 def modules(contestant: Contestant) -> int:
     """Counted in the interpreter's own report, in a start that is not timed."""
-    server = Server(contestant, ("-X", "importtime"))
+    server = RunningContestant(contestant, ("-X", "importtime"))
     try:
         wait_until_healthy(server)
         return server.said().count(IMPORT)
@@ -74,7 +74,7 @@ def modules(contestant: Contestant) -> int:
         server.__exit__()
 
 
-def wait_until_healthy(server: Server) -> None:
+def wait_until_healthy(server: RunningContestant) -> None:
     """Ask every two milliseconds."""
     deadline = time.monotonic() + DEADLINE
     while not healthy(server.port):

@@ -7,11 +7,11 @@ import math
 import time
 from collections.abc import Mapping
 
-from bench.client import Connection
+from bench.client import BlockingConnection
 from bench.load import loaded
 from bench.options import Extra, Options, Section
 from bench.results import Row, compared, figure, percentile
-from bench.server import AGENTCORE, OFFICIAL, TRANSPORT, Server
+from bench.server import AGENTCORE, OFFICIAL, TRANSPORT, RunningContestant
 
 CONTESTANTS = (TRANSPORT, AGENTCORE, OFFICIAL)
 PAUSE = 0.01
@@ -35,7 +35,7 @@ def measure(options: Options) -> Section:
         delta: Times = {contestant.name: [] for contestant in CONTESTANTS}
         for number in range(options.load_rounds):
             for contestant in reversed(CONTESTANTS) if number % 2 else CONTESTANTS:
-                with Server(contestant) as server, loaded(server, count, text):
+                with RunningContestant(contestant) as server, loaded(server, count, text):
                     firsts, deltas = probes(server, options.probes)
                 first[server.name].append(percentile(firsts, 0.5))
                 tail[server.name].append(percentile(firsts, 0.99))
@@ -46,7 +46,7 @@ def measure(options: Options) -> Section:
     return Section(rows, [Extra("Time to the first event under load", head, lines)])
 
 
-def probes(server: Server, count: int) -> tuple[list[float], list[float]]:
+def probes(server: RunningContestant, count: int) -> tuple[list[float], list[float]]:
     """Milliseconds to the first event and the first delta of so many runs, fewer where each takes seconds."""
     firsts: list[float] = []
     deltas: list[float] = []
@@ -63,7 +63,7 @@ def probe(port: int) -> tuple[float, float]:
     """Return the seconds, infinite without an event within ``GIVEN_UP``."""
     began = time.perf_counter()
     try:
-        with Connection(port, GIVEN_UP) as connection:
+        with BlockingConnection(port, GIVEN_UP) as connection:
             connected = time.perf_counter() - began
             answer = connection.run("deltas 1")
     except TimeoutError:

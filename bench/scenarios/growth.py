@@ -14,10 +14,10 @@ from functools import partial
 
 import uvloop
 
-from bench.client import Connection, get, post, run_body
+from bench.client import BlockingConnection, get, post, run_body
 from bench.options import Extra, MeasureError, Options, Section
-from bench.server import TRANSPORT, Server, running
-from bench.stream_client import Crowd
+from bench.server import TRANSPORT, RunningContestant, running
+from bench.stream_client import StreamGroup
 
 MICRO = 1e6
 REPEATS = 7
@@ -33,7 +33,7 @@ Line = tuple[str, ...]
 def measure(options: Options) -> Section:
     """Every kind of growth; kept runs on servers that have no others."""
     lines: list[Line] = []
-    with Server(TRANSPORT) as server, Connection(server.port) as connection:
+    with RunningContestant(TRANSPORT) as server, BlockingConnection(server.port) as connection:
         for _ in range(WARM):
             connection.run("deltas 1000")
         lines += history(server, connection, options)
@@ -51,7 +51,7 @@ def line(what: str, unit: str, costs: Sequence[tuple[int, float]]) -> Line:
     return (what, unit, cells, f"{costs[-1][1] / costs[0][1]:.2f}")
 
 
-def spent(server: Server, work: Callable[[], object], repeats: int = REPEATS) -> float:
+def spent(server: RunningContestant, work: Callable[[], object], repeats: int = REPEATS) -> float:
     """Microseconds of the server's CPU, the median of repeats. The clock of a process is exact while it sleeps."""
     costs = []
     for _ in range(repeats):
@@ -67,7 +67,7 @@ def sized(options: Options, *sizes: int) -> list[int]:
     return [max(1, int(size * options.growth)) for size in sizes]
 
 
-def history(server: Server, connection: Connection, options: Options) -> list[Line]:
+def history(server: RunningContestant, connection: BlockingConnection, options: Options) -> list[Line]:
     """Threads with more and more messages; a run without any is subtracted."""
     empty = spent(server, partial(connection.run, "deltas 10"), 4 * REPEATS)
     costs = []
@@ -77,7 +77,7 @@ def history(server: Server, connection: Connection, options: Options) -> list[Li
     return [line("messages of the thread", "message sent", costs)]
 
 
-def long_run(server: Server, connection: Connection, options: Options) -> list[Line]:
+def long_run(server: RunningContestant, connection: BlockingConnection, options: Options) -> list[Line]:
     """Runs of more and more events: written and read live, then read again from the start."""
     live, again = [], []
     for size in sized(options, 1_000, 10_000, 100_000):
@@ -89,7 +89,7 @@ def long_run(server: Server, connection: Connection, options: Options) -> list[L
     return [line("events of a run, live", "event", live), line("events of a run, attached after", "event", again)]
 
 
-def state(server: Server, connection: Connection) -> list[Line]:
+def state(server: RunningContestant, connection: BlockingConnection) -> list[Line]:
     """Small deltas on a larger and larger state; a run with the state and one delta, just before, is subtracted."""
 
     def more(size: int) -> float:
@@ -100,12 +100,12 @@ def state(server: Server, connection: Connection) -> list[Line]:
     return [line("bytes of the state", "delta of one operation", costs)]
 
 
-async def readers(server: Server, options: Options) -> list[Line]:
+async def readers(server: RunningContestant, options: Options) -> list[Line]:
     """More and more readers of one run, all there from its start."""
     size = sized(options, 20_000)[0]
     costs = []
     for number in (1, 10, 50):
-        crowd = Crowd(server.port)
+        crowd = StreamGroup(server.port)
         body = run_body(f"deltas {size} 0.5", thread=f"read-by-{number}")
         await crowd.request(post(body))
         await asyncio.sleep(0.1)
@@ -124,7 +124,7 @@ def kept(options: Options) -> list[Line]:
     """Measure the cost of a short run beside few and beside many ended runs that can still be read, in turn."""
     sizes = sized(options, 100, 1_000, 12_000)  # more than the threads and runs that memory keeps
     with running(*[TRANSPORT] * len(sizes)) as servers, ExitStack() as stack:
-        connections = [stack.enter_context(Connection(server.port)) for server in servers]
+        connections = [stack.enter_context(BlockingConnection(server.port)) for server in servers]
         for connection, size in zip(connections, sizes, strict=True):
             short_runs(connection, size)
         work = [partial(short_runs, connection, SHORT) for connection in connections]
@@ -133,7 +133,7 @@ def kept(options: Options) -> list[Line]:
     return [line("ended runs that are kept", "run of one delta", list(zip(sizes, costs, strict=True)))]
 
 
-def short_runs(connection: Connection, count: int) -> None:
+def short_runs(connection: BlockingConnection, count: int) -> None:
     """So many, one after another."""
     for _ in range(count):
         connection.run("deltas 1")

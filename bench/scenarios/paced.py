@@ -13,8 +13,8 @@ import uvloop
 
 from bench.options import Extra, Options, Section
 from bench.results import Samples, compared, percentile
-from bench.server import AGENTCORE, OFFICIAL, RAW, TRANSPORT, Server
-from bench.stream_client import Crowd, many_files
+from bench.server import AGENTCORE, OFFICIAL, RAW, TRANSPORT, RunningContestant
+from bench.stream_client import StreamGroup, many_files
 
 PER_SECOND = 20
 OPENING = 1.5
@@ -54,7 +54,7 @@ def measure(options: Options) -> Section:
     found: dict[str, list[Found]] = {contestant.name: [] for contestant in CONTESTANTS}
     for number in range(options.paced_rounds):
         for contestant in reversed(CONTESTANTS) if number % 2 else CONTESTANTS:
-            with Server(contestant) as server:
+            with RunningContestant(contestant) as server:
                 found[server.name].append(uvloop.run(watch(server, options)))
     cpu: Samples = {name: [one.cpu for one in every] for name, every in found.items()}
     empty: Samples = {name: [one.empty for one in every] for name, every in found.items()}
@@ -66,11 +66,11 @@ def measure(options: Options) -> Section:
     return Section(rows, [Extra(what, ("", *HEAD), list(lines(found)))])
 
 
-async def watch(server: Server, options: Options) -> Found:
+async def watch(server: RunningContestant, options: Options) -> Found:
     """One server under load."""
     await warm_up(server)
     before = server.memory()
-    crowd = Crowd(server.port)
+    crowd = StreamGroup(server.port)
     total = OPENING + SETTLING + options.paced_seconds + 2.0
     await crowd.open(options.streams, f"paced {int(total * PER_SECOND)} {1 / PER_SECOND}", OPENING)
     await asyncio.sleep(SETTLING)
@@ -86,9 +86,9 @@ async def watch(server: Server, options: Options) -> Found:
     return Found(cpu / deltas * MICRO, percentile(late, 0.5), percentile(late, 0.99), each[0], each[1], kept, each[2])
 
 
-async def warm_up(server: Server) -> None:
+async def warm_up(server: RunningContestant) -> None:
     """A few streams, so that what is loaded on first use is not counted as memory of streams."""
-    crowd = Crowd(server.port)
+    crowd = StreamGroup(server.port)
     await crowd.open(WARM, "paced 5 0.01", 0.1)
     await crowd.ended()
     crowd.close()

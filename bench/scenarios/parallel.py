@@ -13,8 +13,8 @@ import uvloop
 from bench.options import Options, Section
 from bench.results import compared
 from bench.scenarios.paced import MICRO, OPENING, PER_SECOND, SETTLING, warm_up
-from bench.server import AGENTCORE, TRANSPORT, Server
-from bench.stream_client import Crowd, many_files
+from bench.server import AGENTCORE, TRANSPORT, RunningContestant
+from bench.stream_client import StreamGroup, many_files
 
 PAIR = (TRANSPORT, AGENTCORE)
 
@@ -25,16 +25,16 @@ def measure(options: Options) -> Section:
     cpu: dict[str, list[float]] = {contestant.name: [] for contestant in PAIR}
     for number in range(options.abreast_rounds):
         with ExitStack() as stack:
-            servers = [stack.enter_context(Server(one)) for one in (reversed(PAIR) if number % 2 else PAIR)]
+            servers = [stack.enter_context(RunningContestant(one)) for one in (reversed(PAIR) if number % 2 else PAIR)]
             for server, cost in zip(servers, uvloop.run(events(servers, options)), strict=True):
                 cpu[server.name].append(cost)
     what = f"paced, {options.streams // len(PAIR)} streams of each at once: CPU per event"
     return Section(compared(what, "µs", cpu, {AGENTCORE.name: 1 / 0.9}))
 
 
-async def events(servers: Sequence[Server], options: Options) -> list[float]:
+async def events(servers: Sequence[RunningContestant], options: Options) -> list[float]:
     """Microseconds of CPU for each event, of each server."""
-    crowds = [Crowd(server.port) for server in servers]
+    crowds = [StreamGroup(server.port) for server in servers]
     total = len(servers) * OPENING + SETTLING + options.paced_seconds + 2.0
     for server, crowd in zip(servers, crowds, strict=True):
         await warm_up(server)

@@ -6,7 +6,7 @@ import uvloop
 
 from bench.options import MeasureError, Options, Section
 from bench.results import compared
-from bench.server import AGENTCORE, TRANSPORT, Server
+from bench.server import AGENTCORE, TRANSPORT, RunningContestant
 from bench.stream_client import many_files
 
 WARM = 50
@@ -23,12 +23,12 @@ def measure(options: Options) -> Section:
     found: dict[str, list[float]] = {contestant.name: [] for contestant in CONTESTANTS}
     for number in range(options.load_rounds):
         for contestant in reversed(CONTESTANTS) if number % 2 else CONTESTANTS:
-            with Server(contestant) as server:
+            with RunningContestant(contestant) as server:
                 found[server.name].append(uvloop.run(held(server, options.sockets)))
     return Section(compared(f"{options.sockets} idle WebSockets: memory each", "KiB", found))
 
 
-async def held(server: Server, count: int) -> float:
+async def held(server: RunningContestant, count: int) -> float:
     """Resident KiB per open socket."""
     writers = [await connected(server.port) for _ in range(WARM)]
     before = server.memory()

@@ -10,7 +10,7 @@ hits all of them. A contestant that does not deliver every delta is not measured
 import time
 from collections.abc import Sequence
 
-from bench.client import Connection
+from bench.client import BlockingConnection
 from bench.options import MeasureError, Options, Section
 from bench.results import Row, Samples, compared
 from bench.server import (
@@ -24,7 +24,7 @@ from bench.server import (
     STRINGS,
     TRANSPORT,
     Contestant,
-    Server,
+    RunningContestant,
     running,
 )
 
@@ -36,10 +36,10 @@ Figures = dict[str, list[float]]
 """By contestant, one for each round."""
 
 
-def measure(server: Server, script: str, size: int, seconds: float) -> tuple[float, float]:
+def measure(server: RunningContestant, script: str, size: int, seconds: float) -> tuple[float, float]:
     """Microseconds per delta: of the server's CPU, and on the clock."""
     text = f"{script} {size}"
-    with Connection(server.port) as connection:
+    with BlockingConnection(server.port) as connection:
         connection.run(text)
         count = 0
         cpu, began = server.cpu(), time.perf_counter()

@@ -194,7 +194,7 @@ class Closable(Iterating):
         self.closed = True
 
 
-class Giving:
+class ReturningAgent:
     def __init__(self, given: object) -> None:
         self.given = given
 
@@ -203,12 +203,12 @@ class Giving:
 
 
 async def test_any_async_iterator_will_do() -> None:
-    assert await items(Giving(Iterating())) == ["a", "b"]
+    assert await items(ReturningAgent(Iterating())) == ["a", "b"]
 
 
 async def test_an_iterator_that_is_left_early_is_closed() -> None:
     stream = Closable()
-    run = as_agent(Giving(stream), "agent").run(run_input("go"), run_context())
+    run = as_agent(ReturningAgent(stream), "agent").run(run_input("go"), run_context())
     await anext(run)
     assert not stream.closed
     await run.aclose()  # type: ignore[attr-defined] # every agent made here gives a generator
@@ -218,10 +218,10 @@ async def test_an_iterator_that_is_left_early_is_closed() -> None:
 @pytest.mark.parametrize("given", [None, ["a"], "text"])
 async def test_a_run_that_gives_something_else_fails(given: object) -> None:
     with pytest.raises(TypeError, match=f"returned a {type(given).__name__}, not an async iterator of events"):
-        await items(Giving(given))
+        await items(ReturningAgent(given))
 
 
-# --- what is refused ------------------------------------------------------------------------------------------------
+# --- refusals -------------------------------------------------------------------------------------------------------
 
 
 async def coroutine(_: RunAgentInput) -> None:
@@ -292,7 +292,7 @@ class Describing(PlainGenerator):
         return self.described
 
 
-class Asking(PlainGenerator):
+class AgentWithAsyncCapabilities(PlainGenerator):
     async def capabilities(self) -> AgentCapabilities:
         raise NotImplementedError
 
@@ -312,6 +312,6 @@ def test_capabilities_that_cannot_be_told_stop_the_start() -> None:
         capabilities_of(as_agent(Broken(), "agent"))
 
 
-@pytest.mark.parametrize("source", [PlainGenerator(), plain, Describing("many"), Asking()])
+@pytest.mark.parametrize("source", [PlainGenerator(), plain, Describing("many"), AgentWithAsyncCapabilities()])
 def test_an_agent_need_not_describe_itself(source: object) -> None:
     assert capabilities_of(as_agent(source, "agent")) is None

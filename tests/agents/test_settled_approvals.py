@@ -79,7 +79,7 @@ def odd_desk(answers: object) -> tuple[ApprovalFixture, Odd]:
     return fixture, odd
 
 
-# --- an answer that comes again ---------------------------------------------------------------------------------------
+# --- repeated answers -------------------------------------------------------------------------------------------------
 
 
 async def test_a_client_that_lost_the_answer_and_sends_its_own_again_gets_the_result_and_the_model_is_told_it() -> None:
@@ -165,7 +165,7 @@ async def test_of_two_answers_that_come_one_behind_the_other_the_second_finds_th
     assert interrupts(items) == []
 
 
-# --- results that cannot be sent --------------------------------------------------------------------------------------
+# --- invalid results --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ async def test_a_conversation_that_is_too_large_to_be_kept_is_an_error_to_the_mo
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
 
 
-# --- a tool that is not there -----------------------------------------------------------------------------------------
+# --- missing tools ----------------------------------------------------------------------------------------------------
 
 
 def boxed_desk() -> tuple[ApprovalFixture, Box, Odd]:
@@ -256,7 +256,7 @@ async def test_a_tool_that_is_gone_for_good_is_an_error_to_the_model() -> None:
     ]
 
 
-# --- client calls beside ----------------------------------------------------------------------------------------------
+# --- calls of client tools --------------------------------------------------------------------------------------------
 
 
 async def test_the_model_is_not_asked_while_a_client_call_of_the_same_turn_is_unanswered() -> None:
@@ -284,7 +284,7 @@ async def test_a_user_who_goes_on_without_a_client_call_is_answered() -> None:
     assert fixture.tool_results() == [("paid 5", None), ("", NO_RESULT)]
 
 
-# --- runs that are cut off --------------------------------------------------------------------------------------------
+# --- aborted runs -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_that_is_cancelled_before_the_tool_begins_leaves_the_approval_open() -> None:

@@ -224,7 +224,7 @@ def test_the_threads_unused_for_longest_are_forgotten() -> None:
     assert summaries.find(("me", "0"), entries) is not None
 
 
-# --- words ------------------------------------------------------------------------------------------------------------
+# --- texts ------------------------------------------------------------------------------------------------------------
 
 CALL = ToolCall(id="c", function=FunctionCall(name="add", arguments='{"a":1}'))
 PICTURE = ImagePart(source=DataSource(value="AAAA", mime_type="image/png"))

@@ -1,4 +1,4 @@
-"""Whatever the history, what a model is sent fits the budget as well as it can, and no call loses its results."""
+"""The context window: for any history, a prompt fits the budget if it can, and calls stay with their results."""
 
 from collections.abc import Callable, Sequence
 
@@ -110,7 +110,7 @@ async def test_without_a_budget_nothing_is_counted_and_nobody_is_told() -> None:
     assert ids(unbounded.messages) == ["u", "a"]
 
 
-# --- what goes --------------------------------------------------------------------------------------------------------
+# --- dropped messages -------------------------------------------------------------------------------------------------
 
 
 async def test_a_conversation_that_fits_is_left_alone() -> None:
@@ -185,7 +185,7 @@ def test_the_cut_stays_while_a_thread_grows_by_less_than_a_step() -> None:
     assert [find_cut(history, excess, 25) for excess in (1, 10, 25, 26, 50, 51)] == [3, 3, 3, 5, 5, 8]
 
 
-# --- whatever the history ---------------------------------------------------------------------------------------------
+# --- random histories -------------------------------------------------------------------------------------------------
 
 TOKENS = st.integers(0, 5)
 

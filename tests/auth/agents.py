@@ -7,6 +7,7 @@ from hashlib import sha256
 from ag_ui.core import RunAgentInput
 
 from agui_container import RunContext
+from tests.secret_search import planted
 
 
 async def principal_agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[str]:
@@ -45,9 +46,9 @@ async def secretive_agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIte
 
 AGENTCORE_HEADERS = {
     "x-amzn-bedrock-agentcore-runtime-session-id": "s" * 40,
-    "workloadaccesstoken": "the older token",
-    "x-amz-bedrock-agentcore-identity-wat": "the newer token",
-    "oauth2callbackurl": "https://callback.example/",
+    "workloadaccesstoken": planted("older-token"),
+    "x-amz-bedrock-agentcore-identity-wat": planted("newer-token"),
+    "oauth2callbackurl": f"https://callback.example/{planted('callback')}",
     "x-amzn-trace-id": "Root=1-5f84c7a1-000000000000000000000000",
     "traceparent": f"00-{'a' * 32}-{'b' * 16}-01",
     "tracestate": "vendor=1",

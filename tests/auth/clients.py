@@ -14,13 +14,14 @@ from websockets.exceptions import InvalidStatus
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import WAIT, Json, ask
+from tests.secret_search import search
 from tests.sockets.client import events_of
 
 NUMBERS = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RequestResult:
     """The end of a request.
 
     Attributes:
@@ -35,8 +36,11 @@ class Reply:
     challenge: str | None = None
     message: str = ""
 
+    def __post_init__(self) -> None:
+        search(f"{self.message} {self.challenge}", "an error")
 
-Ask = Callable[[str, Mapping[str, str]], Awaitable[Reply]]
+
+Ask = Callable[[str, Mapping[str, str]], Awaitable[RequestResult]]
 
 
 def question() -> Json:
@@ -45,16 +49,16 @@ def question() -> Json:
     return ask(thread=f"thread-{number}", run=f"run-{number}", text="stream 1")
 
 
-async def over_sse(url: str, headers: Mapping[str, str]) -> Reply:
+async def over_sse(url: str, headers: Mapping[str, str]) -> RequestResult:
     """Ask with ``POST /invocations``."""
     async with http_client(url) as http:
         response = await http.post("/invocations", json=question(), headers=headers)
     last = events_of(response.content)[-1]
     code, message = last.get("code", ""), last.get("message", "")
-    return Reply(code, response.status_code, response.headers.get("www-authenticate"), message)
+    return RequestResult(code, response.status_code, response.headers.get("www-authenticate"), message)
 
 
-async def over_ws(url: str, headers: Mapping[str, str]) -> Reply:
+async def over_ws(url: str, headers: Mapping[str, str]) -> RequestResult:
     """Ask on a socket of its own."""
     try:
         async with connect(f"{url.replace('http', 'ws')}/ws", additional_headers=headers, proxy=None) as socket:
@@ -62,20 +66,20 @@ async def over_ws(url: str, headers: Mapping[str, str]) -> Reply:
             last: Json = {}
             while last.get("type") not in ("RUN_FINISHED", "RUN_ERROR"):
                 last = json.loads(await socket.recv())
-            return Reply(last.get("code", ""), 200)
+            return RequestResult(last.get("code", ""), 200)
     except InvalidStatus as refusal:
         response = refusal.response
         [error] = events_of(bytes(response.body))
         challenge = response.headers.get("www-authenticate")
-        return Reply(error["code"], response.status_code, challenge, error["message"])
+        return RequestResult(error["code"], response.status_code, challenge, error["message"])
 
 
-async def over_grpc(url: str, headers: Mapping[str, str]) -> Reply:
+async def over_grpc(url: str, headers: Mapping[str, str]) -> RequestResult:
     """Ask with a run of kontekst, in a thread, because grpcio's client blocks."""
     return await asyncio.to_thread(run_kontekst, urlsplit(url).netloc, headers)
 
 
-def run_kontekst(address: str, headers: Mapping[str, str]) -> Reply:
+def run_kontekst(address: str, headers: Mapping[str, str]) -> RequestResult:
     """Run one prompt to its end."""
     with grpc.insecure_channel(address) as channel:
         method = channel.stream_stream(
@@ -89,9 +93,9 @@ def run_kontekst(address: str, headers: Mapping[str, str]) -> Reply:
         except grpc.RpcError as error:
             trailers = {name: str(value) for name, value in error.trailing_metadata() or ()}
             code, challenge = trailers.get("agui-code", ""), trailers.get("www-authenticate")
-            return Reply(code, error.code().name, challenge, error.details() or "")
+            return RequestResult(code, error.code().name, challenge, error.details() or "")
         assert last.HasField("completed")
-        return Reply("", "OK")
+        return RequestResult("", "OK")
 
 
 ASK: Mapping[str, Ask] = {"sse": over_sse, "ws": over_ws, "grpc": over_grpc}

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from agui_container.main import build_app, build_service
 from agui_container.server.run import uvicorn_config
 from agui_container.settings import Auth, Settings
-from tests.auth.clients import ASK, Reply
+from tests.auth.clients import ASK, RequestResult
 from tests.auth.issuer import AUDIENCE, TestIssuer
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import listening, serving
@@ -42,7 +42,7 @@ class Guarded:
         """A token that the server takes, unless the claims say otherwise."""
         return self.issuer.token(subject, **{"aud": AUDIENCE, **claims})
 
-    async def ask(self, transport: str, token: str | None) -> Reply:
+    async def ask(self, transport: str, token: str | None) -> RequestResult:
         """Ask for a run with this token."""
         return await ASK[transport](self.url, authorization(token))
 

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from examples.local_issuer import LocalIssuer
+from tests.secret_search import remember_token
 from tests.sockets.process import ROOT
 
 AUDIENCE = "my-agent"
@@ -34,6 +35,10 @@ class TestIssuer(LocalIssuer):
         self.answers: dict[str, Response] = {}
         self.is_awake = asyncio.Event()
         self.is_awake.set()
+
+    def token(self, subject: str, /, **claims: object) -> str:
+        """Return a token whose signature is searched for in all that the suite produces."""
+        return remember_token(super().token(subject, **claims))
 
     def answer(self, path: str, content: object, status: int = 200) -> None:
         """Answer with this JSON from now on."""

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from agui_container.main import build_app
+from agui_container.runtime.log_values import format_fields
 from agui_container.server.run import warn_if_shared
 from agui_container.settings import Auth, Scope, Settings, SettingsError
 from tests.auth.issuer import AUDIENCE
@@ -59,7 +60,8 @@ def test_a_server_that_everybody_shares_says_so_once(host: str, caplog: pytest.L
     warn_if_shared(Settings(host=host, scope=Scope.NONE))
     [record] = caplog.records
     assert record.levelno == logging.WARNING
-    assert record.getMessage().startswith(f"server is open: every caller can read and change every thread host={host} ")
+    phrase = "server is open: every caller can read and change every thread"
+    assert record.getMessage().startswith(f"{phrase} {format_fields({'host': host})} ")
 
 
 @requirement("auth.warning")

@@ -1,4 +1,4 @@
-"""What belongs to one principal does not exist for another one: on no route, by no command and by no rpc."""
+"""Data of one principal does not exist for another one: on no route, by no command and by no rpc."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ BODY: Json = {
     "message": {"role": "user", "content": [{"text": "hi"}]},
     "tool_results": [],
 }
-"""What any route that needs a body finds its fields in."""
+"""A body with the fields of every route that needs one."""
 
 WITHOUT_IDS = {"capabilities", "ping", "runs.list", "threads.list"}
 """Commands that name nothing. They are about the caller's own."""
@@ -79,7 +79,7 @@ async def view(guarded: Guarded) -> list[object]:
 
 
 async def check_untouched(guarded: Guarded, before: list[object]) -> None:
-    """What Alice has is as it was, and her run is still open."""
+    """Check that Alice's data is unchanged and her run is still open."""
     assert await view(guarded) == before
     run = (await guarded.get("/runs/open", guarded.token("alice"))).json()
     assert run["status"] == "running"

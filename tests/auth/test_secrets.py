@@ -23,25 +23,26 @@ from tests.auth.issuer import issuer_process
 from tests.auth.rpcs import call_rpc
 from tests.engine.doubles import WAIT, ask
 from tests.requirements import requirement
+from tests.secret_search import planted, remember_token
 from tests.sockets.client import is_last
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 from tests.telemetry.collector import Collector
 from tests.telemetry.test_server import COMMAND
 
 PLANTED = {
-    "workloadaccesstoken": "planted-workload-token",
-    "x-amz-bedrock-agentcore-identity-wat": "planted-identity-token",
-    "oauth2callbackurl": "https://callback.example/planted-callback",
-    "x-api-key": "planted-api-key",
-    "x-amzn-bedrock-agentcore-runtime-custom-key": "planted-custom-key",
-    "cookie": "session=planted-cookie",
-    "proxy-authorization": "Basic planted-proxy",
+    "workloadaccesstoken": planted("workload-token"),
+    "x-amz-bedrock-agentcore-identity-wat": planted("identity-token"),
+    "oauth2callbackurl": f"https://callback.example/{planted('callback')}",
+    "x-api-key": planted("api-key"),
+    "x-amzn-bedrock-agentcore-runtime-custom-key": planted("custom-key"),
+    "cookie": f"session={planted('cookie')}",
+    "proxy-authorization": f"Basic {planted('proxy')}",
 }
 TRACE = {"traceparent": f"00-{'c' * 32}-{'d' * 16}-01", "x-amzn-bedrock-agentcore-runtime-session-id": "s" * 40}
 
 
 @dataclass
-class Scene:
+class LeakCheck:
     """A server, what was sent to it, and all that it has given away.
 
     Attributes:
@@ -49,7 +50,7 @@ class Scene:
         replies: bodies and headers of all responses.
     """
 
-    server: Server
+    server: ServerProcess
     issuer: str
     store: Path
     collector: Collector
@@ -65,7 +66,7 @@ class Scene:
         """A token, whose signature counts as a secret."""
         token = httpx.get(f"{self.issuer}/token", params=claims).text
         self.secrets |= {token, token.rpartition(".")[2]}
-        return token
+        return remember_token(token)
 
     def headers(self, token: str) -> dict[str, str]:
         """All planted headers, with this token."""
@@ -85,7 +86,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def scene(tmp_path: Path) -> Iterator[LeakCheck]:
     """A server that asks for tokens, under ``opentelemetry-instrument`` and on SQLite."""
     store = tmp_path / "runs.db"
     with Collector() as collector, issuer_process() as issuer:
@@ -102,11 +103,11 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             "OTEL_LOGS_EXPORTER": "otlp",
             "OTEL_PYTHON_LOGGING_AUTO_INSTRUMENTATION_ENABLED": "true",
         }
-        with Server(COMMAND, **settings) as server:
-            yield Scene(server, issuer, store, collector)
+        with ServerProcess(COMMAND, **settings) as server:
+            yield LeakCheck(server, issuer, store, collector)
 
 
-async def over_http(scene: Scene, token: str) -> None:
+async def over_http(scene: LeakCheck, token: str) -> None:
     """A run, a run that fails, a read and a session of Roboto's."""
     async with httpx.AsyncClient(base_url=scene.url, headers=scene.headers(token), timeout=WAIT) as http:
         for at, text in enumerate(("hello", "fail")):
@@ -122,7 +123,7 @@ def whole(response: httpx.Response) -> list[str]:
     return [str(response.headers), response.text]
 
 
-async def over_ws(scene: Scene, token: str, *, is_subprotocol: bool) -> None:
+async def over_ws(scene: LeakCheck, token: str, *, is_subprotocol: bool) -> None:
     """A run and a run that fails, on one socket. A custom header comes in the query."""
     headers = scene.headers(token)
     name = "x-amzn-bedrock-agentcore-runtime-custom-key"
@@ -148,7 +149,7 @@ async def over_ws(scene: Scene, token: str, *, is_subprotocol: bool) -> None:
         scene.replies.append(str(await socket.recv()))
 
 
-async def over_grpc(scene: Scene, token: str) -> None:
+async def over_grpc(scene: LeakCheck, token: str) -> None:
     """A run of kontekst and one that fails, and a task that does not exist."""
     starts = [pb.RunCommand(start=pb.StartRunCommand(prompt=text)).SerializeToString() for text in ("hello", "fail")]
     calls = [("/kontekst.AgentService/Run", start) for start in starts]
@@ -159,9 +160,9 @@ async def over_grpc(scene: Scene, token: str) -> None:
 
 
 @requirement("secret.hidden", "secret.headers")
-async def test_no_secret_is_in_logs_errors_spans_or_the_store(scene: Scene) -> None:
+async def test_no_secret_is_in_logs_errors_spans_or_the_store(scene: LeakCheck) -> None:
     valid = scene.token(sub="alice")
-    refused = [scene.token(sub="alice", aud="another"), f"{valid[:-4]}AAAA", "planted-nonsense"]
+    refused = [scene.token(sub="alice", aud="another"), f"{valid[:-4]}AAAA", planted("nonsense")]
     scene.secrets |= {*refused}
     for token in (valid, *refused):
         await over_http(scene, token)

@@ -19,7 +19,7 @@ from agui_container.auth import issuer as documents
 from agui_container.auth.claim_rules import SKEW_SECONDS
 from agui_container.auth.key_cache import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from tests.auth.clients import ASK, Reply, over_sse, question
+from tests.auth.clients import ASK, RequestResult, over_sse, question
 from tests.auth.conftest import Guard, Guarded, authorization
 from tests.auth.issuer import AUDIENCE, TestIssuer
 from tests.behaviour.over_sse import http_client
@@ -35,7 +35,7 @@ DENIED: Statuses = {"sse": 403, "ws": 403, "grpc": "PERMISSION_DENIED"}
 UNAVAILABLE: Statuses = {"sse": 503, "ws": 503, "grpc": "UNAVAILABLE"}
 
 
-def check(reply: Reply, transport: str, code: str, statuses: Statuses) -> None:
+def check(reply: RequestResult, transport: str, code: str, statuses: Statuses) -> None:
     assert (reply.code, reply.status) == (code, statuses[transport])
 
 

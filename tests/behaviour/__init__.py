@@ -1,1 +1,1 @@
-"""What a client may rely on, written once and run on every transport."""
+"""Behaviour that clients rely on. Each test is written once and runs over every transport."""

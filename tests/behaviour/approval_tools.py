@@ -8,7 +8,7 @@ from agui_container.ports import RunContext
 from agui_container.tools.function_tool import tool
 
 PAID: defaultdict[str, list[int]] = defaultdict(list)
-"""What was paid, by thread."""
+"""Amounts that the tool ``pay`` has paid, by thread."""
 
 TOOLS = f"{__name__}:tools"
 POLICY = json.dumps(

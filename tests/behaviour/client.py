@@ -1,12 +1,13 @@
-"""What a test sees of a server, whatever the transport: streams of events, answers to commands, and refusals."""
+"""Clients for tests, with one interface over all transports: event streams, command responses and refusals."""
 
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from agui_container.engine.service import Service
-from tests.engine.doubles import WAIT, FakeClock, Json, eventually
+from tests.engine.doubles import WAIT, FakeClock, Json, ask, eventually
+from tests.secret_search import search
 
 TERMINAL = ("RUN_FINISHED", "RUN_ERROR")
 DELTAS = ("TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT")
@@ -17,13 +18,14 @@ class Refused(Exception):
 
     def __init__(self, code: str, message: str, request_id: str, retry_after: int | None = None) -> None:
         super().__init__(code, message)
+        search(message, "an error")
         self.code = code
         self.message = message
         self.request_id = request_id
         self.retry_after = retry_after
 
 
-class Stream(ABC):
+class RunStream(ABC):
     """One reader of one run. ``seqs`` are the numbers of the events that were taken so far."""
 
     def __init__(self, service: Service) -> None:
@@ -60,7 +62,7 @@ class Stream(ABC):
     async def leave(self) -> None:
         """Stop watching, as a client that goes away does; done when the server has noticed."""
         before = self._readers()
-        await self._close()
+        await self.close()
         if not self._over:
             self._over = True
             await eventually(lambda: self._readers() < before)
@@ -73,7 +75,7 @@ class Stream(ABC):
         """One event and its number; None at the end."""
 
     @abstractmethod
-    async def _close(self) -> None:
+    async def close(self) -> None:
         """Drop the connection."""
 
 
@@ -92,14 +94,14 @@ class Client(ABC):
         self.service = service
         self.clock = clock
         self.headers = headers or {}
-        self._streams: list[Stream] = []
+        self.streams: list[RunStream] = []
 
     @abstractmethod
     def having(self, **headers: str) -> Self:
         """The same client with other headers; underscores stand for dashes."""
 
     @abstractmethod
-    async def start(self, body: Json | str) -> Stream:
+    async def start(self, body: Json | str) -> RunStream:
         """Ask for a run or for ``attach``, and read. Raises ``Refused``."""
 
     @abstractmethod
@@ -110,7 +112,7 @@ class Client(ABC):
         """A whole run."""
         return await (await self.start(body)).rest()
 
-    async def attach(self, thread: str | None, run: str | None, after: int | None = None) -> Stream:
+    async def attach(self, thread: str | None, run: str | None, after: int | None = None) -> RunStream:
         """Read a run that exists."""
         fields = {"threadId": thread, "runId": run, "after": after}
         given = {name: value for name, value in fields.items() if value is not None}
@@ -123,8 +125,15 @@ class Client(ABC):
 
     async def close(self) -> None:
         """Drop all connections."""
-        for stream in self._streams:
-            await stream._close()
+        for stream in self.streams:
+            await stream.close()
+
+
+async def begun(client: Client, run: str = "r1", thread: str = "t1", **fields: Any) -> RunStream:  # noqa: ANN401 - as in JSON
+    """A run that has said something."""
+    stream = await client.start(ask(thread, run, **fields))
+    await stream.until("TEXT_MESSAGE_CONTENT")
+    return stream
 
 
 def types(events: Sequence[Json]) -> list[str]:
@@ -151,6 +160,6 @@ def folded(events: Sequence[Json]) -> list[Json]:
 
 
 def outcome(events: Sequence[Json]) -> str:
-    """How a run ended: an outcome's type, or an error's code."""
+    """Return the end of a run: the type of its outcome, or the code of its error."""
     last = events[-1]
     return str(last["outcome"]["type"] if last["type"] == "RUN_FINISHED" else last["code"])

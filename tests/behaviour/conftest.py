@@ -21,7 +21,7 @@ from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.behaviour.client import Client
 from tests.behaviour.conversations import ClientThread
 from tests.behaviour.dialogues import AguiDialogue, Dialogue
-from tests.behaviour.fake_models import Bedrock, Mind, Offline, OpenAI
+from tests.behaviour.fake_models import ConfiguredModel, FakeBedrock, FakeOffline, FakeOpenAI
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_grpc import KontekstDialogue, RozDialogue
 from tests.behaviour.over_sse import OverSse
@@ -49,7 +49,7 @@ def reasoner() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def boto() -> object:
-    """What botocore reads from its data files, which takes 0.1 s: read once for all clients."""
+    """Return one botocore session for all clients, because loading its data files takes 0.1 s."""
     return botocore.session.get_session()
 
 
@@ -61,22 +61,22 @@ def way(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def mind(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Mind:
+def mind(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ConfiguredModel:
     """The model."""
     if way.startswith("offline"):
-        offline = Offline()
+        offline = FakeOffline()
         monkeypatch.setattr("agui_container.models.offline.OfflineModel", lambda: offline.model)
         return offline
     url: str = request.getfixturevalue("reasoner")
     if way.startswith("openai"):
-        return OpenAI(url)
+        return FakeOpenAI(url)
     as_nobody(monkeypatch)
     monkeypatch.setattr("boto3.session.Session", partial(Session, botocore_session=request.getfixturevalue("boto")))
-    return Bedrock(url)
+    return FakeBedrock(url)
 
 
 @pytest.fixture
-async def meet(way: str, mind: Mind) -> AsyncIterator[ConnectModel]:
+async def meet(way: str, mind: ConfiguredModel) -> AsyncIterator[ConnectModel]:
     """One test body with every model and on every transport."""
     async with AsyncExitStack() as stack:
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from ag_ui.core import PROTOCOL_VERSION
 
-from tests.behaviour.client import Client, Stream
-from tests.behaviour.fake_models import Mind
+from tests.behaviour.client import Client, RunStream
+from tests.behaviour.fake_models import ConfiguredModel
 from tests.engine.doubles import Json
 
 PAINT: Json = {"name": "paint", "description": "Paint a wall.", "parameters": {"type": "object"}}
@@ -22,7 +22,7 @@ class ClientThread:
     """One thread. ``messages`` is the client's history, ``tools`` what it offers."""
 
     client: Client
-    mind: Mind
+    mind: ConfiguredModel
     thread: str = field(default_factory=lambda: f"thread-{next(THREADS)}")
     messages: list[Json] = field(default_factory=list)
     tools: list[Json] = field(default_factory=list)
@@ -36,7 +36,7 @@ class ClientThread:
         ids = {"threadId": self.thread, "runId": f"{self.thread}-run-{self.runs}"}
         return {**ids, "protocolVersion": PROTOCOL_VERSION, "messages": self.messages, "tools": self.tools, **fields}
 
-    async def start(self, said: str) -> Stream:
+    async def start(self, said: str) -> RunStream:
         """Begin a run."""
         return await self.client.start(self.body(said))
 
@@ -51,7 +51,7 @@ class ClientThread:
         return await self.say(resume=list(answers))
 
     def result(self, call: str, content: str) -> None:
-        """What became of a call that the client runs."""
+        """Append the result of a call that the client has run."""
         self.messages.append({"id": f"result-{call}", "role": "tool", "toolCallId": call, "content": content})
 
     def keep(self, events: Sequence[Json]) -> None:
@@ -109,7 +109,7 @@ def calls(events: Sequence[Json]) -> dict[str, str]:
 
 
 def interrupts(events: Sequence[Json]) -> list[Json]:
-    """What a run ended to ask."""
+    """Return the interrupts of a run's last event."""
     found: list[Json] = events[-1].get("outcome", {}).get("interrupts", [])
     return found
 

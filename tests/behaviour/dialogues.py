@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from agui_container.engine.service import Service
-from tests.behaviour.client import Client, Refused, Stream, outcome, text
+from tests.behaviour.client import Client, Refused, RunStream, outcome, text
 from tests.behaviour.conversations import answer
 from tests.engine.doubles import Json, ask, eventually
 
 NUMBERS = count(1)
 
 SUCCESS, CANCELLED, ERROR, ASKS, CALLS = "success", "cancelled", "error", "asks", "calls"
-"""How a reply ends: three ends of a turn, an approval that is asked for, and a call that the client is to run."""
+"""Ends of a reply: three ends of a turn, a request for approval, and a call of a client tool."""
 
 APPROVE, DENY = "approve", "deny"
 
@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass
 class Reply:
-    """What has come since the client spoke.
+    """The messages of the server since the client's last message.
 
     Attributes:
         end: how it ended.
@@ -54,11 +54,16 @@ class Reply:
 
 
 class Dialogue(ABC):
-    """A client of one thread."""
+    """A client of one thread.
+
+    Attributes:
+        model: name of the model that the client chooses, where the protocol has a choice; empty for the server's.
+    """
 
     def __init__(self, service: Service, thread: str) -> None:
         self.service = service
         self.thread = thread
+        self.model = ""
 
     async def say(self, said: str, *, tools: Sequence[Json] = (), asks: int = 1) -> Reply:
         """Send a message and take the reply. ``asks`` is the number of calls that will wait for the client, if any."""
@@ -86,6 +91,10 @@ class Dialogue(ABC):
         """Answer the one call that the client was to run. Gives what follows."""
 
     @abstractmethod
+    async def approve_and_give(self, result: str) -> Reply:
+        """Approve the one call that asks, and then answer the one call of a client tool beside it."""
+
+    @abstractmethod
     async def cancel(self) -> None:
         """Cancel what is going on."""
 
@@ -109,7 +118,7 @@ class AguiDialogue(Dialogue):
     def __init__(self, client: Client, thread: str) -> None:
         super().__init__(client.service, thread)
         self._client = client
-        self._stream: Stream | None = None
+        self._stream: RunStream | None = None
         self._refused: Refused | None = None
         self._events: list[Json] = []
         self._asked: list[Json] = []
@@ -123,6 +132,8 @@ class AguiDialogue(Dialogue):
     async def _run(self, **fields: object) -> None:
         self._events, self._stream, self._refused = [], None, None
         body = ask(self.thread, f"run-{next(NUMBERS)}", tools=list(self._tools))
+        if self.model:
+            body["forwardedProps"] = {"model": self.model}
         try:
             self._stream = await self._client.start({**body, **fields})
         except Refused as refused:
@@ -186,9 +197,18 @@ class AguiDialogue(Dialogue):
         await self._run(messages=[message])
         return await self.reply()
 
+    async def approve_and_give(self, result: str) -> Reply:
+        names = {tool["name"] for tool in self._tools}
+        (call,) = [it["toolCallId"] for it in self._events if it.get("toolCallName") in names]
+        approved = await self.decide(APPROVE)
+        assert (approved.end, approved.text) == (SUCCESS, "")
+        assert self._events[-1]["outcome"] == {"type": "success"}, "it names only the calls of its own run"
+        await self._run(messages=[{"id": f"result-{call}", "role": "tool", "toolCallId": call, "content": result}])
+        return await self.reply()
+
     async def cancel(self) -> None:
         await self._client.cancel(self.thread)
 
     async def close(self) -> None:
         if self._stream is not None:
-            await self._stream._close()
+            await self._stream.close()

@@ -13,13 +13,13 @@ from tests.models.reasoning_server.server import KEY
 NUMBERS = count(1)
 
 
-class Mind(ABC):
+class ConfiguredModel(ABC):
     """A model. ``settings`` are those that choose it; ``labels`` are what its usage is reported under."""
 
     settings: dict[str, str]
     labels: dict[str, str]
     seals = False
-    """Whether its reasoning comes with an artefact to give back."""
+    """True if its reasoning comes with a signature that the next prompt must return."""
 
     @abstractmethod
     async def heard(self) -> list[Json]:
@@ -30,7 +30,7 @@ class Mind(ABC):
         """Wait until nobody waits for an answer."""
 
 
-class Offline(Mind):
+class FakeOffline(ConfiguredModel):
     """``AGUI_MODEL=offline``."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Offline(Mind):
             await self.model.left.wait()
 
 
-class Wired(Mind):
+class ServedModel(ConfiguredModel):
     """A model of the thinking server at ``url``."""
 
     def __init__(self, url: str, name: str) -> None:
@@ -63,7 +63,7 @@ class Wired(Mind):
             await http.get(f"/left/{self.name}")
 
 
-class Bedrock(Wired):
+class FakeBedrock(ServedModel):
     """``AGUI_MODEL=bedrock:…``."""
 
     seals = True
@@ -74,7 +74,7 @@ class Bedrock(Wired):
         self.labels = {"provider": "bedrock", "model": self.name}
 
 
-class OpenAI(Wired):
+class FakeOpenAI(ServedModel):
     """``AGUI_MODEL=openai:…``."""
 
     def __init__(self, url: str) -> None:

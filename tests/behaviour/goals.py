@@ -1,4 +1,4 @@
-"""What a client declares and hears about goals."""
+"""Helpers for tests of goals: declarations, and the state of goals from events."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ def told(events: Sequence[Json], name: str) -> list[Json]:
 
 
 def standing(events: Sequence[Json]) -> dict[str, str]:
-    """How the goals of a run stand after these events, as a client keeps it."""
+    """Return the status of each goal of a run after these events, by type."""
     rows = [row for value in told(events, "goals.declared") for row in value["goals"]]
     stand = {row["type"]: str(row["status"]) for row in rows}
     for status in ("achieved", "failed"):

@@ -13,11 +13,11 @@ from agui_container.protocol.parser import CommandRequest, RunRequest, parse
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.commands import CommandResponder
-from tests.behaviour.client import Client, Refused, Stream
+from tests.behaviour.client import Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
 
 
-class ReaderStream(Stream):
+class ReaderStream(RunStream):
     """A reader's batches, one event at a time."""
 
     def __init__(self, service: Service, reader: Subscription) -> None:
@@ -33,10 +33,10 @@ class ReaderStream(Stream):
     async def _receive(self) -> tuple[int, Json] | None:
         async for envelope in self._events:
             return envelope.seq, json.loads(envelope.data)
-        await self._close()
+        await self.close()
         return None
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
         self._reader.close()
         await self._events.aclose()
 
@@ -65,12 +65,12 @@ class InProcess(Client):
             headers=self.headers,
         )
 
-    async def start(self, body: Json | str) -> Stream:
+    async def start(self, body: Json | str) -> RunStream:
         try:
             stream = ReaderStream(self.service, await self._reader(body))
         except AppError as error:
             raise self._refused(error) from None
-        self._streams.append(stream)
+        self.streams.append(stream)
         return stream
 
     async def _reader(self, body: Json | str) -> Subscription:

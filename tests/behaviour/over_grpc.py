@@ -23,17 +23,19 @@ In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)
 
 
-class Call(Generic[Out, In]):
+class ClientCall(Generic[Out, In]):
     """One bidirectional call."""
 
     def __init__(self, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]) -> None:
         self._stack = contextlib.AsyncExitStack()
         self._stream: ClientStream[Out, In] = method.open(metadata=dict(metadata))
+        self._is_open = False
 
     async def send(self, message: Out) -> None:
         """Send a message. The first one begins the call."""
-        if not self._stream._send_request_done:
+        if not self._is_open:
             await self._stack.enter_async_context(self._stream)
+            self._is_open = True
         await self._stream.send_message(message)
 
     async def end(self) -> None:
@@ -46,21 +48,22 @@ class Call(Generic[Out, In]):
             try:
                 message = await self._stream.recv_message()
                 if message is None:
+                    self._is_open = False
                     await self._stream.recv_trailing_metadata()
             except StreamTerminatedError:  # a server that has answered resets a stream on which the client still sends
-                self._stream._maybe_raise()
+                self._stream._maybe_raise()  # noqa: SLF001 - grpclib has the status, and no public call that raises it
                 raise
             return message
 
     @property
     def code(self) -> str | None:
         """The error's code, of a call that failed."""
-        raw = self._stream._stream
+        raw = self._stream._stream  # noqa: SLF001 - grpclib keeps the trailers of a reset stream nowhere else
         return dict(raw.trailers or raw.headers or ()).get("agui-code")
 
     async def close(self) -> None:
         """Drop the call."""
-        if self._stream._send_request_done and not self._stream._recv_trailing_metadata_done:
+        if self._is_open:
             with contextlib.suppress(StreamTerminatedError):
                 await self._stream.cancel()
         with contextlib.suppress(GRPCError, ProtocolError, StreamTerminatedError):
@@ -80,14 +83,14 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
         super().__init__(service, thread)
         self.metadata = metadata
         self._method = method
-        self._call: Call[Out, In] | None = None
+        self._call: ClientCall[Out, In] | None = None
         self._reply = Reply()
 
     @property
-    def call(self) -> Call[Out, In]:
+    def call(self) -> ClientCall[Out, In]:
         """The open call."""
         if self._call is None:
-            self._call = Call(self._method, self.metadata)
+            self._call = ClientCall(self._method, self.metadata)
         return self._call
 
     async def first_text(self) -> None:
@@ -128,7 +131,7 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
         """Put what a message says into a reply."""
 
     def kind_of(self, asked: Sequence[Asked]) -> str:
-        """What the calls wait for."""
+        """Return the end of a reply that leaves these calls waiting."""
         return ASKS if asked else ""
 
 
@@ -151,24 +154,23 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
 
     async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
         if self._call is None:
-            await self.call.send(roz.SessionRequest(start=roz.StartSession()))
+            await self.call.send(roz.SessionRequest(start=roz.StartSession(model=self.model)))
         schemas = [schema(tool) for tool in tools]
         await self.call.send(roz.SessionRequest(user_message=roz.UserMessage(content=said, tools=schemas)))
 
     def take(self, message: roz.SessionResponse, reply: Reply) -> None:
-        kind = message.WhichOneof("response")
-        if (kind == "session_event") is self._reads_events:
-            if kind == "session_event":
-                self._take_1_0(message.session_event, reply)
-            else:
-                self._take_0_2(message, reply)
+        if (message.WhichOneof("response") == "session_event") is not self._reads_events:
+            return
+        said = message.session_event if self._reads_events else message
+        reply.text += said.text_delta.content  # empty, if it is something else
+        reply.reasoning += said.thinking_delta.content
+        if self._reads_events:
+            self._take_1_0(message.session_event, reply)
+        else:
+            self._take_0_2(message, reply)
 
     def _take_0_2(self, message: roz.SessionResponse, reply: Reply) -> None:
         match message.WhichOneof("response"):
-            case "text_delta":
-                reply.text += message.text_delta.content
-            case "thinking_delta":
-                reply.reasoning += message.thinking_delta.content
             case "error":
                 reply.error, reply.code = message.error.message, message.error.code
             case "tool_request":
@@ -182,10 +184,6 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
 
     def _take_1_0(self, event: roz.SessionEventEnvelope, reply: Reply) -> None:
         match event.event_type:
-            case "text_delta":
-                reply.text += event.text_delta.content
-            case "thinking_delta":
-                reply.reasoning += event.thinking_delta.content
             case "session_rejected":
                 reply.error, reply.code = event.session_rejected.message, event.session_rejected.code
             case "tool_call_requested":
@@ -208,6 +206,15 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
     async def give_result(self, result: str) -> Reply:
         (asked,) = self._asked
         given = roz.ToolResult(tool_call_id=asked.call_id, success=True, result=result)
+        await self.call.send(roz.SessionRequest(tool_result=given))
+        return await self.reply()
+
+    async def approve_and_give(self, result: str) -> Reply:
+        (paid,) = [asked.call_id for asked in self._asked if asked.call_id not in self._requested]
+        approved = roz.PermissionDecision(tool_call_id=paid, approved=True)
+        await self.call.send(roz.SessionRequest(permission_decision=approved))
+        (call,) = self._requested
+        given = roz.ToolResult(tool_call_id=call, success=True, result=result)
         await self.call.send(roz.SessionRequest(tool_result=given))
         return await self.reply()
 
@@ -261,6 +268,9 @@ class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
         return await self.reply()
 
     async def give_result(self, result: str) -> Reply:
+        raise NotImplementedError("kontekst has no tools of the client")
+
+    async def approve_and_give(self, result: str) -> Reply:
         raise NotImplementedError("kontekst has no tools of the client")
 
     async def cancel(self) -> None:

@@ -8,7 +8,7 @@ from typing import Self
 import httpx
 
 from agui_container.engine.service import Service
-from tests.behaviour.client import Client, Refused, Stream
+from tests.behaviour.client import Client, Refused, RunStream
 from tests.engine.doubles import WAIT, FakeClock, Json
 
 TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -40,7 +40,7 @@ def parsed(frame: bytes) -> tuple[int | None, Json]:
     return (int(values[0]) if len(values) > 1 else None), json.loads(values[-1])
 
 
-class SseStream(Stream):
+class SseStream(RunStream):
     """The body of one response."""
 
     def __init__(self, service: Service, response: httpx.Response, http: httpx.AsyncClient) -> None:
@@ -53,10 +53,10 @@ class SseStream(Stream):
         async for seq, event in self._frames:
             assert seq is not None
             return seq, event
-        await self._close()
+        await self.close()
         return None
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
         await self.response.aclose()
         await self._http.aclose()
 
@@ -73,7 +73,7 @@ class OverSse(Client):
     def having(self, **headers: str) -> Self:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         client = type(self)(self.service, self.clock, self.url, given)
-        client._streams = self._streams
+        client.streams = self.streams
         return client
 
     async def start(self, body: Json | str) -> SseStream:
@@ -82,7 +82,7 @@ class OverSse(Client):
         request = http.build_request("POST", "/invocations", content=content)
         response = await http.send(request, stream=True)
         stream = SseStream(self.service, response, http)
-        self._streams.append(stream)
+        self.streams.append(stream)
         if response.status_code != httpx.codes.OK:
             [(seq, event)] = [frame async for frame in frames(response)]
             assert (seq, event["type"]) == (None, "RUN_ERROR")

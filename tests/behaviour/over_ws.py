@@ -7,7 +7,7 @@ from typing import Self
 from websockets.asyncio.client import ClientConnection, connect
 
 from agui_container.engine.service import Service
-from tests.behaviour.client import TERMINAL, Client, Refused, Stream
+from tests.behaviour.client import TERMINAL, Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
 
 
@@ -48,7 +48,7 @@ class Socket:
             assert frame["command"] == "attach"
 
 
-class WsStream(Stream):
+class WsStream(RunStream):
     """The frames of one run, up to its terminal event; nothing may follow that."""
 
     def __init__(self, service: Service, socket: Socket) -> None:
@@ -60,7 +60,7 @@ class WsStream(Stream):
         if self._ended:
             await self.socket.heard()
             assert not self.socket.events
-            await self._close()
+            await self.close()
             return None
         event = await self.socket.event()
         assert "type" in event
@@ -70,7 +70,7 @@ class WsStream(Stream):
         self._ended = event["type"] in TERMINAL
         return seq, event
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
         await self.socket.connection.close()
 
 
@@ -82,19 +82,19 @@ class OverWs(Client):
     def __init__(self, service: Service, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(service, clock, headers)
         self.url = url
-        self._connections: list[ClientConnection] = []
+        self.connections: list[ClientConnection] = []
 
     def having(self, **headers: str) -> Self:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         client = type(self)(self.service, self.clock, self.url, given)
-        client._connections = self._connections
+        client.connections = self.connections
         return client
 
     async def socket(self) -> Socket:
         """A new connection."""
         url = f"{self.url.replace('http', 'ws')}/ws?cursor=1"
         connection = await connect(url, additional_headers=self.headers, proxy=None, compression=None, max_size=None)
-        self._connections.append(connection)
+        self.connections.append(connection)
         return Socket(connection)
 
     async def start(self, body: Json | str) -> WsStream:
@@ -113,5 +113,5 @@ class OverWs(Client):
         return answer
 
     async def close(self) -> None:
-        for connection in self._connections:
+        for connection in self.connections:
             await connection.close()

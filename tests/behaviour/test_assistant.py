@@ -1,4 +1,4 @@
-"""What the offline model can be told, over every transport, and over every wire that a model can be behind."""
+"""The commands of the offline model, over every transport and every model protocol."""
 
 import asyncio
 import json

@@ -42,7 +42,7 @@ async def known(talk: ClientThread, kind: str, **fields: object) -> Json:
 
 
 def paid_below(talk: ClientThread) -> list[int]:
-    """What subagents have paid: their threads are named after the one above."""
+    """Return the amounts that subagents have paid. Their threads' names begin with the parent's thread."""
     return [amount for thread, amounts in PAID.items() if thread.startswith(f"{talk.thread}/") for amount in amounts]
 
 

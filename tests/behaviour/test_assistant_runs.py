@@ -1,4 +1,4 @@
-"""How runs of the assistant end, and what they cost, when the model stalls, fails, or never has enough."""
+"""Ends and token usage of assistant runs whose model stalls, fails, or never stops."""
 
 import pytest
 

@@ -1,44 +1,21 @@
 """At most one run of a thread is active; what a second one gets is the operator's choice, or the request's own."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
-from ag_ui.core import RunAgentInput
 
 from agui_container.engine.policy import CapacityLimits
-from agui_container.ports import Item
-from tests.behaviour.client import Client, Refused, Stream, outcome, types
+from tests.behaviour.client import Client, Refused, begun, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask
 from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent, run_id
 
 pytestmark = pytest.mark.durable
 
 
-class OrderedAgent:
-    """An agent that says its run's id and waits until it may end."""
-
-    def __init__(self) -> None:
-        self.may_end = asyncio.Event()
-        self.order: list[str] = []
-
-    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
-        self.order.append(asked.run_id)
-        yield asked.run_id
-        await self.may_end.wait()
-
-
-async def begun(client: Client, run: str, **fields: Any) -> Stream:  # noqa: ANN401 - as in JSON
-    """A run that has said something."""
-    stream = await client.start(ask(run=run, **fields))
-    await stream.until("TEXT_MESSAGE_CONTENT")
-    return stream
-
-
 async def conversation(client: Client) -> list[str]:
-    """What is kept of the thread, once its runs are over: an end may be read a moment before it is written down."""
+    """Wait until the thread's runs are stored, and return its messages. An end may be read before it is stored."""
     async with asyncio.timeout(WAIT):
         while True:
             thread = await client.command({"command": {"type": "threads.get", "threadId": "t1"}})
@@ -49,7 +26,7 @@ async def conversation(client: Client) -> list[str]:
 
 @requirement("busy.reject")
 async def test_a_second_run_is_refused(connect: Connect) -> None:
-    talk = OrderedAgent()
+    talk = WaitingAgent(run_id)
     client = await connect(talk)
     first = await begun(client, "r1")
     with pytest.raises(Refused) as refused:
@@ -57,25 +34,25 @@ async def test_a_second_run_is_refused(connect: Connect) -> None:
     assert refused.value.code == "THREAD_BUSY"
     talk.may_end.set()
     assert outcome(await first.rest()) == "success"
-    assert talk.order == ["r1"]
+    assert talk.begun == ["r1"]
 
 
 @requirement("busy.enqueue")
 async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
-    talk = OrderedAgent()
+    talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")
     first = await begun(client, "r1")
     others = [await client.start(ask(run=run)) for run in ("r2", "r3")]
-    assert talk.order == ["r1"]
+    assert talk.begun == ["r1"]
     talk.may_end.set()
     assert outcome(await first.rest()) == "success"
     assert [outcome(await other.rest()) for other in others] == ["success", "success"]
-    assert talk.order == ["r1", "r2", "r3"]
+    assert talk.begun == ["r1", "r2", "r3"]
 
 
 @requirement("busy.enqueue")
 async def test_who_has_waited_leaves_out_nothing_of_what_was_said_meanwhile(connect: Connect) -> None:
-    talk = OrderedAgent()
+    talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")
     question: Json = {"id": "u1", "role": "user", "content": "one"}
     first = await client.start(ask(run="r1", messages=[question]))
@@ -93,7 +70,7 @@ async def test_who_has_waited_leaves_out_nothing_of_what_was_said_meanwhile(conn
 
 @requirement("busy.enqueue")
 async def test_who_waits_for_nobody_says_how_the_conversation_goes(connect: Connect) -> None:
-    talk = OrderedAgent()
+    talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")
     first = await begun(client, "r1", messages=[{"id": "u1", "role": "user", "content": "one"}])
     await first.leave()
@@ -105,7 +82,7 @@ async def test_who_waits_for_nobody_says_how_the_conversation_goes(connect: Conn
 
 @requirement("busy.interrupt")
 async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
-    talk = OrderedAgent()
+    talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="interrupt")
     first = await begun(client, "r1")
     second = await begun(client, "r2")
@@ -116,7 +93,7 @@ async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
 
 @requirement("busy.interrupt-line", "busy.override")
 async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
-    talk = OrderedAgent()
+    talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")
     first = await begun(client, "r1")
     second = await client.start(ask(run="r2"))
@@ -124,7 +101,7 @@ async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
     assert [outcome(await stream.rest()) for stream in (first, second)] == ["cancelled", "cancelled"]
     talk.may_end.set()
     assert outcome(await third.rest()) == "success"
-    assert talk.order == ["r1", "r3"]
+    assert talk.begun == ["r1", "r3"]
 
 
 @requirement("busy.override")
@@ -133,7 +110,7 @@ async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
     [("interrupt", "reject", "THREAD_BUSY"), ("reject", "enqueue", "success"), ("enqueue", None, "success")],
 )
 async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, asked: str | None, result: str) -> None:
-    talk = OrderedAgent()
+    talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy=policy)
     first = await begun(client, "r1")
     body = ask(run="r2", forwardedProps={"onBusy": asked})
@@ -152,7 +129,7 @@ async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, as
 @requirement("busy.invalid")
 @pytest.mark.parametrize("choice", ["later", "", 1, ["reject"], {"a": 1}])
 async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) -> None:
-    client = await connect(OrderedAgent())
+    client = await connect(WaitingAgent(run_id))
     with pytest.raises(Refused) as refused:
         await client.start(ask(forwardedProps={"onBusy": choice}))
     assert refused.value.code == "VALIDATION_ERROR"
@@ -161,7 +138,7 @@ async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) ->
 
 @requirement("busy.bound")
 async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
-    client = await connect(OrderedAgent(), CapacityLimits(queued_runs=1), on_busy="enqueue")
+    client = await connect(WaitingAgent(run_id), CapacityLimits(queued_runs=1), on_busy="enqueue")
     await begun(client, "r1")
     await client.start(ask(run="r2"))
     with pytest.raises(Refused) as refused:
@@ -171,7 +148,7 @@ async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
 
 @requirement("busy.other")
 async def test_another_thread_is_not_held_up(connect: Connect) -> None:
-    talk = OrderedAgent()
+    talk = WaitingAgent(run_id)
     client = await connect(talk)
     first = await begun(client, "r1")
     second = await client.start(ask("t2", "r2"))
@@ -182,7 +159,7 @@ async def test_another_thread_is_not_held_up(connect: Connect) -> None:
 
 @requirement("busy.free")
 async def test_a_thread_is_free_when_its_run_has_ended(connect: Connect) -> None:
-    talk = OrderedAgent()
+    talk = WaitingAgent(run_id)
     talk.may_end.set()
     client = await connect(talk)
     for run in ("r1", "r2", "r3"):

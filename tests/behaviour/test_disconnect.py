@@ -1,52 +1,27 @@
-"""What becomes of a run when its last reader has gone."""
+"""Runs whose last reader has disconnected."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import RunAgentInput
 
-from agui_container.ports import Item
-from tests.behaviour.client import Client, Refused, Stream, outcome, types
+from tests.behaviour.client import Client, Refused, begun, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, ask, caller, eventually, happened
 from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent
 
 pytestmark = pytest.mark.durable
 
 
-class InterruptibleAgent:
-    """An agent that says something, waits until it may end, and says whether it was cut off."""
-
-    def __init__(self) -> None:
-        self.may_end = asyncio.Event()
-        self.cut_off = asyncio.Event()
-
-    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-        try:
-            await self.may_end.wait()
-        except asyncio.CancelledError:
-            self.cut_off.set()
-            raise
-
-
-async def begun(client: Client, run: str = "r1") -> Stream:
-    """A run that has said something."""
-    stream = await client.start(ask(run=run))
-    await stream.until("TEXT_MESSAGE_CONTENT")
-    return stream
-
-
 async def status(client: Client, run: str = "r1") -> object:
-    """How a run stands, asked in a way that reads nothing."""
+    """Return the status of a run without becoming its reader."""
     return (await client.service.runs.find(caller(), "t1", run))["status"]
 
 
 @requirement("drop.cancel")
 @pytest.mark.parametrize("policy", ["cancel", "grace:0"])
 async def test_a_run_may_end_with_its_last_reader(connect: Connect, policy: str) -> None:
-    talk = InterruptibleAgent()
+    talk = WaitingAgent()
     client = await connect(talk, on_disconnect=policy)
     await (await begun(client)).leave()
     assert await status(client) == "cancelled"
@@ -55,7 +30,7 @@ async def test_a_run_may_end_with_its_last_reader(connect: Connect, policy: str)
 
 @requirement("drop.continue")
 async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
-    talk = InterruptibleAgent()
+    talk = WaitingAgent()
     client = await connect(talk, on_disconnect="continue")
     await (await begun(client)).leave()
     client.clock.advance(3_000)
@@ -70,7 +45,7 @@ async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
 
 @requirement("drop.continue")
 async def test_a_run_that_may_go_on_without_readers_gives_way_to_nobody(connect: Connect) -> None:
-    talk = InterruptibleAgent()
+    talk = WaitingAgent()
     client = await connect(talk, on_disconnect="continue")
     await (await begun(client)).leave()
     with pytest.raises(Refused) as refused:
@@ -82,7 +57,7 @@ async def test_a_run_that_may_go_on_without_readers_gives_way_to_nobody(connect:
 
 @requirement("drop.grace")
 async def test_a_run_waits_for_a_reader_and_then_ends(connect: Connect) -> None:
-    talk = InterruptibleAgent()
+    talk = WaitingAgent()
     client = await connect(talk, on_disconnect="grace:30")
     await (await begun(client)).leave()
     client.clock.advance(29.9)
@@ -94,7 +69,7 @@ async def test_a_run_waits_for_a_reader_and_then_ends(connect: Connect) -> None:
 
 @requirement("drop.returns")
 async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
-    talk = InterruptibleAgent()
+    talk = WaitingAgent()
     client = await connect(talk, on_disconnect="grace:30")
     await (await begun(client)).leave()
     client.clock.advance(20)
@@ -107,7 +82,7 @@ async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
 
 @requirement("drop.returns")
 async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
-    client = await connect(InterruptibleAgent(), on_disconnect="grace:30")
+    client = await connect(WaitingAgent(), on_disconnect="grace:30")
     await (await begun(client)).leave()
     client.clock.advance(20)
     stream = await client.attach("t1", "r1", 3)
@@ -121,7 +96,7 @@ async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
 @requirement("drop.gives-way")
 @pytest.mark.parametrize("on_busy", ["reject", "enqueue", "interrupt"])
 async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: str) -> None:
-    talk = InterruptibleAgent()
+    talk = WaitingAgent()
     client = await connect(talk, on_disconnect="grace:30", on_busy=on_busy)
     await (await begun(client)).leave()
     second = await begun(client, "r2")
@@ -132,7 +107,7 @@ async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: s
 
 @requirement("drop.others")
 async def test_a_reader_that_leaves_another_behind_changes_nothing(connect: Connect) -> None:
-    talk = InterruptibleAgent()
+    talk = WaitingAgent()
     client = await connect(talk, on_disconnect="cancel")
     first = await begun(client)
     second = await client.attach("t1", "r1")
@@ -144,7 +119,7 @@ async def test_a_reader_that_leaves_another_behind_changes_nothing(connect: Conn
 
 @requirement("drop.continue")
 async def test_an_ended_run_does_not_mind(connect: Connect) -> None:
-    talk = InterruptibleAgent()
+    talk = WaitingAgent()
     talk.may_end.set()
     client = await connect(talk, on_disconnect="grace:30")
     assert outcome(await client.run(ask())) == "success"
@@ -154,7 +129,7 @@ async def test_an_ended_run_does_not_mind(connect: Connect) -> None:
 
 @requirement("drop.grace")
 async def test_a_waiting_run_has_its_grace_too(connect: Connect) -> None:
-    client = await connect(InterruptibleAgent(), on_disconnect="grace:30", on_busy="enqueue")
+    client = await connect(WaitingAgent(), on_disconnect="grace:30", on_busy="enqueue")
     first = await begun(client, "r1")
     await (await client.start(ask(run="r2"))).leave()
     client.clock.advance(30)

@@ -1,4 +1,4 @@
-"""What holds over every protocol: AG-UI over SSE and WebSocket, roz of both generations, and kontekst."""
+"""Behaviour over every protocol: AG-UI over SSE and WebSocket, roz of both generations, and kontekst."""
 
 import asyncio
 import json
@@ -12,36 +12,20 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import text
 from tests.behaviour.conftest import PROTOCOLS, ServeOver
-from tests.behaviour.conversations import PAINT
+from tests.behaviour.conversations import PAINT, answer
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, DENY, ERROR, SUCCESS, Dialogue, Reply
-from tests.engine.doubles import WAIT, happened
+from tests.engine.doubles import WAIT, Json, happened
 from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent
 
 WITH_CLIENT_TOOLS = [name for name in PROTOCOLS if name != "kontekst"]
 WITH_TURNS_THAT_WAIT = [name for name in PROTOCOLS if name not in {"sse", "ws"}]
-"""Where a turn goes on while it waits for a decision. In AG-UI its run has ended with interrupts."""
+"""Protocols whose turn stays open while it waits for a decision. In AG-UI the run has ended with interrupts."""
 
 SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
 
 
 FAILED = "The agent failed; the server's log has the cause."
-
-
-class Waiting:
-    """An agent that says something, and then waits until it may end."""
-
-    def __init__(self) -> None:
-        self.may_end = asyncio.Event()
-        self.cut_off = asyncio.Event()
-
-    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-        try:
-            await self.may_end.wait()
-        except asyncio.CancelledError:
-            self.cut_off.set()
-            raise
-        yield " there"
 
 
 async def settled(dialogue: Dialogue, reply: Reply) -> Reply:
@@ -55,7 +39,12 @@ def calling(name: str, **arguments: object) -> str:
     return f"call {name} {json.dumps(arguments)}"
 
 
-# --- agents of one's own ----------------------------------------------------------------------------------------------
+def body_of(thread: str, run: str, **fields: object) -> Json:
+    """The body of a run over HTTP."""
+    return {"threadId": thread, "runId": run, "messages": [], "protocolVersion": "1.0", **fields}
+
+
+# --- custom agents ----------------------------------------------------------------------------------------------------
 
 
 @requirement("agent.strings", "protocol.same")
@@ -104,7 +93,7 @@ async def test_an_illegal_event_ends_the_turn(reach: ServeOver) -> None:
 
 @requirement("cancel.closes", "protocol.same")
 async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     dialogue = (await reach(agent)).dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -118,7 +107,7 @@ async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(reach: Serve
 
 @requirement("busy.reject", "protocol.same")
 async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     site = await reach(agent)
     first, second = site.dialogue(), site.dialogue()
     await first.begin("hi")
@@ -133,7 +122,7 @@ async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(rea
 
 @requirement("scope.threads", "protocol.same")
 async def test_two_sessions_have_a_thread_of_the_same_id_each(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     site = await reach(agent)
     one, two = site.dialogue(**{SESSION: "a" * 33}), site.dialogue(**{SESSION: "b" * 33})
     for dialogue in (one, two):
@@ -145,7 +134,7 @@ async def test_two_sessions_have_a_thread_of_the_same_id_each(reach: ServeOver) 
 
 @requirement("drop.cancel", "protocol.same")
 async def test_a_run_may_end_with_its_last_reader(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     dialogue = (await reach(agent, on_disconnect="cancel")).dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -155,7 +144,7 @@ async def test_a_run_may_end_with_its_last_reader(reach: ServeOver) -> None:
 
 @requirement("drop.continue", "attach.replay", "protocol.crossed")
 async def test_a_run_may_go_on_without_readers_and_is_read_over_http(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     site = await reach(agent, on_disconnect="continue")
     dialogue = site.dialogue()
     await dialogue.begin("hi")
@@ -169,7 +158,7 @@ async def test_a_run_may_go_on_without_readers_and_is_read_over_http(reach: Serv
 
 @requirement("limit.time", "protocol.same")
 async def test_a_run_that_takes_too_long_is_ended(reach: ServeOver) -> None:
-    site = await reach(Waiting(), run_timeout=60)
+    site = await reach(WaitingAgent(rest=" there"), run_timeout=60)
     dialogue = site.dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -182,7 +171,7 @@ async def test_a_run_that_takes_too_long_is_ended(reach: ServeOver) -> None:
 
 @requirement("drain.ends", "drain.refuses", "protocol.same")
 async def test_a_drain_ends_what_is_open_and_refuses_what_comes(reach: ServeOver) -> None:
-    site = await reach(Waiting())
+    site = await reach(WaitingAgent(rest=" there"))
     dialogue = site.dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -196,7 +185,7 @@ async def test_a_drain_ends_what_is_open_and_refuses_what_comes(reach: ServeOver
 
 @requirement("error.large", "error.harmless", "protocol.same")
 async def test_a_message_that_is_too_large_is_refused_and_harms_nobody(reach: ServeOver) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     site = await reach(agent, max_body_bytes=20_000)
     other = site.dialogue("other")
     await other.begin("hi")
@@ -309,9 +298,7 @@ async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(reach: S
     http = site.over_sse()
     command = {"command": {"type": "threads.get", "threadId": "crossed"}}
     (waiting,) = (await http.command(command))["waiting"]
-    answer = {"interruptId": waiting["id"], "status": "resolved", "payload": {"approved": True}}
-    body = {"threadId": "crossed", "runId": "r-http", "messages": [], "protocolVersion": "1.0", "resume": [answer]}
-    assert "paid 5" in text(await http.run(body))
+    assert "paid 5" in text(await http.run(body_of("crossed", "r-http", resume=[answer(waiting, approved=True)])))
     if site.protocol in WITH_TURNS_THAT_WAIT:
         assert "paid 5" in (await dialogue.reply()).text
     assert PAID["crossed"] == [5]
@@ -324,6 +311,43 @@ async def test_a_tool_of_the_client_is_run_by_the_client(reach: ServeOver) -> No
     reply = await dialogue.say(calling("paint", colour="red"), tools=[PAINT])
     assert (reply.end, [asked.name for asked in reply.asked]) == (CALLS, ["paint"])
     assert "a red wall" in (await dialogue.give_result("a red wall")).text
+
+
+@requirement("assistant.client-tool", "approval.approved", "protocol.same")
+@pytest.mark.parametrize("reach", WITH_CLIENT_TOOLS, indirect=True)
+async def test_an_approval_and_then_the_result_of_a_client_tool_finish_their_turn(reach: ServeOver) -> None:
+    dialogue = (await reach()).dialogue("both")
+    PAID.pop("both", None)
+    calls = f"{calling('pay', amount=5)}\n{calling('paint', colour='red')}"
+    await dialogue.say(calls, tools=[PAINT], asks=2)
+    reply = await dialogue.approve_and_give("a red wall")
+    assert (reply.end, PAID["both"]) == (SUCCESS, [5])
+    assert "a red wall" in reply.text
+    assert (await dialogue.say("stream 1")).text == "hello world, "
+
+
+@requirement("assistant.client-tool", "approval.approved", "protocol.crossed")
+@pytest.mark.parametrize("reach", WITH_CLIENT_TOOLS, indirect=True)
+async def test_a_client_tool_stays_open_when_another_client_approves_the_call_beside_it(reach: ServeOver) -> None:
+    site = await reach()
+    dialogue = site.dialogue("beside")
+    await dialogue.say(f"{calling('pay', amount=5)}\n{calling('paint', colour='red')}", tools=[PAINT], asks=2)
+    http = site.over_sse()
+    command = {"command": {"type": "threads.get", "threadId": "beside"}}
+    thread = await http.command(command)
+    (waiting,) = thread["waiting"]
+    await http.run(body_of("beside", "approve", resume=[answer(waiting, approved=True)]))
+    thread = await http.command(command)
+    assert (thread["status"], thread["waiting"]) == ("client_tool_turn", [])
+    call = thread["messages"][1]["toolCalls"][1]["id"]
+    result = {"id": "painted", "role": "tool", "toolCallId": call, "content": "a red wall"}
+    events = await http.run(body_of("beside", "paint", messages=[result]))
+    assert "a red wall" in text(events)
+    if site.protocol in WITH_TURNS_THAT_WAIT:
+        reply = await dialogue.reply()
+        assert (reply.end, reply.asked) == (SUCCESS, [])
+        assert "a red wall" in reply.text
+    assert (await dialogue.say("stream 1")).text == "hello world, "
 
 
 @requirement("assistant.model-fails", "protocol.same")

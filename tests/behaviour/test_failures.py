@@ -1,4 +1,4 @@
-"""Whatever an agent does wrong, its run stays legal, and the client learns nothing it should not."""
+"""Failures of agents: the run stays legal, and the client learns nothing internal."""
 
 import asyncio
 import logging
@@ -126,7 +126,7 @@ async def test_a_failure_ends_subagents_as_failed(connect: Connect) -> None:
     assert types(events)[-3:] == ["SUBAGENT_ERROR", "SUBAGENT_ERROR", "RUN_ERROR"]
 
 
-# --- what may not be yielded ---
+# --- invalid items ---
 
 ILLEGAL = {
     "a content without a start": TextMessageContentEvent(message_id="m2", delta="x"),
@@ -193,7 +193,7 @@ async def test_what_cannot_be_sent_is_the_agents_error(connect: Connect, make: C
     assert outcome(events) == "AGENT_ERROR"
 
 
-# --- what a client learns ---
+# --- messages for clients ---
 
 
 @requirement("fail.safe")

@@ -1,4 +1,4 @@
-"""What users say of messages, by commands: the same on every transport."""
+"""Feedback of users on messages, by commands: the same on every transport."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What becomes of goals when a run is ended, or ends before its turn does."""
+"""Goals of runs that are cancelled, or that end before their turn does."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.behaviour.conversations import PAINT, answer, calls, interrupts, resu
 from tests.behaviour.goals import NOTE, SUM, goals, standing, told
 from tests.requirements import requirement
 
-# --- ended ---
+# --- ended runs ---
 
 
 @requirement("goal.limit")
@@ -44,7 +44,7 @@ async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(meet: Conne
     assert "CUSTOM" not in types(await talk.say("stream 1"))
 
 
-# --- going on ---
+# --- continued turns ---
 
 
 @requirement("goal.client-tool")

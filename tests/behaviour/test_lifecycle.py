@@ -1,4 +1,4 @@
-"""How runs begin and end when the agent does what it should, or nearly."""
+"""Starts and ends of runs of well-behaved and slightly wrong agents."""
 
 import asyncio
 from collections.abc import AsyncIterator

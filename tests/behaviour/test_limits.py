@@ -1,4 +1,4 @@
-"""Nothing grows without end, and whatever bites says so; a drain ends everything properly; health tells the truth."""
+"""Limits of memory and runs with their errors, the drain at shutdown, and the health of the process."""
 
 import asyncio
 import gc
@@ -13,28 +13,11 @@ from agui_container.engine.run.fairness import BURST
 from agui_container.engine.run.run import Run
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
-from tests.behaviour.client import Client, Refused, Stream, outcome, types
+from tests.behaviour.client import Client, Refused, begun, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import START, ask, eventually
 from tests.requirements import requirement
-
-
-class WaitingAgent:
-    """An agent that says something and waits until it may end."""
-
-    def __init__(self) -> None:
-        self.may_end = asyncio.Event()
-
-    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-        await self.may_end.wait()
-
-
-async def begun(client: Client, thread: str = "t1", run: str = "r1") -> Stream:
-    """A run that has said something."""
-    stream = await client.start(ask(thread, run))
-    await stream.until("TEXT_MESSAGE_CONTENT")
-    return stream
+from tests.waiting_agent import WaitingAgent
 
 
 async def says_much(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -129,7 +112,7 @@ class Chorus:
 async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(connect: Connect) -> None:
     chorus = Chorus()
     client = await connect(chorus, CapacityLimits(all_bytes=100_000))
-    streams = [await begun(client, f"t{number}") for number in range(10)]
+    streams = [await begun(client, thread=f"t{number}") for number in range(10)]
     chorus.may_speak.set()
     ends = [outcome(await stream.rest()) for stream in streams]
     assert set(ends) == {"RATE_LIMIT_EXCEEDED"}
@@ -140,7 +123,7 @@ async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(co
 async def test_open_runs_are_bounded(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_runs=2))
-    streams = [await begun(client, thread) for thread in ("t1", "t2")]
+    streams = [await begun(client, thread=thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused) as refused:
         await client.start(ask("t3"))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
@@ -153,18 +136,18 @@ async def test_open_runs_are_bounded(connect: Connect) -> None:
 async def test_what_open_runs_were_asked_is_bounded(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_bytes=5_000))
-    first = await begun(client, "t1")
+    first = await begun(client, thread="t1")
     with pytest.raises(Refused) as refused:
         await client.start(ask("t2", text="x" * 5_000))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
-    second = await begun(client, "t3")
+    second = await begun(client, thread="t3")
     talk.may_end.set()
     assert [outcome(await stream.rest()) for stream in (first, second)] == ["success", "success"]
     assert outcome(await client.run(ask("t2", text="x" * 50_000))) == "success"  # nothing else is open
 
 
 async def found(client: Client, *runs: str) -> list[str]:
-    """Which of these runs can still be read."""
+    """Return those of the runs that can still be read."""
     kept = []
     for run in runs:
         try:
@@ -217,7 +200,7 @@ async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(con
         await client.run(ask(run="r1"))
         run = weakref.ref(client.service.registry.by_key[RunKey("everybody", "t1", "r1")])
         await unread(client)
-        client._streams.clear()
+        client.streams.clear()
         await client.run(ask(run="r2"))
         await eventually(lambda: run() is None)
     finally:
@@ -234,7 +217,7 @@ async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect:
         await client.cancel("t1")
         assert outcome(await stream.rest()) == "cancelled"
         del stream
-        client._streams.clear()
+        client.streams.clear()
         await eventually(lambda: run() is None)
     finally:
         gc.enable()
@@ -249,7 +232,7 @@ def threads_of_runs() -> set[str]:
 async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_bytes=5_000), on_busy="interrupt")
-    streams = [await begun(client, thread) for thread in ("t1", "t2")]
+    streams = [await begun(client, thread=thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused) as refused:
         await client.start(ask("t1", "r2", text="x" * 5_000))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
@@ -261,7 +244,7 @@ async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> Non
 async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_runs=1, open_bytes=5_000), on_busy="interrupt")
-    first = await begun(client, "t1")
+    first = await begun(client, thread="t1")
     second = await client.start(ask("t1", "r2", text="x" * 5_000))
     assert outcome(await first.rest()) == "cancelled"
     talk.may_end.set()
@@ -271,7 +254,7 @@ async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) 
 @requirement("limit.open")
 async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(connect: Connect) -> None:
     client = await connect(WaitingAgent(), CapacityLimits(open_runs=1))
-    await begun(client, "t1")
+    await begun(client, thread="t1")
     gc.collect()
     gc.disable()
     try:
@@ -295,7 +278,7 @@ async def test_what_ended_runs_weigh_is_bounded(connect: Connect) -> None:
 async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(kept_runs=0))
-    first = await begun(client, "t1", "r1")
+    first = await begun(client, "r1", "t1")
     run = client.service.registry.by_key[RunKey("everybody", "t1", "r1")]
     reader = await client.service.attach(run.ctx.caller, "t1", "r1", 0)
     talk.may_end.set()
@@ -368,7 +351,7 @@ async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect)
     assert health.report() == {"status": "Healthy", "time_of_last_update": int(START)}
     first = await begun(client)
     client.clock.advance(10)
-    second = await begun(client, "t2")
+    second = await begun(client, thread="t2")
     busy = {"status": "HealthyBusy", "time_of_last_update": int(START) + 10}
     assert health.report() == busy
     await client.cancel("t1")

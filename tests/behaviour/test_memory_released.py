@@ -59,7 +59,7 @@ async def left(client: Client) -> None:
 async def test_a_run_whose_reader_has_left_is_gone(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     client, runs = await connect(waits, CapacityLimits(kept_runs=0), on_disconnect="cancel"), Made(Run, monkeypatch)
     await left(client)
-    client._streams.clear()
+    client.streams.clear()
     await runs.gone()
 
 

@@ -1,4 +1,4 @@
-"""What waits survives its process: asked by one server, answered by another one on the same store."""
+"""Restarts: interrupts of one server are answered by another one on the same store."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -12,7 +12,7 @@ from agui_container.settings import Settings
 from tests.behaviour.approval_tools import PAID, POLICY, TOOLS
 from tests.behaviour.client import Client, outcome
 from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, interrupts, results
-from tests.behaviour.fake_models import Offline
+from tests.behaviour.fake_models import FakeOffline
 from tests.behaviour.goals import NOTE, SUM, goals, standing, told
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.subagents import paid, parts, team
@@ -61,7 +61,7 @@ async def begin(settings: Settings) -> AsyncIterator[Begin]:
 @requirement("approval.restart")
 async def test_a_call_that_waits_when_the_process_ends_is_answered_in_the_next_one(settings: Settings) -> None:
     async with server(settings) as client:
-        talk = ClientThread(client, Offline())
+        talk = ClientThread(client, FakeOffline())
         (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}'))
     async with server(settings) as talk.client:
         assert interrupts(await talk.say("anybody there?")) == [interrupt]
@@ -77,7 +77,7 @@ async def test_a_call_that_waits_when_the_process_ends_is_answered_in_the_next_o
 @requirement("approval.replica")
 async def test_a_call_is_asked_for_by_one_replica_and_answered_through_another_once(begin: Begin) -> None:
     one, other = await begin(), await begin()
-    talk = ClientThread(one, Offline())
+    talk = ClientThread(one, FakeOffline())
     (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}'))
     talk.client = other
     assert results(await talk.resume(answer(interrupt, approved=True))) == ["paid 5"]
@@ -92,7 +92,7 @@ async def test_a_subagent_that_waits_when_the_process_ends_goes_on_in_the_next_o
     settings: Settings, said: str
 ) -> None:
     async with server(settings) as client:
-        talk = ClientThread(client, Offline())
+        talk = ClientThread(client, FakeOffline())
         (interrupt,) = interrupts(await talk.say(said.format('call pay {"amount": 5}')))
     async with server(settings) as talk.client:
         events = await talk.resume(answer(interrupt, approved=True))
@@ -105,7 +105,7 @@ async def test_an_assistant_of_ones_own_keeps_what_waits_in_the_servers_store(st
     settings = Settings.model_validate({"store": store, "agent": f"{__name__}:mates"})
     paid.clear()
     async with server(settings) as client:
-        talk = ClientThread(client, Offline())
+        talk = ClientThread(client, FakeOffline())
         both = 'delegate call pay {"amount": 1}\ncall pay {"amount": 2}'
         yes = [answer(interrupt, approved=True) for interrupt in interrupts(await talk.say(both))]
     async with server(settings) as talk.client:
@@ -127,7 +127,7 @@ async def test_what_a_subagent_asks_goes_with_the_clients_thread(store: str) -> 
 @requirement("goal.restart")
 async def test_the_goals_of_a_turn_are_those_of_the_next_process(settings: Settings) -> None:
     async with server(settings) as client:
-        talk = ClientThread(client, Offline(), tools=[PAINT])
+        talk = ClientThread(client, FakeOffline(), tools=[PAINT])
         events = await talk.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
         talk.result(calls(events)["paint"], "dry")
     async with server(settings) as talk.client:
@@ -143,7 +143,7 @@ async def test_the_goals_of_a_turn_are_those_of_the_next_process(settings: Setti
 @pytest.mark.parametrize("said", ["stream 1", "fail", "call paint {}\ncall achieve_note {}"])
 async def test_how_goals_stand_is_read_as_soon_as_the_run_is_over(settings: Settings, said: str) -> None:
     async with server(settings) as client:
-        talk = ClientThread(client, Offline(), tools=[PAINT])
+        talk = ClientThread(client, FakeOffline(), tools=[PAINT])
         told_last = standing(await talk.say(said, forwardedProps=goals(NOTE, SUM)))
         thread = await client.command({"command": {"type": "threads.get", "threadId": talk.thread}})
         assert {goal["type"]: goal["status"] for goal in thread["goals"]} == told_last

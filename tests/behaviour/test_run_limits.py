@@ -127,7 +127,7 @@ async def test_the_capabilities_say_how_many_tokens_a_run_may_use(
     assert capabilities["capabilities"]["custom"].get("maxRunTokens") == told
 
 
-# --- an agent of one's own ---
+# --- custom agents ---
 
 
 async def runs_away(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:

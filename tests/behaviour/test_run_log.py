@@ -165,9 +165,9 @@ class Yielding:
     """An agent whose method returns an iterator, as frameworks do."""
 
     async def run(self, _: RunAgentInput) -> AsyncGenerator[Item, None]:
-        return self._items()
+        return self.items()
 
-    async def _items(self) -> AsyncGenerator[Item, None]:
+    async def items(self) -> AsyncGenerator[Item, None]:
         yield "hello"
         yield EVENT  # the fault
 
@@ -182,7 +182,7 @@ async def emits(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
 async def test_a_breach_of_the_protocol_names_the_line_of_the_agent(
     connect: Connect, agent: Callable[..., object] | Yielding, caplog: pytest.LogCaptureFixture
 ) -> None:
-    code = Yielding._items.__code__ if isinstance(agent, Yielding) else agent.__code__
+    code = Yielding.items.__code__ if isinstance(agent, Yielding) else agent.__code__
     client = await connect(agent)
     with caplog.at_level(logging.ERROR, LOGGER):
         await client.run(ask())

@@ -200,7 +200,7 @@ async def test_a_chunk_that_is_refused_leaves_no_stream_behind(connect: Connect)
     assert outcome(events) == "success"
 
 
-# --- what a thread keeps of it ----------------------------------------------------------------------------------------
+# --- state of threads -------------------------------------------------------------------------------------------------
 
 
 async def teller(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:

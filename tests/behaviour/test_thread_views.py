@@ -1,4 +1,4 @@
-"""What a thread says of itself besides what was said: who made it, what waits, and all of it without the messages."""
+"""Views of threads besides their messages: origin, waiting interrupts, and the view without messages."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""How clients, models and what is kept of a thread tell a failed tool of the server from one that worked."""
+"""Marks of failed tool results, for clients, for models and in stored threads."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from tests.behaviour.client import text
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import ClientThread, abandoned, answer, interrupts, results
-from tests.behaviour.fake_models import OpenAI
+from tests.behaviour.fake_models import FakeOpenAI
 from tests.engine.doubles import Json, eventually
 from tests.requirements import requirement
 
@@ -16,13 +16,13 @@ ECHO = f"call echo {json.dumps({'text': LIE})}"
 
 
 def marks(events: list[Json]) -> list[bool]:
-    """Whether each result is marked as a failure."""
+    """Return for each result True if it is marked as a failure."""
     found = [event.get("metadata", {}) for event in events if event["type"] == "TOOL_CALL_RESULT"]
     return [metadata.get("failed", False) for metadata in found]
 
 
 def durations(events: list[Json]) -> list[float | None]:
-    """How long each tool ran, where that is said."""
+    """Return the duration of each tool call, or None where it is missing."""
     found = [event.get("metadata", {}) for event in events if event["type"] == "TOOL_CALL_RESULT"]
     return [metadata.get("durationMs") for metadata in found]
 
@@ -51,7 +51,7 @@ async def test_words_of_a_failure_are_none_where_the_tool_worked(meet: ConnectMo
     assert (results(events), marks(events)) == ([LIE], [False])
     (told,) = await heard(talk)
     assert told["content"] == LIE
-    if not isinstance(talk.mind, OpenAI):  # whose API has nothing but the words
+    if not isinstance(talk.mind, FakeOpenAI):  # whose API has nothing but the words
         assert "error" not in told
         assert text(events) == f"The result of echo is {LIE}."
 

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput, UserMessage
 
-from agui_container.engine.caller_ledger import Resource
+from agui_container.engine.caller_usage import Resource
 from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.transports.caller_middleware import SESSION_HEADER
-from tests.behaviour.client import Client, Refused, Stream, outcome, text
+from tests.behaviour.client import Client, Refused, RunStream, outcome, text
 from tests.conftest import Connect
 from tests.engine.doubles import ask, eventually
 from tests.requirements import requirement
@@ -38,7 +38,7 @@ def session(client: Client, name: str) -> Client:
     return client.having(**{SESSION_HEADER.replace("-", "_"): name})
 
 
-async def begun(client: Client, thread: str, said: str = "wait") -> Stream:
+async def begun(client: Client, thread: str, said: str = "wait") -> RunStream:
     stream = await client.start(ask(thread, text=said))
     await stream.until("TEXT_MESSAGE_CONTENT")
     return stream
@@ -74,7 +74,7 @@ async def test_runs_that_nobody_reads_take_no_room_from_their_caller_or_others(c
     first, second = session(client, "first"), session(client, "second")
     for number in range(20):
         await (await begun(first, f"t{number}")).leave()
-        assert client.service.ledgers.used[Resource.RUNS] <= 4
+        assert client.service.usages.used[Resource.RUNS] <= 4
     statuses = [(await first.attach(f"t{number}", None)) for number in (0, 15)]
     assert [outcome(await stream.rest()) for stream in statuses] == ["cancelled", "cancelled"]
     assert await is_served(second)
@@ -142,7 +142,7 @@ async def test_ended_runs_of_a_caller_leave_room_for_its_next_ones(connect: Conn
     first = session(client, "first")
     for number in range(20):
         assert outcome(await first.run(ask(f"t{number}", text="hello"))) == "success"
-        await eventually(lambda: client.service.ledgers.used[Resource.STREAMS] == 0)
+        await eventually(lambda: client.service.usages.used[Resource.STREAMS] == 0)
 
 
 @requirement("caller.kept")
@@ -152,7 +152,7 @@ async def test_ended_runs_of_one_caller_do_not_push_out_those_of_another(connect
     assert await is_served(second)
     for number in range(20):
         await first.run(ask(f"t{number}", text="hello"))
-    await eventually(lambda: client.service.ledgers.used[Resource.STREAMS] == 0)
+    await eventually(lambda: client.service.usages.used[Resource.STREAMS] == 0)
     assert outcome(await (await second.attach("small", None)).rest()) == "success"
     with pytest.raises(Refused, match="no longer kept"):
         await first.attach("t0", "r1")
@@ -209,7 +209,7 @@ async def test_background_work_of_one_caller_keeps_only_its_own_runs_waiting(con
     assert "2 background tasks for one caller" in refused.message
     assert await is_served(second)
     worker.may_end.set()
-    await eventually(lambda: client.service.ledgers.used[Resource.BACKGROUND_TASKS] == 0)
+    await eventually(lambda: client.service.usages.used[Resource.BACKGROUND_TASKS] == 0)
     assert outcome(await first.run(ask("t3"))) == "success"
 
 
@@ -223,4 +223,4 @@ async def test_nothing_is_counted_once_all_is_over(connect: Connect) -> None:
     worker.may_end.set()
     assert [outcome(await stream.rest()) for stream in streams[1:]] == ["success", "success"]
     counted = (Resource.RUNS, Resource.REQUEST_BYTES, Resource.STREAMS)
-    await eventually(lambda: [client.service.ledgers.used[resource] for resource in counted] == [0, 0, 0])
+    await eventually(lambda: [client.service.usages.used[resource] for resource in counted] == [0, 0, 0])

@@ -13,6 +13,15 @@ POLICY = '[{"tool_pattern": "calculate", "policy": "ask", "reason": "sums cost m
 
 Visit = Callable[..., Awaitable[User]]
 
+over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
+"""Run a test with pages whose runs come over SSE, and with pages whose runs come over a WebSocket."""
+
+
+@pytest.fixture
+def wire() -> str:
+    """The transport of a page's runs, where the test is not marked ``over_both``."""
+    return "sse"
+
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
 async def browser() -> AsyncIterator[Browser]:
@@ -25,20 +34,20 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def visit(browser: Browser) -> AsyncIterator[Visit]:
+async def visit(browser: Browser, wire: str) -> AsyncIterator[Visit]:
     """Open the page as a new user. Keyword arguments are those of a browser context, and ``wire``.
 
-    An error in the page's console fails the test, unless the test has taken it out of ``complaints``.
+    An error in a console of the user's tabs fails the test, unless the test has taken it out of ``complaints``.
     """
     users = []
     contexts = []
 
-    async def visit(server: PageServer, *, wire: str = "sse", path: str = "", **options: object) -> User:
+    async def visit(address: str, *, wire: str = wire, **options: object) -> User:
         context = await browser.new_context(**options)  # type: ignore[arg-type]
         contexts.append(context)
         user = User(await context.new_page())
         users.append(user)
-        await user.open(server.url + path, wire=wire)
+        await user.open(address, wire=wire)
         return user
 
     yield visit
@@ -48,17 +57,17 @@ async def visit(browser: Browser) -> AsyncIterator[Visit]:
 
 
 @pytest.fixture(scope="package")
-def assistant() -> Iterator[PageServer]:
+def assistant() -> Iterator[str]:
     """The built-in assistant on the offline model, with a policy that asks and a small context window."""
     with served(AGUI_TOOL_POLICY=POLICY, AGUI_CONTEXT_TOKENS="4000") as server:
-        yield server
+        yield server.url
 
 
 @pytest.fixture(scope="package")
-def scripted() -> Iterator[PageServer]:
+def scripted() -> Iterator[str]:
     """The agent of ``tests.console.scripted``."""
     with served(AGUI_AGENT="tests.console.scripted:agent") as server:
-        yield server
+        yield server.url
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 """A user of the chat page, and the servers that serve it."""
 
+import asyncio
+import json
 import os
 import shutil
 import socket
@@ -9,16 +11,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from tempfile import TemporaryFile
+from typing import IO, NoReturn
 from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
 from playwright.async_api import ConsoleMessage, Locator, Page, expect
 
+from tests.secret_search import search
+
 ROOT = Path(__file__).parents[2]
 READY_SECONDS = 60.0
 WAIT_MS = 10_000
+
+AXE = ROOT / "clients/web/node_modules/axe-core/axe.min.js"
+"""``make web-tools`` installs it."""
+
+PHONE = {"width": 390, "height": 844}
 
 expect.set_options(timeout=WAIT_MS)
 
@@ -53,6 +63,7 @@ class PageServer:
             self._port: int = probe.getsockname()[1]
         self._settings = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": str(self._port), **settings}
         self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -61,12 +72,13 @@ class PageServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
+        self._log = TemporaryFile()  # noqa: SIM115 - closed with the process
         self._process = subprocess.Popen(
             [sys.executable, "-m", self._module, "serve"],
             cwd=ROOT,
             env=environment | self._settings,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
         )
         deadline = time.monotonic() + READY_SECONDS
         while time.monotonic() < deadline and self._process.poll() is None:
@@ -82,6 +94,11 @@ class PageServer:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+        if self._log is not None:
+            self._log.seek(0)
+            search(self._log.read(), "the log of a server")
+            self._log.close()
+            self._log = None
 
 
 @contextmanager
@@ -95,14 +112,24 @@ def served(module: str = "agui_container", **settings: str) -> Iterator[PageServ
         server.kill()
 
 
+async def curl(command: str, **environment: str) -> list[str]:
+    """Run a copied command in a shell; gives the types of the events that it prints."""
+    shell = await asyncio.create_subprocess_exec(
+        "bash", "-c", command, env=os.environ | environment, stdout=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(WAIT_MS / 1000):
+        printed, _ = await shell.communicate()
+    return [json.loads(line[5:])["type"] for line in printed.splitlines() if line.startswith(b"data:")]
+
+
 class User:
-    """One browser tab. ``complaints`` are errors of the page's console."""
+    """One browser tab. ``complaints`` are errors in the consoles of all tabs of its profile."""
 
     def __init__(self, page: Page) -> None:
         self.page = page
         self.complaints: list[str] = []
-        page.on("console", self._listen)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.context.on("console", self._listen)
+        page.context.on("weberror", lambda caught: self.complaints.append(str(caught.error)))
 
     def _listen(self, message: ConsoleMessage) -> None:
         if message.type == "error":
@@ -118,7 +145,7 @@ class User:
 
     @property
     def messages(self) -> Locator:
-        """What the user has said."""
+        """Messages of the user."""
         return self.conversation.get_by_role("article", name="You", exact=True)
 
     async def open(self, url: str, *, wire: str = "sse") -> None:
@@ -142,6 +169,34 @@ class User:
 
     async def press(self, name: str) -> None:
         await self.page.get_by_role("button", name=name, exact=True).click()
+
+    async def inspect(self, tab: str) -> None:
+        """Open a tab of the inspector."""
+        await self.press("Inspector")
+        await self.page.get_by_role("tab", name=tab).click()
+
+    async def copies(self, name: str) -> str:
+        """Press a button that copies; gives the text on the clipboard."""
+        await self.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        await self.page.evaluate("navigator.clipboard.writeText('')")
+        await self.press(name)
+        copied = await self.page.wait_for_function("() => navigator.clipboard.readText()")
+        return str(await copied.json_value())
+
+    async def violations(self) -> list[str]:
+        """Problems that axe-core finds in the page. It is put in past the page's policy."""
+        if not AXE.exists():
+            missing("axe-core is not installed; `make web-tools` installs it")
+        if await self.page.evaluate("typeof axe") == "undefined":
+            devtools = await self.page.context.new_cdp_session(self.page)
+            await devtools.send("Runtime.evaluate", {"expression": AXE.read_text()})
+        found: list[str] = await self.page.evaluate(
+            """async () => {
+                const { violations } = await axe.run();
+                return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+            }"""
+        )
+        return found
 
     def call(self, name: str) -> Locator:
         """A tool call in the conversation."""

@@ -158,7 +158,7 @@ async def goals(_input: RunAgentInput, _ctx: RunContext) -> Script:
 
 
 async def notices(_input: RunAgentInput, _ctx: RunContext) -> Script:
-    """What a user should know of a run that goes on."""
+    """Send notices while the run continues."""
     yield "I try. "
     yield CustomEvent(name="tools.unavailable", value={"source": "weather", "message": "The server does not answer."})
     shortened = {"strategy": "trim", "tokensBefore": 9_000, "tokensAfter": 4_000}

@@ -1,75 +1,18 @@
 """Themes, keys, screen readers, phones, reduced motion."""
 
-import pytest
-from playwright.async_api import Page, expect
+import re
 
-from tests.console.conftest import Visit
-from tests.console.driver import ROOT, PageServer, missing, served
+import pytest
+from playwright.async_api import expect
+
+from tests.console.conftest import Visit, over_both
+from tests.console.driver import PHONE, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
-in_both_themes = pytest.mark.parametrize("theme", ["light", "dark"])
-
-AXE = ROOT / "clients/web/node_modules/axe-core/axe.min.js"
-"""``make web-tools`` installs it."""
-
-PHONE = {"width": 390, "height": 844}
 
 
-async def violations(page: Page) -> list[str]:
-    """What axe-core finds. It is put in by the test, past the page's policy."""
-    if not AXE.exists():
-        missing("axe-core is not installed; `make web-tools` installs it")
-    devtools = await page.context.new_cdp_session(page)
-    await devtools.send("Runtime.evaluate", {"expression": AXE.read_text()})
-    found: list[str] = await page.evaluate(
-        """async () => {
-            const { violations } = await axe.run();
-            return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-        }"""
-    )
-    return found
-
-
-@in_both_themes
-async def test_axe_finds_nothing_in_a_new_chat(visit: Visit, assistant: PageServer, theme: str) -> None:
-    user = await visit(assistant, color_scheme=theme, reduced_motion="reduce")
-    await expect(user.page.get_by_label("Suggestions")).to_be_visible()
-    assert await violations(user.page) == []
-
-
-@in_both_themes
-async def test_axe_finds_nothing_in_a_conversation_with_calls_and_an_approval(
-    visit: Visit, assistant: PageServer, theme: str
-) -> None:
-    user = await visit(assistant, color_scheme=theme, reduced_motion="reduce")
-    await user.say("think about rain")
-    await user.is_done()
-    await user.press("Good answer")
-    await user.say("delegate what time is it")
-    await user.is_done()
-    await user.call("current_time").get_by_role("button").click()
-    await user.say("calculate 6*7")
-    await expect(user.page.get_by_role("region", name="Approval of calculate")).to_be_visible()
-    await user.press("Inspector")
-    for tab in ("State", "Run", "Replay", "Server", "Events"):
-        await user.page.get_by_role("tab", name=tab).click()
-        assert await violations(user.page) == [], tab
-
-
-@in_both_themes
-async def test_axe_finds_nothing_in_markdown_forms_and_failures(visit: Visit, scripted: PageServer, theme: str) -> None:
-    user = await visit(scripted, color_scheme=theme, reduced_motion="reduce")
-    await user.say("markdown")
-    await user.is_done()
-    await expect(user.conversation.locator(".hljs-keyword").first).to_be_visible()
-    await user.say("steps")
-    await user.is_done()
-    await user.say("ask")
-    await expect(user.page.get_by_role("form", name="Where to?")).to_be_visible()
-    assert await violations(user.page) == []
-
-
-async def test_everything_is_done_with_keys(visit: Visit, assistant: PageServer) -> None:
+@over_both
+async def test_everything_is_done_with_keys(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     keyboard = user.page.keyboard
     await keyboard.type("wait 60")
@@ -102,7 +45,8 @@ async def test_everything_is_done_with_keys(visit: Visit, assistant: PageServer)
     await expect(user.composer).to_be_focused()
 
 
-async def test_an_approval_is_given_with_keys(visit: Visit, assistant: PageServer) -> None:
+@over_both
+async def test_an_approval_is_given_with_keys(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.page.keyboard.type("calculate 6*7")
     await user.page.keyboard.press("Enter")
@@ -114,7 +58,8 @@ async def test_an_approval_is_given_with_keys(visit: Visit, assistant: PageServe
     await user.reads("The result of calculate is 42.")
 
 
-async def test_screen_readers_are_told_what_happens(visit: Visit, assistant: PageServer) -> None:
+@over_both
+async def test_screen_readers_are_told_what_happens(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     told = user.page.locator("[aria-live='polite']").last
     await user.say("wait 60")
@@ -126,7 +71,7 @@ async def test_screen_readers_are_told_what_happens(visit: Visit, assistant: Pag
 
 
 async def test_a_phone_has_the_threads_in_a_drawer_and_nothing_wider_than_the_screen(
-    visit: Visit, scripted: PageServer
+    visit: Visit, scripted: str
 ) -> None:
     user = await visit(scripted, viewport=PHONE, has_touch=True)
     threads = user.page.get_by_role("navigation", name="Threads")
@@ -143,7 +88,7 @@ async def test_a_phone_has_the_threads_in_a_drawer_and_nothing_wider_than_the_sc
     await expect(user.page.get_by_role("complementary", name="Inspector")).to_be_in_viewport()
 
 
-async def test_reduced_motion_stops_animations(visit: Visit, assistant: PageServer) -> None:
+async def test_reduced_motion_stops_animations(visit: Visit, assistant: str) -> None:
     user = await visit(assistant, reduced_motion="reduce")
     await user.say("wait 60")
     dots = user.page.locator(".working span").first
@@ -151,7 +96,7 @@ async def test_reduced_motion_stops_animations(visit: Visit, assistant: PageServ
     await user.press("Stop")
 
 
-async def test_the_chosen_theme_stays(visit: Visit, assistant: PageServer) -> None:
+async def test_the_chosen_theme_stays(visit: Visit, assistant: str) -> None:
     user = await visit(assistant, color_scheme="light")
     await user.press("Theme: system")
     await user.press("Theme: light")
@@ -162,19 +107,27 @@ async def test_the_chosen_theme_stays(visit: Visit, assistant: PageServer) -> No
 
 async def test_title_and_accent_are_settings_and_a_pale_accent_stays_readable(visit: Visit) -> None:
     with served(AGUI_CONSOLE_TITLE="Tea & <Cake>", AGUI_CONSOLE_ACCENT="#ffe14d") as server:
-        user = await visit(server)
+        user = await visit(server.url)
         await expect(user.page).to_have_title("Tea & <Cake>")
         await expect(user.page.get_by_role("heading", name="Tea & <Cake>")).to_be_visible()
         await user.composer.fill("hello")
         send = user.page.get_by_role("button", name="Send", exact=True)
         await expect(send).to_have_css("background-color", "rgb(255, 225, 77)")
         await expect(send).to_have_css("color", "rgb(17, 17, 19)")
-        assert await violations(user.page) == []
+        assert await user.violations() == []
 
 
-async def test_the_page_is_interactive_within_a_second_at_a_quarter_of_the_speed(
-    visit: Visit, assistant: PageServer
-) -> None:
+async def test_a_browser_without_idle_time_loads_the_rest_of_the_program_as_well(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.page.add_init_script("delete window.requestIdleCallback")
+    async with user.page.expect_request(re.compile("/chunks/agents-")):
+        await user.page.reload()
+    assert await user.page.evaluate("typeof requestIdleCallback") == "undefined"
+    await user.say("stream 1")
+    await user.reads("hello world,")
+
+
+async def test_the_page_is_interactive_within_a_second_at_a_quarter_of_the_speed(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     devtools = await user.page.context.new_cdp_session(user.page)
     await devtools.send("Emulation.setCPUThrottlingRate", {"rate": 4})

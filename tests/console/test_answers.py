@@ -1,18 +1,15 @@
-"""What the agent asks of the user: approvals, forms, tools of the page."""
+"""Requests of the agent to the user: approvals, forms and tools of the page."""
 
 import pytest
 from playwright.async_api import expect
 
-from tests.console.conftest import Visit
-from tests.console.driver import PageServer
+from tests.console.conftest import Visit, over_both
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
-over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
+pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
 
-@over_both
-async def test_an_approved_call_is_run(visit: Visit, assistant: PageServer, wire: str) -> None:
-    user = await visit(assistant, wire=wire)
+async def test_an_approved_call_is_run(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("calculate 6*7")
     card = user.page.get_by_role("region", name="Approval of calculate")
     await expect(card).to_contain_text("cost: sums cost money")
@@ -22,9 +19,8 @@ async def test_an_approved_call_is_run(visit: Visit, assistant: PageServer, wire
     await expect(card).to_have_count(0)
 
 
-@over_both
-async def test_a_call_is_approved_with_edited_arguments(visit: Visit, assistant: PageServer, wire: str) -> None:
-    user = await visit(assistant, wire=wire)
+async def test_a_call_is_approved_with_edited_arguments(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("calculate 6*7")
     await user.press("Edit")
     arguments = user.page.get_by_label("Arguments", exact=True)
@@ -36,7 +32,7 @@ async def test_a_call_is_approved_with_edited_arguments(visit: Visit, assistant:
     await user.reads("The result of calculate is 48.")
 
 
-async def test_a_call_is_denied_with_a_reason(visit: Visit, assistant: PageServer) -> None:
+async def test_a_call_is_denied_with_a_reason(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("calculate 6*7")
     await user.press("Deny")
@@ -46,11 +42,8 @@ async def test_a_call_is_denied_with_a_reason(visit: Visit, assistant: PageServe
     await expect(user.call("calculate")).to_contain_text("Failed")
 
 
-@over_both
-async def test_an_approval_still_waits_after_the_page_was_loaded_again(
-    visit: Visit, assistant: PageServer, wire: str
-) -> None:
-    user = await visit(assistant, wire=wire)
+async def test_an_approval_still_waits_after_the_page_was_loaded_again(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("calculate 6*7")
     await expect(user.page.get_by_role("region", name="Approval of calculate")).to_be_visible()
     await user.page.reload()
@@ -58,9 +51,8 @@ async def test_an_approval_still_waits_after_the_page_was_loaded_again(
     await user.reads("The result of calculate is 42.")
 
 
-@over_both
-async def test_two_calls_are_answered_together(visit: Visit, assistant: PageServer, wire: str) -> None:
-    user = await visit(assistant, wire=wire)
+async def test_two_calls_are_answered_together(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say('call calculate {"expression": "1+1"}\ncall calculate {"expression": "2+2"}')
     cards = user.page.get_by_role("region", name="Approval of calculate")
     await expect(cards).to_have_count(2)
@@ -71,9 +63,8 @@ async def test_two_calls_are_answered_together(visit: Visit, assistant: PageServ
     await expect(user.conversation.locator(".call-done")).to_have_count(2)
 
 
-@over_both
-async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: PageServer, wire: str) -> None:
-    user = await visit(scripted, wire=wire)
+async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.say("ask")
     form = user.page.get_by_role("form", name="Where to?")
     await form.get_by_role("button", name="Send").click()
@@ -89,18 +80,15 @@ async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: Pag
         await user.reads(part)
 
 
-@over_both
-async def test_the_assistant_sets_the_theme_when_the_user_allows_it(
-    visit: Visit, assistant: PageServer, wire: str
-) -> None:
-    user = await visit(assistant, wire=wire)
+async def test_the_assistant_sets_the_theme_when_the_user_allows_it(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say('call set_theme {"theme": "dark"}')
     await user.press("Allow")
     await user.reads("The result of set_theme is The theme is dark now.")
     await expect(user.page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-async def test_the_assistant_asks_for_a_place(visit: Visit, assistant: PageServer) -> None:
+async def test_the_assistant_asks_for_a_place(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say('call ask_place {"question": "Where are you?"}')
     form = user.page.get_by_role("form", name="Question about a place")
@@ -108,21 +96,3 @@ async def test_the_assistant_asks_for_a_place(visit: Visit, assistant: PageServe
     await form.get_by_label("Place").fill("Berlin")
     await form.get_by_role("button", name="Send").click()
     await user.reads("The result of ask_place is Berlin.")
-
-
-async def test_a_newcomer_sees_tools_approvals_reasoning_and_subagents_by_buttons(
-    visit: Visit, assistant: PageServer
-) -> None:
-    user = await visit(assistant)
-    suggestions = user.page.get_by_label("Suggestions").get_by_role("button")
-    await expect(suggestions).to_have_count(6)
-    await user.page.get_by_role("button", name="Use a subagent").click()
-    await user.reads("The result of delegate")
-    await user.press("New chat")
-    await user.page.get_by_role("button", name="Approve a change").click()
-    await user.press("Deny")
-    await user.press("Deny")
-    await user.reads("The user denied this.")
-    await user.press("New chat")
-    await user.page.get_by_role("button", name="See it think").click()
-    await expect(user.conversation.get_by_text("Thought for")).to_be_visible()

@@ -1,20 +1,30 @@
-"""What a user does in a conversation, over SSE and over WebSocket."""
+"""Actions of a user in a conversation, over SSE and over WebSocket."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import accumulate
 
 import pytest
+from ag_ui.core import (
+    BaseEvent,
+    RunAgentInput,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
 from playwright.async_api import FilePayload, expect
 
-from tests.console.conftest import Visit
-from tests.console.driver import PageServer, User
+from agui_container import Settings, create_app
+from tests.behaviour.server import serving
+from tests.console.conftest import Visit, over_both
+from tests.console.driver import WAIT_MS, User
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
-over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
+pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
 
-@over_both
-async def test_text_streams_as_markdown_with_tables_code_and_formulas(
-    visit: Visit, scripted: PageServer, wire: str
-) -> None:
-    user = await visit(scripted, wire=wire)
+async def test_text_streams_as_markdown_with_tables_code_and_formulas(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.say("markdown")
     await user.is_done()
     answer = user.conversation
@@ -25,18 +35,15 @@ async def test_text_streams_as_markdown_with_tables_code_and_formulas(
     await expect(answer.get_by_role("link", name="link")).to_have_attribute("rel", "noopener noreferrer")
 
 
-async def test_code_is_copied(visit: Visit, scripted: PageServer) -> None:
-    user = await visit(scripted, permissions=["clipboard-read", "clipboard-write"])
+async def test_code_is_copied(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.say("markdown")
     await user.is_done()
-    await user.press("Copy code")
-    copied = await user.page.evaluate("navigator.clipboard.readText()")
-    assert copied == "def double(number: int) -> int:\n    return 2 * number  # twice"
+    assert await user.copies("Copy code") == "def double(number: int) -> int:\n    return 2 * number  # twice"
 
 
-@over_both
-async def test_reasoning_folds_away_when_the_answer_is_there(visit: Visit, assistant: PageServer, wire: str) -> None:
-    user = await visit(assistant, wire=wire)
+async def test_reasoning_folds_away_when_the_answer_is_there(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("think about rain")
     await user.reads("I have thought about rain.")
     thoughts = user.page.get_by_text("I am asked to think about rain.")
@@ -45,7 +52,7 @@ async def test_reasoning_folds_away_when_the_answer_is_there(visit: Visit, assis
     await expect(thoughts).to_be_visible()
 
 
-async def test_a_tool_call_shows_its_arguments_result_and_time(visit: Visit, assistant: PageServer) -> None:
+async def test_a_tool_call_shows_its_arguments_result_and_time(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("what time is it in Europe/Berlin")
     await user.is_done()
@@ -56,7 +63,31 @@ async def test_a_tool_call_shows_its_arguments_result_and_time(visit: Visit, ass
     await expect(call.get_by_role("group", name="Result")).to_contain_text("+01:00")
 
 
-async def test_a_failed_call_says_why(visit: Visit, assistant: PageServer) -> None:
+async def test_arguments_of_a_call_are_shown_while_they_stream(visit: Visit) -> None:
+    chunks = ['{"city":', '"Lisbon",', '"gift":true}']
+    is_shown = asyncio.Semaphore(0)
+
+    async def agent(_input: RunAgentInput) -> AsyncIterator[BaseEvent]:
+        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="send")
+        for chunk in chunks:
+            yield ToolCallArgsEvent(tool_call_id="c", delta=chunk)
+            await asyncio.wait_for(is_shown.acquire(), WAIT_MS / 1000)
+        yield ToolCallEndEvent(tool_call_id="c")
+        yield ToolCallResultEvent(message_id="m", tool_call_id="c", content="sent")
+
+    async with serving(create_app(agent, Settings())) as url:
+        user = await visit(url)
+        await user.say("send it")
+        call = user.call("send")
+        for text in accumulate(chunks):
+            await expect(call.locator(".call-arguments")).to_have_text(text)
+            await expect(call.locator(".call-phase")).to_have_text("Writing arguments")
+            is_shown.release()
+        await user.is_done()
+        await expect(call.locator(".call-phase")).to_contain_text("ms")
+
+
+async def test_a_failed_call_says_why(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say('call current_time {"timezone": "Mars/Base"}')
     await user.is_done()
@@ -64,9 +95,8 @@ async def test_a_failed_call_says_why(visit: Visit, assistant: PageServer) -> No
     await expect(user.call("current_time").locator(".call-error")).to_contain_text("Mars/Base")
 
 
-@over_both
-async def test_a_subagent_has_a_lane_of_its_own_inside_the_call(visit: Visit, assistant: PageServer, wire: str) -> None:
-    user = await visit(assistant, wire=wire)
+async def test_a_subagent_has_a_lane_of_its_own_inside_the_call(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("delegate delegate what time is it")
     await user.is_done()
     lane = user.call("delegate").first.get_by_label("Subagent delegate")
@@ -74,9 +104,8 @@ async def test_a_subagent_has_a_lane_of_its_own_inside_the_call(visit: Visit, as
     await expect(lane.last.locator("[data-call='current_time']")).to_have_count(1)
 
 
-@over_both
-async def test_steps_and_activities_are_shown(visit: Visit, scripted: PageServer, wire: str) -> None:
-    user = await visit(scripted, wire=wire)
+async def test_steps_and_activities_are_shown(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.say("steps")
     await user.is_done()
     await expect(user.page.get_by_label("Steps").get_by_role("listitem")).to_have_text(["search", "write"])
@@ -85,9 +114,8 @@ async def test_steps_and_activities_are_shown(visit: Visit, scripted: PageServer
     await expect(activity.get_by_role("progressbar")).to_have_attribute("value", "0.75")
 
 
-@over_both
-async def test_stop_ends_the_run_at_the_server(visit: Visit, assistant: PageServer, wire: str) -> None:
-    user = await visit(assistant, wire=wire)
+async def test_stop_ends_the_run_at_the_server(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("wait 60")
     await user.reads("Waiting 60 s.")
     await user.press("Stop")
@@ -96,9 +124,8 @@ async def test_stop_ends_the_run_at_the_server(visit: Visit, assistant: PageServ
     await user.reads("hello world, hello world,")
 
 
-@over_both
-async def test_a_failure_can_be_tried_again(visit: Visit, assistant: PageServer, wire: str) -> None:
-    user = await visit(assistant, wire=wire)
+async def test_a_failure_can_be_tried_again(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("fail")
     await expect(user.page.get_by_role("alert")).to_contain_text("MODEL_ERROR")
     await user.press("Try again")
@@ -106,7 +133,7 @@ async def test_a_failure_can_be_tried_again(visit: Visit, assistant: PageServer,
     await expect(user.messages).to_have_count(1)
 
 
-async def test_an_answer_can_be_asked_for_again(visit: Visit, assistant: PageServer) -> None:
+async def test_an_answer_can_be_asked_for_again(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 3")
     await user.is_done()
@@ -115,11 +142,10 @@ async def test_an_answer_can_be_asked_for_again(visit: Visit, assistant: PageSer
     await expect(user.conversation.locator(".markdown")).to_have_text(["hello world, hello world, hello world,"])
 
 
-@over_both
 async def test_a_message_is_edited_and_sent_again_and_the_thread_goes_on_from_there(
-    visit: Visit, assistant: PageServer, wire: str
+    visit: Visit, assistant: str
 ) -> None:
-    user = await visit(assistant, wire=wire)
+    user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
     await user.say("think about rain")
@@ -135,9 +161,8 @@ async def test_a_message_is_edited_and_sent_again_and_the_thread_goes_on_from_th
     await expect(user.messages).to_have_count(1)
 
 
-@over_both
-async def test_pictures_and_files_are_attached_by_paste_and_drop(visit: Visit, scripted: PageServer, wire: str) -> None:
-    user = await visit(scripted, wire=wire)
+async def test_pictures_and_files_are_attached_by_paste_and_drop(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.composer.evaluate(
         """(area) => {
             const data = new DataTransfer();
@@ -160,11 +185,8 @@ async def test_pictures_and_files_are_attached_by_paste_and_drop(visit: Visit, s
     await expect(user.conversation.locator(".part-file")).to_have_text("note.txt")
 
 
-@over_both
-async def test_files_are_chosen_removed_and_refused_if_they_are_empty(
-    visit: Visit, scripted: PageServer, wire: str
-) -> None:
-    user = await visit(scripted, wire=wire)
+async def test_files_are_chosen_removed_and_refused_if_they_are_empty(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     dot = FilePayload(name="dot.png", mimeType="image/png", buffer=b"\x89PNG")
     note = FilePayload(name="note.txt", mimeType="text/plain", buffer=b"hello")
     empty = FilePayload(name="empty.txt", mimeType="text/plain", buffer=b"")
@@ -181,9 +203,8 @@ async def test_files_are_chosen_removed_and_refused_if_they_are_empty(
     await expect(user.conversation.locator(".part-file")).to_have_text("note.txt")
 
 
-@over_both
-async def test_what_a_user_should_know_is_said_where_it_happened(visit: Visit, scripted: PageServer, wire: str) -> None:
-    user = await visit(scripted, wire=wire)
+async def test_what_a_user_should_know_is_said_where_it_happened(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.say("notices")
     await user.is_done()
     await expect(user.conversation.locator(".notice")).to_have_text(
@@ -195,11 +216,10 @@ async def test_what_a_user_should_know_is_said_where_it_happened(visit: Visit, s
     )
 
 
-@over_both
 async def test_a_thread_that_is_busy_in_another_tab_says_so_and_can_be_tried_again(
-    visit: Visit, assistant: PageServer, wire: str
+    visit: Visit, assistant: str
 ) -> None:
-    user = await visit(assistant, wire=wire)
+    user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
     second = User(await user.page.context.new_page())
@@ -213,4 +233,3 @@ async def test_a_thread_that_is_busy_in_another_tab_says_so_and_can_be_tried_aga
     await user.reads("You stopped this answer.")
     await second.press("Try again")
     await second.reads("hello world, hello world,")
-    assert second.complaints == []

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 from playwright.async_api import expect
 
-from tests.console.conftest import Visit
-from tests.console.driver import PageServer, User
+from tests.console.conftest import Visit, over_both
+from tests.console.driver import User
 from tests.console.scripted import FAST_DELTAS
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -55,9 +55,9 @@ async def heap(user: User) -> float:
     return used
 
 
-@pytest.mark.parametrize("wire", ["sse", "websocket"])
-async def test_nothing_of_a_hostile_answer_runs_or_is_loaded(visit: Visit, scripted: PageServer, wire: str) -> None:
-    user = await visit(scripted, wire=wire)
+@over_both
+async def test_nothing_of_a_hostile_answer_runs_or_is_loaded(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     asked: list[str] = []
     user.page.on("request", lambda request: asked.append(request.url))
     await user.say("hostile")
@@ -69,10 +69,10 @@ async def test_nothing_of_a_hostile_answer_runs_or_is_loaded(visit: Visit, scrip
         await expect(answer.locator(tag)).to_have_count(0)
     await answer.get_by_text("click me").click()
     assert await user.page.evaluate("window.attacked") is None
-    assert [url for url in asked if not url.startswith(scripted.url)] == []
+    assert [url for url in asked if not url.startswith(scripted)] == []
 
 
-async def test_the_policy_stops_inline_script_that_got_into_the_page(visit: Visit, scripted: PageServer) -> None:
+async def test_the_policy_stops_inline_script_that_got_into_the_page(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     await user.page.evaluate(
         """() => {
@@ -86,11 +86,19 @@ async def test_the_policy_stops_inline_script_that_got_into_the_page(visit: Visi
     user.complaints.clear()
 
 
-@pytest.mark.parametrize("wire", ["sse", "websocket"])
-async def test_20_000_deltas_at_full_speed_block_nothing_and_are_all_shown(
-    visit: Visit, scripted: PageServer, wire: str
-) -> None:
-    user = await visit(scripted, wire=wire)
+async def test_an_error_in_another_tab_is_a_complaint_as_well(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    second = await user.page.context.new_page()
+    await second.goto(scripted)
+    async with user.page.context.expect_event("weberror"):
+        await second.evaluate("setTimeout(() => { throw new Error('broken'); })")
+    assert any("broken" in complaint for complaint in user.complaints)
+    user.complaints.clear()
+
+
+@over_both
+async def test_20_000_deltas_at_full_speed_block_nothing_and_are_all_shown(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.say("hello")
     await user.is_done()
     async with no_long_task(user):
@@ -105,7 +113,8 @@ async def test_20_000_deltas_at_full_speed_block_nothing_and_are_all_shown(
     assert await heap(user) - before < MEMORY_GROWTH_BYTES
 
 
-async def test_a_state_of_5_mb_is_shown_and_blocks_nothing(visit: Visit, scripted: PageServer) -> None:
+@over_both
+async def test_a_state_of_5_mb_is_shown_and_blocks_nothing(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     await user.press("Inspector")
     await user.page.get_by_role("tab", name="State").click()

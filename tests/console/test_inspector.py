@@ -1,4 +1,4 @@
-"""What developers see: events, state, goals, tokens, capabilities, replay."""
+"""The inspector: events, state, goals, tokens, capabilities and replay."""
 
 import json
 from pathlib import Path
@@ -6,22 +6,18 @@ from pathlib import Path
 import pytest
 from playwright.async_api import expect
 
-from tests.console.conftest import Visit
-from tests.console.driver import PageServer, User
+from tests.console.conftest import Visit, over_both
+from tests.console.driver import curl
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
-over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
+pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
-
-async def inspect(user: User, tab: str) -> None:
-    await user.press("Inspector")
-    await user.page.get_by_role("tab", name=tab).click()
+OTHER_TRANSPORTS = {"sse": ("WebSocket", "websocket", "/ws"), "websocket": ("SSE", "request", "/invocations")}
+"""The label of the transport that is not chosen, the browser's event when a run begins there, and the path."""
 
 
-@pytest.mark.parametrize("wire", ["sse", "websocket"])
-async def test_events_are_listed_filtered_and_shown_raw(visit: Visit, assistant: PageServer, wire: str) -> None:
-    user = await visit(assistant, wire=wire)
-    await inspect(user, "Events")
+async def test_events_are_listed_filtered_and_shown_raw(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.inspect("Events")
     await user.say("what time is it")
     await user.is_done()
     rows = user.page.get_by_role("list", name="Events").get_by_role("button")
@@ -36,16 +32,13 @@ async def test_events_are_listed_filtered_and_shown_raw(visit: Visit, assistant:
     assert json.loads(raw)["toolCallName"] == "current_time"
 
 
-async def test_a_run_is_copied_as_curl_and_downloaded_as_jsonl(
-    visit: Visit, assistant: PageServer, tmp_path: Path
-) -> None:
-    user = await visit(assistant, permissions=["clipboard-read", "clipboard-write"])
-    await inspect(user, "Events")
-    await user.say("stream 2")
+async def test_a_run_is_copied_as_curl_and_downloaded_as_jsonl(visit: Visit, assistant: str, tmp_path: Path) -> None:
+    user = await visit(assistant)
+    await user.inspect("Events")
+    await user.say("what's the time?")
     await user.is_done()
-    await user.press("Copy as curl")
-    command = await user.page.evaluate("navigator.clipboard.readText()")
-    assert command.startswith(f"curl -N {assistant.url}invocations -H 'X-Amzn-Bedrock-AgentCore-Runtime-Session-Id: ")
+    command = await user.copies("Copy as curl")
+    assert (await curl(command))[-1] == "RUN_FINISHED"
     async with user.page.expect_download() as download:
         await user.press("Download as JSONL")
     saved = tmp_path / "events.jsonl"
@@ -54,11 +47,11 @@ async def test_a_run_is_copied_as_curl_and_downloaded_as_jsonl(
     assert (types[0], types[-1]) == ("RUN_STARTED", "RUN_FINISHED")
 
 
-async def test_a_stored_run_is_played_again(visit: Visit, assistant: PageServer) -> None:
+async def test_a_stored_run_is_played_again(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("what time is it")
     await user.is_done()
-    await inspect(user, "Replay")
+    await user.inspect("Replay")
     await user.page.get_by_label("Runs").get_by_role("button").click()
     bar = user.page.get_by_role("group", name="Replay")
     await expect(bar.get_by_role("button", name="Play")).to_be_visible()
@@ -70,10 +63,9 @@ async def test_a_stored_run_is_played_again(visit: Visit, assistant: PageServer)
     await expect(user.messages).to_have_count(1)
 
 
-@over_both
-async def test_state_is_a_tree_with_changes_marked(visit: Visit, scripted: PageServer, wire: str) -> None:
-    user = await visit(scripted, wire=wire)
-    await inspect(user, "State")
+async def test_state_is_a_tree_with_changes_marked(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.inspect("State")
     await user.say("state")
     await user.is_done()
     tree = user.page.get_by_label("State", exact=True).first
@@ -83,10 +75,9 @@ async def test_state_is_a_tree_with_changes_marked(visit: Visit, scripted: PageS
     await expect(changed.last).to_contain_text("size4")
 
 
-@over_both
-async def test_goals_are_shown(visit: Visit, scripted: PageServer, wire: str) -> None:
-    user = await visit(scripted, wire=wire)
-    await inspect(user, "Run")
+async def test_goals_are_shown(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.inspect("Run")
     await user.say("goals")
     await user.is_done()
     goals = user.page.get_by_label("Goals").get_by_role("listitem")
@@ -94,22 +85,25 @@ async def test_goals_are_shown(visit: Visit, scripted: PageServer, wire: str) ->
     await expect(goals.last).to_contain_text("failed: given up")
 
 
-async def test_tokens_and_the_context_window_are_shown(visit: Visit, assistant: PageServer) -> None:
+async def test_tokens_and_the_context_window_are_shown(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 5")
     await user.is_done()
     await expect(user.page.get_by_label("of 4,000 tokens")).to_be_visible()
-    await inspect(user, "Run")
+    await user.inspect("Run")
     panel = user.page.get_by_role("tabpanel")
     await expect(panel).to_contain_text("Input")
     await expect(panel).to_contain_text("of 4,000 tokens")
 
 
-async def test_the_server_says_what_it_can_do_and_the_transport_is_chosen(visit: Visit, assistant: PageServer) -> None:
+async def test_the_server_says_what_it_can_do_and_the_transport_is_chosen(
+    visit: Visit, assistant: str, wire: str
+) -> None:
     user = await visit(assistant)
-    await inspect(user, "Server")
+    await user.inspect("Server")
     await expect(user.page.get_by_role("tabpanel")).to_contain_text("calculate, current_time, delegate")
-    await user.page.get_by_label("WebSocket").check(force=True)
-    async with user.page.expect_websocket():
+    other, message, path = OTHER_TRANSPORTS[wire]
+    await user.page.get_by_label(other).check(force=True)
+    async with user.page.expect_event(message, lambda sent: path in sent.url):
         await user.say("stream 1")
     await user.reads("hello world,")

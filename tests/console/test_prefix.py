@@ -10,11 +10,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container import Settings, create_app
 from tests.behaviour.server import serving
-from tests.console.driver import User
+from tests.console.conftest import Visit, over_both
+from tests.console.driver import User, curl
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
-PREFIX = "/agents/tea"
+PREFIX = "/agents/o'clock;tea&cake"
+"""A shell would read it in its own way."""
 
 
 class PrefixRemover:
@@ -32,7 +34,7 @@ class PrefixRemover:
 
 @pytest_asyncio.fixture(loop_scope="package", params=["mounted", "proxied"])
 async def address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """Where the page is."""
+    """Serve the page, and yield its address."""
     app = create_app(None, Settings())
     outer = FastAPI(lifespan=app.router.lifespan_context, openapi_url=None)
     if request.param == "mounted":
@@ -45,10 +47,9 @@ async def address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
         yield f"{url}{PREFIX}/"
 
 
-@pytest.mark.parametrize("wire", ["sse", "websocket"])
-async def test_a_page_under_a_prefix_runs_lists_and_loads_again(browser: Browser, address: str, wire: str) -> None:
-    user = User(await browser.new_page())
-    await user.open(address, wire=wire)
+@over_both
+async def test_a_page_under_a_prefix_runs_lists_and_loads_again(visit: Visit, address: str) -> None:
+    user = await visit(address)
     await user.say("calculate 6*7")
     await user.reads("The result of calculate is 42.")
     await user.is_done()
@@ -60,8 +61,11 @@ async def test_a_page_under_a_prefix_runs_lists_and_loads_again(browser: Browser
     await user.press("Good answer")
     await user.press("Send feedback")
     await expect(user.page.get_by_role("button", name="Good answer")).to_have_attribute("aria-pressed", "true")
-    assert user.complaints == []
-    await user.page.close()
+    await user.inspect("Events")
+    await user.press("Ask again")
+    await user.is_done()
+    command = await user.copies("Copy as curl")
+    assert (await curl(command))[-1] == "RUN_FINISHED"
 
 
 async def test_pages_under_a_prefix_link_to_each_other(browser: Browser, address: str) -> None:

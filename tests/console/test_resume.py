@@ -3,20 +3,17 @@
 import pytest
 from playwright.async_api import Route, expect
 
-from tests.console.conftest import Visit
+from tests.console.conftest import Visit, over_both
 from tests.console.driver import PageServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
-over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
 
 WORDS = " ".join(f"word{number}" for number in range(40))
 
 
 @over_both
-async def test_a_stream_goes_on_where_it_was_when_the_connection_comes_back(
-    visit: Visit, scripted: PageServer, wire: str
-) -> None:
-    user = await visit(scripted, wire=wire)
+async def test_a_stream_goes_on_where_it_was_when_the_connection_comes_back(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.page.evaluate(BREAKABLE)
     await user.say("slowly")
     await user.reads("word5 ")
@@ -65,7 +62,7 @@ BREAKABLE = """
 async def test_a_server_that_dies_in_a_stream_and_comes_back_loses_no_text_that_was_shown(
     visit: Visit, lasting: PageServer
 ) -> None:
-    users = [await visit(lasting, wire=wire) for wire in ("sse", "websocket")]
+    users = [await visit(lasting.url, wire=wire) for wire in ("sse", "websocket")]
     for user in users:
         await user.say("slowly")
     for user in users:
@@ -87,7 +84,7 @@ async def test_a_server_that_dies_in_a_stream_and_comes_back_loses_no_text_that_
         await expect(user.messages).to_have_count(1)
 
 
-async def test_a_page_without_its_server_says_so(visit: Visit, scripted: PageServer) -> None:
+async def test_a_page_without_its_server_says_so(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
 
     async def refuse(route: Route) -> None:

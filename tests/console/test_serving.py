@@ -1,4 +1,4 @@
-"""How the page is served: headers, caches, path prefixes, and where it is not served at all."""
+"""Delivery of the chat page: headers, caches, path prefixes, and settings that turn it off."""
 
 import gzip
 import re

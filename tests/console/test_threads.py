@@ -3,14 +3,14 @@
 import pytest
 from playwright.async_api import expect
 
-from tests.console.conftest import Visit
-from tests.console.driver import PageServer, User
+from agui_container.protocol.commands import MAX_PAGE
+from tests.console.conftest import Visit, over_both
+from tests.console.driver import User
 
-pytestmark = pytest.mark.asyncio(loop_scope="package")
-over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
+pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
 
-async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, assistant: PageServer) -> None:
+async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     threads = user.page.get_by_role("navigation", name="Threads")
     items = threads.get_by_role("listitem")
@@ -33,7 +33,41 @@ async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, ass
     await expect(items).to_have_text(["think about rain"])
 
 
-async def test_a_thread_is_opened_and_the_address_names_it(visit: Visit, assistant: PageServer) -> None:
+async def test_a_search_finds_threads_that_are_not_listed_yet(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.say("needle")
+    await user.is_done()
+    await user.page.evaluate(MANY_THREADS, MAX_PAGE)
+    await user.page.reload()
+    threads = user.page.get_by_role("navigation", name="Threads")
+    items = threads.get_by_role("listitem")
+    await expect(items).to_have_count(MAX_PAGE)
+    await expect(items.filter(has_text="needle")).to_have_count(0)
+    await threads.get_by_label("Search threads").fill("needle")
+    await expect(items).to_have_text(["needle"])
+
+
+MANY_THREADS = """
+async (count) => {
+    const headers = { "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": localStorage.getItem("agui.session") };
+    for (let number = 0; number < count; number++) {
+        const messages = [{ id: "m", role: "user", content: `hay ${number}` }];
+        const run = { threadId: crypto.randomUUID(), runId: "r", messages, state: null, tools: [], context: [] };
+        const body = JSON.stringify({ ...run, forwardedProps: {} });
+        await (await fetch("invocations", { method: "POST", headers, body })).text();
+    }
+}
+"""
+
+
+async def test_an_address_that_cannot_be_read_opens_a_new_chat(visit: Visit, assistant: str) -> None:
+    user = await visit(f"{assistant}#/%E0%A4%A")
+    await expect(user.page.get_by_label("Suggestions")).to_be_visible()
+    await user.say("stream 1")
+    await user.reads("hello world,")
+
+
+async def test_a_thread_is_opened_and_the_address_names_it(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
@@ -48,7 +82,7 @@ async def test_a_thread_is_opened_and_the_address_names_it(visit: Visit, assista
 
 
 async def test_two_tabs_of_a_browser_see_the_same_threads_and_another_browser_does_not(
-    visit: Visit, assistant: PageServer
+    visit: Visit, assistant: str
 ) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
@@ -60,7 +94,7 @@ async def test_two_tabs_of_a_browser_see_the_same_threads_and_another_browser_do
     await expect(stranger.page.get_by_text("Your chats will be here.")).to_be_visible()
 
 
-async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: Visit, assistant: PageServer) -> None:
+async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
@@ -73,9 +107,8 @@ async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: 
     await user.reads("I have thought about rain.")
 
 
-@over_both
-async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, scripted: PageServer, wire: str) -> None:
-    user = await visit(scripted, wire=wire)
+async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.say("slowly")
     await user.reads("word3 ")
     await user.page.reload()
@@ -84,9 +117,8 @@ async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, script
     await expect(user.conversation.locator(".markdown")).to_have_text(" ".join(f"word{n}" for n in range(40)))
 
 
-@over_both
-async def test_a_thread_is_forked_at_a_message(visit: Visit, assistant: PageServer, wire: str) -> None:
-    user = await visit(assistant, wire=wire)
+async def test_a_thread_is_forked_at_a_message(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
     await user.say("think about rain")
@@ -101,7 +133,7 @@ async def test_a_thread_is_forked_at_a_message(visit: Visit, assistant: PageServ
     await user.reads("I have thought about rain.")
 
 
-async def test_feedback_has_categories_and_stays(visit: Visit, assistant: PageServer) -> None:
+async def test_feedback_has_categories_and_stays(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+import pytest_asyncio
 from playwright.async_api import expect
 
 from tests.auth.issuer import issuer_process
-from tests.console.conftest import Visit
-from tests.console.driver import PageServer, User, served
+from tests.console.conftest import Visit, over_both
+from tests.console.driver import User, curl, served
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -20,30 +21,34 @@ def issuer() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def guarded(issuer: str) -> Iterator[PageServer]:
+def guarded(issuer: str) -> Iterator[str]:
     settings = {
         "AGUI_AUTH": "jwt",
         "AGUI_AUTH_DISCOVERY_URL": f"{issuer}/.well-known/openid-configuration",
         "AGUI_AUTH_ALLOWED_AUDIENCE": "my-agent",
     }
     with served(**settings) as server:
-        yield server
+        yield server.url
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def token(issuer: str) -> str:
+    """A token that the server accepts."""
+    async with httpx.AsyncClient() as http:
+        return (await http.get(f"{issuer}/token")).text
 
 
 async def enter(user: User, token: str) -> None:
-    await user.press("Inspector")
-    await user.page.get_by_role("tab", name="Server").click()
+    await user.inspect("Server")
     field = user.page.get_by_label("Token")
     await field.fill(token)
     await field.press("Enter")
     await expect(user.page.get_by_text("All capabilities")).to_be_visible()
 
 
-@pytest.mark.parametrize("wire", ["sse", "websocket"])
-async def test_a_token_is_sent_and_not_kept(visit: Visit, guarded: PageServer, issuer: str, wire: str) -> None:
-    async with httpx.AsyncClient() as http:
-        token = (await http.get(f"{issuer}/token")).text
-    user = await visit(guarded, wire=wire)
+@over_both
+async def test_a_token_is_sent_and_not_kept(visit: Visit, guarded: str, token: str) -> None:
+    user = await visit(guarded)
     await enter(user, token)
     await user.say("calculate 6*7")
     await user.reads("42")
@@ -56,5 +61,21 @@ async def test_a_token_is_sent_and_not_kept(visit: Visit, guarded: PageServer, i
         await user.page.reload()
     assert (await listed.value).status == 401
     await user.page.close()  # nothing is written to its console afterwards
+    assert [complaint for complaint in user.complaints if "401" not in complaint] == []
+    user.complaints.clear()
+
+
+@over_both
+async def test_a_run_is_copied_as_curl_with_a_variable_in_place_of_the_token(
+    visit: Visit, guarded: str, token: str
+) -> None:
+    user = await visit(guarded)
+    await enter(user, token)
+    await user.say("it's 6*7")
+    await user.is_done()
+    await user.page.get_by_role("tab", name="Events").click()
+    command = await user.copies("Copy as curl")
+    assert token not in command
+    assert (await curl(command, TOKEN=token))[-1] == "RUN_FINISHED"
     assert [complaint for complaint in user.complaints if "401" not in complaint] == []
     user.complaints.clear()

@@ -36,11 +36,12 @@ CHANGELOG = Document.read(ROOT / "CHANGELOG.md", ROOT)
 DOCUMENTS = [README, SECURITY, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
 BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
 
+NPM = "needs-npm"
 NOT_RUN = {
     "needs-aws": "needs an AWS account",
     "needs-docker": "needs a Docker engine with buildx",
     "needs-openai": "needs an OpenAI-compatible server",
-    "needs-npm": "needs packages that these tests do not install; those of clients/typescript run its guide",
+    NPM: "needs packages of npm; tests/front_ends/test_guides.py runs it, or the tests of clients/typescript do",
     "needs-grpcurl": "needs grpcurl; buf asks for the same, with the same stack of Go",
     "needs-browser": "needs a page",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
@@ -52,7 +53,7 @@ MARKS = {*NOT_RUN, SERVES, ISSUER, RAISES, SAYS, THERE, OUTPUT, TREE}
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class DocumentedServer:
     """A server that a document starts, and what it does with it."""
 
     start: Block
@@ -67,12 +68,14 @@ class Scene:
         return bool(NOT_RUN.keys() & {*self.start.marks})
 
 
-def scenes(document: Document) -> Iterator[Scene]:
+def scenes(document: Document) -> Iterator[DocumentedServer]:
     """The servers of a document."""
     blocks = document.blocks
     starts = [at for at, block in enumerate(blocks) if SERVES in block.marks]
     for at, end in pairwise([*starts, len(blocks)]):
-        yield Scene(blocks[at], tuple(block for block in blocks[at + 1 : end] if {SAYS, THERE} & {*block.marks}))
+        yield DocumentedServer(
+            blocks[at], tuple(block for block in blocks[at + 1 : end] if {SAYS, THERE} & {*block.marks})
+        )
 
 
 def output_of(block: Block) -> str | None:

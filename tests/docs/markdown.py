@@ -54,7 +54,7 @@ class Document:
 
     @property
     def prose(self) -> str:
-        """Everything but the fenced blocks."""
+        """Return the text without its fenced blocks."""
         return FENCE.sub("", self.text)
 
     @property

@@ -27,7 +27,7 @@ from tests.docs.documents import (
     SAYS,
     SERVES,
     THERE,
-    Scene,
+    DocumentedServer,
     output_of,
     scenes,
 )
@@ -35,7 +35,7 @@ from tests.docs.markdown import Block
 from tests.grpc.clients_on_node import BUF
 from tests.grpc.clients_on_node import missing as missing_grpc_clients
 from tests.official.judge import JS, missing
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 RUN = {
     "bash": ["bash", "-euo", "pipefail"],
@@ -79,7 +79,7 @@ def here(text: str) -> str:
 
 
 @contextmanager
-def issuer_of(scene: Scene) -> Iterator[str]:
+def issuer_of(scene: DocumentedServer) -> Iterator[str]:
     """The address of the issuer that a document starts, on a free port; the usual one if it starts none."""
     command = next((block.text for block in BLOCKS if block.file == scene.start.file and ISSUER in block.marks), None)
     if command is None:
@@ -113,7 +113,7 @@ def need_node(blocks: Sequence[Block]) -> None:
         pytest.skip(reason)
 
 
-def ask(server: Server, thread: str, said: str = "hello", run_id: str | None = None) -> str:
+def ask(server: ServerProcess, thread: str, said: str = "hello", run_id: str | None = None) -> str:
     """The stream that answers."""
     message = {"id": "m", "role": "user", "content": said}
     body = {"threadId": thread, "runId": run_id or f"run-{next(RUN_IDS)}", "messages": [message]}
@@ -130,20 +130,20 @@ def text_of(stream: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with Server(AGUI_AGENT="assistant") as running:
+def server() -> Iterator[ServerProcess]:
+    with ServerProcess(AGUI_AGENT="assistant") as running:
         ask(running, thread="t1", run_id="r")  # the run that later examples come back to, when they are tested alone
         yield running
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if is_run(block)], ids=str)
-def test_an_example_runs_as_pasted_and_gives_the_output_that_is_shown(block: Block, server: Server) -> None:
+def test_an_example_runs_as_pasted_and_gives_the_output_that_is_shown(block: Block, server: ServerProcess) -> None:
     need_node([block])
     check_output(block, run(block.language, block.text, server.port))
     assert not server.faults
 
 
-# --- servers that the documents start ---------------------------------------------------------------------------------
+# --- servers of the documents -----------------------------------------------------------------------------------------
 
 
 def settings_of(start: Block) -> dict[str, str]:
@@ -158,7 +158,7 @@ def settings_of(start: Block) -> dict[str, str]:
     return chosen
 
 
-def environment(scene: Scene, folder: Path, issuer: str) -> Mapping[str, str]:
+def environment(scene: DocumentedServer, folder: Path, issuer: str) -> Mapping[str, str]:
     """The variables of a server that finds the document's files."""
     for block in BLOCKS:
         if block.file_name is not None and block.file == scene.start.file:
@@ -167,7 +167,7 @@ def environment(scene: Scene, folder: Path, issuer: str) -> Mapping[str, str]:
     return {"AGUI_AGENT": "assistant", **chosen, "AGUI_PORT": "0", "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}:{folder}"}
 
 
-def converse(server: Server, says: Block) -> None:
+def converse(server: ServerProcess, says: Block) -> None:
     lines = says.text.splitlines()
     for question, answer in zip(lines[::2], lines[1::2], strict=True):
         stream = ask(server, thread="t", said=question.removeprefix("> "))
@@ -175,7 +175,7 @@ def converse(server: Server, says: Block) -> None:
         assert text_of(stream).strip() == answer, says
 
 
-def act(server: Server, acts: Sequence[Block], issuer: str) -> None:
+def act(server: ServerProcess, acts: Sequence[Block], issuer: str) -> None:
     """Do what follows the start; shell blocks share one shell, as they do for a reader."""
     need_node(acts)
     shell = [block for block in acts if block.language == "bash"]
@@ -191,8 +191,8 @@ def act(server: Server, acts: Sequence[Block], issuer: str) -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=str)
-def test_a_server_that_is_started_as_shown_does_what_is_shown(scene: Scene, tmp_path: Path) -> None:
-    with issuer_of(scene) as issuer, Server(**environment(scene, tmp_path, issuer)) as running:
+def test_a_server_that_is_started_as_shown_does_what_is_shown(scene: DocumentedServer, tmp_path: Path) -> None:
+    with issuer_of(scene) as issuer, ServerProcess(**environment(scene, tmp_path, issuer)) as running:
         if scene.acts:
             act(running, scene.acts, issuer)
         elif not scene.needs:
@@ -203,7 +203,7 @@ def test_a_server_that_is_started_as_shown_does_what_is_shown(scene: Scene, tmp_
         assert bool(running.faults) is (RAISES in scene.start.marks)
 
 
-# --- nothing is left out ----------------------------------------------------------------------------------------------
+# --- completeness -----------------------------------------------------------------------------------------------------
 
 
 def test_every_block_is_run_or_says_why_not() -> None:

@@ -1,18 +1,23 @@
-"""Docstrings of the package begin with the thing they describe, and a class name stands for one class."""
+"""Docstrings begin with the thing they describe, and a class name stands for one class."""
 
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.documents import ROOT
 
-PRONOUN = re.compile(r"(What|Whether|Who|Whoever|Whatever|It|Those)\b")
+PRONOUN = re.compile(r"(What|Whether|Who|Whoever|Whatever|It|Those|How|Nothing|Where|That|These|This|Everything)\b")
 PACKAGE = [path for path in sorted((ROOT / "app").rglob("*.py")) if not path.name.endswith("_pb2.py")]
-PROGRAMS = [*PACKAGE, *sorted((ROOT / "bench").rglob("*.py")), *sorted((ROOT / "examples").rglob("*.py"))]
+PROGRAMS = [
+    path
+    for folder in ("bench", "examples", "tests")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if "node_modules" not in path.parts
+]
 
 
 def docstrings(path: Path) -> Iterator[str]:
@@ -22,16 +27,20 @@ def docstrings(path: Path) -> Iterator[str]:
             yield node.value.value.strip()
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def class_names(statements: Iterable[ast.stmt]) -> Iterator[str]:
+    """Yield the names of a module's classes, also of nested ones. Classes inside functions are left out."""
+    for statement in statements:
+        if isinstance(statement, ast.ClassDef):
+            yield statement.name
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from class_names(child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt))
+
+
+@pytest.mark.parametrize("path", [*PACKAGE, *PROGRAMS], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_docstrings_begin_with_no_pronoun(path: Path) -> None:
     assert [text.splitlines()[0] for text in docstrings(path) if PRONOUN.match(text)] == []
 
 
 def test_a_class_name_is_defined_once() -> None:
-    names = Counter(
-        node.name
-        for path in PACKAGE
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef)
-    )
+    names = Counter(name for path in [*PACKAGE, *PROGRAMS] for name in class_names(ast.parse(path.read_text()).body))
     assert [name for name, count in names.items() if count > 1] == []

@@ -21,7 +21,7 @@ def stored(message: Json, run_id: str | None = "r1") -> StoredMessage:
 
 
 def change(*messages: Json, run_id: str | None = "r1", title: str | None = None, state: Json | None = None) -> Change:
-    """What a run says to its thread."""
+    """Return the change that a run makes to its thread."""
     kept = None if state is None else json.dumps(state).encode()
     return Change([stored(message, run_id) for message in messages], state=kept, title=title)
 

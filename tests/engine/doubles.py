@@ -26,7 +26,7 @@ WAIT = 30.0
 """Seconds after which a wait has failed; no test waits this long."""
 
 START = 1_800_000_000.0
-"""Where a fake clock starts, in Unix seconds."""
+"""First time of a fake clock, in Unix seconds."""
 
 Json = dict[str, Any]
 
@@ -107,7 +107,7 @@ def make_service(  # noqa: PLR0913 - each has a default
 
 
 def make_archive(store: str, clock: FakeClock) -> Cluster:
-    """What is kept in a store, by the only replica."""
+    """Return a cluster of one replica on a store."""
     return Cluster(open_store(store), MemoryBus(), clock, durable=is_durable(store), new_id=lambda: "replica-1")
 
 
@@ -133,7 +133,7 @@ async def envelopes(reader: Subscription) -> list[Envelope]:
 
 
 def status(reader: Subscription) -> str:
-    """How the run stands that is read, which is one of this process."""
+    """Return the status of the run that is read. It must be a run of this process."""
     assert isinstance(reader.run, Run)
     return reader.run.status
 

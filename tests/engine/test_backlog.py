@@ -43,7 +43,7 @@ ENDS: dict[str, tuple[Item | None, str, str]] = {
     "was cancelled": (CANCELLED, "cancelled", ""),
     "has failed": (FAILED, "error", "MINE"),
 }
-"""How a run stands when the server stops, and what its record says then: status and code."""
+"""States of a run at shutdown: its last event, and the status and error code of its record afterwards."""
 
 
 class Slow:
@@ -96,14 +96,14 @@ async def stopped(service: Service, reader: Subscription, slow: Slow) -> list[En
     await eventually(lambda: len(run.log) > COUNT)
     seen = asyncio.create_task(envelopes(reader))
     drain = asyncio.create_task(service.drain(0))
-    await eventually(lambda: recorder._cut_error is not None)
+    await eventually(lambda: recorder.cut_error is not None)
     slow.may.set()
     await drain
     return await seen
 
 
 def assert_legal(seen: Sequence[Envelope]) -> None:
-    """Nothing is missing between the numbers, and nothing is open at the end."""
+    """Check that no event is missing and that the run closes all its entities."""
     assert [envelope.seq for envelope in seen] == list(range(1, len(seen) + 1))
     sequence = RunSequence()
     for envelope in seen[:-1]:

@@ -56,7 +56,7 @@ async def test_readers_of_a_run_that_could_not_begin_get_an_end_where_nothing_ca
     await finished(service)
 
 
-class Writer:
+class BatchSizes:
     """Takes all that is pushed."""
 
     def __init__(self) -> None:
@@ -68,8 +68,8 @@ class Writer:
 
 
 def is_idle(recorder: RunRecorder | None) -> bool:
-    """Whether it waits for something to store."""
-    return recorder is not None and recorder._waiter is not None and not recorder._waiter.done()
+    """Return True if the recorder waits for events to store."""
+    return recorder is not None and recorder.is_idle
 
 
 @requirement("durable.batches")
@@ -91,7 +91,7 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
         await append(run, replica, given)
 
     monkeypatch.setattr(runs, "append", counted)
-    reader, writer = await service.admit(asking(), caller()), Writer()
+    reader, writer = await service.admit(asking(), caller()), BatchSizes()
     reader.push_to(writer.push)
     reading = asyncio.create_task(envelopes(reader))
     await eventually(lambda: sum(asked) == 7)

@@ -55,7 +55,7 @@ def text(delta: str = "a", key: str = "m1", fields: Json | None = None) -> Make:
 
 
 def tampered(**fields: object) -> Make:
-    """What an agent has changed behind the model's back."""
+    """Return a factory of events whose fields were changed without pydantic's validation."""
 
     def make() -> BaseEvent:
         event = TextMessageContentEvent(message_id="m1", delta="a")
@@ -167,8 +167,7 @@ def outcome(steps: list[Make]) -> tuple[list[bytes], list[EventType], list[str],
         except (IllegalEvent, TypeError, LookupError, AttributeError) as error:
             refused.append(f"{type(error).__name__}: {error}")
     made.flush_chunks()
-    for closer in made._sequence.closers():
-        made.write(closer)
+    made.close(None)
     log.flush()
     batch = log.batch(0, len(log))
     return list(batch.data), list(batch.types), refused, made.result("r1").change

@@ -16,9 +16,9 @@ from tests.requirements import requirement
 UNLIMITED = 10**9
 
 
-def make_log(budget: LogBudget | None = None, *, is_stored: bool = False) -> EventLog:
+def make_log(budget: LogBudget | None = None, flusher: Flusher | None = None, *, is_stored: bool = False) -> EventLog:
     on_flush = (lambda: None) if is_stored else None
-    return EventLog("r1", budget or LogBudget(UNLIMITED, UNLIMITED), Flusher(), on_flush)
+    return EventLog("r1", budget or LogBudget(UNLIMITED, UNLIMITED), flusher or Flusher(), on_flush)
 
 
 def append(log: EventLog, *values: str) -> None:
@@ -35,7 +35,7 @@ async def batches(log: EventLog, after: int = 0) -> list[list[Envelope]]:
         return [batch.envelopes() async for batch in subscribe(log, after)]
 
 
-class Writer:
+class LimitedWriter:
     """Takes what is pushed, as long as it has room."""
 
     def __init__(self, *, has_room: bool = True) -> None:
@@ -53,7 +53,7 @@ async def next_batch(subscription: LocalSubscription) -> Batch | None:
 
 
 async def waiting(
-    log: EventLog, writer: Writer, after: int = 0
+    log: EventLog, writer: LimitedWriter, after: int = 0
 ) -> tuple[LocalSubscription, asyncio.Task[Batch | None]]:
     """A subscription that pushes, and the iteration that waits for its next batch."""
     subscription = subscribe(log)
@@ -149,7 +149,7 @@ async def test_a_replay_of_many_short_events_comes_in_batches_of_bounded_number(
 
 @requirement("speed.push")
 async def test_a_waiting_subscription_pushes_what_is_ready_and_hands_it_out_no_more() -> None:
-    log, writer = make_log(), Writer()
+    log, writer = make_log(), LimitedWriter()
     _, following = await waiting(log, writer)
     append(log, "a", "b")
     await eventually(lambda: writer.written == [(1, 2)])
@@ -162,7 +162,7 @@ async def test_a_waiting_subscription_pushes_what_is_ready_and_hands_it_out_no_m
 
 @requirement("speed.push")
 async def test_what_a_writer_does_not_take_is_handed_out_by_the_iteration() -> None:
-    log, writer = make_log(), Writer(has_room=False)
+    log, writer = make_log(), LimitedWriter(has_room=False)
     _, following = await waiting(log, writer)
     append(log, "a")
     batch = await following
@@ -172,7 +172,7 @@ async def test_what_a_writer_does_not_take_is_handed_out_by_the_iteration() -> N
 
 @requirement("speed.push")
 async def test_nothing_is_pushed_while_the_iteration_does_not_wait() -> None:
-    log, writer = make_log(), Writer(has_room=False)
+    log, writer = make_log(), LimitedWriter(has_room=False)
     subscription, following = await waiting(log, writer)
     append(log, "a")
     await following
@@ -187,7 +187,7 @@ async def test_nothing_is_pushed_while_the_iteration_does_not_wait() -> None:
 @requirement("speed.push")
 @pytest.mark.parametrize("is_stored", [False, True])
 async def test_of_more_than_one_batch_the_rest_is_left_to_the_iteration(*, is_stored: bool) -> None:
-    log, writer = make_log(is_stored=is_stored), Writer()
+    log, writer = make_log(is_stored=is_stored), LimitedWriter()
     _, following = await waiting(log, writer)
     append(log, *["x" * BATCH_BYTES] * 2)
     if is_stored:
@@ -200,7 +200,7 @@ async def test_of_more_than_one_batch_the_rest_is_left_to_the_iteration(*, is_st
 
 @requirement("attach.replay")
 async def test_the_last_events_of_a_run_are_left_to_the_iteration() -> None:
-    log, writer = make_log(), Writer()
+    log, writer = make_log(), LimitedWriter()
     subscription, following = await waiting(log, writer)
     append(log, "a")
     log.end()
@@ -212,7 +212,7 @@ async def test_the_last_events_of_a_run_are_left_to_the_iteration() -> None:
 @requirement("http.keepalive")
 async def test_an_interrupted_subscription_hands_out_an_empty_batch_and_continues() -> None:
     log = make_log()
-    subscription, following = await waiting(log, Writer())
+    subscription, following = await waiting(log, LimitedWriter())
     subscription.interrupt()
     batch = await following
     assert batch is not None
@@ -225,7 +225,7 @@ async def test_an_interrupted_subscription_hands_out_an_empty_batch_and_continue
 
 @requirement("attach.replay")
 async def test_a_subscription_that_is_closed_while_it_waits_ends_and_pushes_nothing_more() -> None:
-    log, writer = make_log(), Writer()
+    log, writer = make_log(), LimitedWriter()
     subscription, following = await waiting(log, writer)
     subscription.close()
     subscription.close()
@@ -253,15 +253,13 @@ async def test_a_subscription_is_exhausted_once_all_was_handed_out_and_nothing_m
 
 @requirement("speed.flush")
 def test_a_flusher_that_outlives_an_event_loop_flushes_in_the_next_one() -> None:
-    log = make_log()
+    flusher = Flusher()
+    first, log = make_log(flusher=flusher), make_log(flusher=flusher)
 
     async def write(*, is_flushed: bool) -> None:
         append(log, "a")
         if is_flushed:
             await eventually(lambda: log.watermark == len(log))
-
-    first, flusher = make_log(), log._flusher
-    first._flusher = flusher
 
     async def leave_unflushed() -> None:
         append(first, "a")

@@ -16,7 +16,7 @@ from tests.engine.test_replicas import over
 from tests.requirements import requirement
 
 
-class Asking:
+class InterruptingAgent:
     """An agent that asks one thing after the other, and is content then."""
 
     def __init__(self, *interrupts: str) -> None:
@@ -36,7 +36,7 @@ def answer(*interrupts: str, run: str = "r1") -> RunAgentInput:
 
 
 async def ran(service: Service, run_input: RunAgentInput) -> Sequence[Envelope]:
-    """What a run gives, once it is written down."""
+    """Return the events of a run after it is stored."""
     events = await envelopes(await service.admit(run_input, caller()))
     await finished(service)
     return events
@@ -45,7 +45,7 @@ async def ran(service: Service, run_input: RunAgentInput) -> Sequence[Envelope]:
 @requirement("approval.same-run")
 async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own_on_any_replica() -> None:
     replicas = Replicas()
-    here, there = await replicas.start(Asking("i")), await replicas.start(Asking("i"))
+    here, there = await replicas.start(InterruptingAgent("i")), await replicas.start(InterruptingAgent("i"))
     await ran(here, asking())
     answered = await ran(there, answer("i"))
     assert types(answered)[1] == "TEXT_MESSAGE_START"
@@ -56,7 +56,7 @@ async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own
 
 @requirement("approval.same-run")
 async def test_an_answer_that_brings_others_along_is_a_run_of_its_own_as_well() -> None:
-    service = await Replicas().start(Asking("i"))
+    service = await Replicas().start(InterruptingAgent("i"))
     await ran(service, asking())
     assert types(await ran(service, answer("of another run", "i")))[1] == "TEXT_MESSAGE_START"
     await over(service)
@@ -65,7 +65,7 @@ async def test_an_answer_that_brings_others_along_is_a_run_of_its_own_as_well() 
 @requirement("approval.same-run")
 @pytest.mark.parametrize("count", [1, 2], ids=["one replica", "two"])
 async def test_an_answer_to_the_next_question_may_come_under_the_ids_of_the_run_that_asked_first(count: int) -> None:
-    replicas, agent = Replicas(), Asking("i", "j", "k")
+    replicas, agent = Replicas(), InterruptingAgent("i", "j", "k")
     services = [await replicas.start(agent) for _ in range(count)]
     here, there = services[0], services[-1]
     await ran(here, asking())
@@ -79,7 +79,7 @@ async def test_an_answer_to_the_next_question_may_come_under_the_ids_of_the_run_
 
 @requirement("approval.same-run")
 async def test_a_retry_of_a_run_that_others_have_followed_is_no_answer_to_what_they_ask() -> None:
-    service = await Replicas().start(Asking("i"))
+    service = await Replicas().start(InterruptingAgent("i"))
     told = await ran(service, answer("h", run="r0"))
     await ran(service, asking())
     assert await ran(service, answer("h", run="r0")) == told
@@ -89,7 +89,7 @@ async def test_a_retry_of_a_run_that_others_have_followed_is_no_answer_to_what_t
 
 @requirement("approval.same-run")
 async def test_a_run_of_its_own_has_an_id_that_can_be_named_however_long_the_asking_runs_is() -> None:
-    service, run = await Replicas().start(Asking("i", "j")), "r" * MAX_ID
+    service, run = await Replicas().start(InterruptingAgent("i", "j")), "r" * MAX_ID
     await ran(service, asking(run=run))
     answered = [await ran(service, answer(interrupt, run=run)) for interrupt in ("i", "j")]
     assert [len(events[0].run_id) for events in answered] == [MAX_ID, MAX_ID]

@@ -1,4 +1,4 @@
-"""What becomes of a run, and of who reads it, when replicas lose touch with the store, the bus or each other."""
+"""Runs and their readers when replicas lose the connection to the store, the bus or each other."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -146,7 +146,7 @@ async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.Monk
     await finished(here)
 
 
-# --- what is written --------------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------------------
 
 
 @requirement("durable.first")
@@ -233,7 +233,7 @@ async def test_an_error_that_nobody_expected_ends_the_run(monkeypatch: pytest.Mo
     await finished(service)
 
 
-# --- ids that are known -----------------------------------------------------------------------------------------------
+# --- known ids --------------------------------------------------------------------------------------------------------
 
 
 @requirement("replica.retry")
@@ -270,7 +270,7 @@ async def test_a_run_that_waited_in_line_gives_way_to_the_one_that_ran_elsewhere
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def not_yet(_: RunKey) -> None:
-        """Nobody knows of it when it is sent."""
+        """Answer that no replica knows the run."""
 
     replicas = Replicas()
     settings = Settings(on_busy="enqueue")

@@ -1,4 +1,8 @@
-"""How long a replica's word counts, beside clocks that differ, and what is forgotten when its time is over."""
+"""Leases under clocks that differ, and the expiry of runs, interrupts and events."""
+
+from collections.abc import Sequence
+
+import pytest
 
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
 from agui_container.engine.persistence.leases import RENEW_SECONDS, RETENTION_SECONDS, Leases
@@ -7,6 +11,7 @@ from agui_container.ports.records import (
     Claim,
     Ending,
     InterruptScope,
+    Lease,
     PendingInterrupt,
     RunKey,
     RunRecord,
@@ -39,7 +44,7 @@ async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its
     assert list(await runs.envelopes(RUN, 0)) == []
     known = await runs.claim(Claim(RUN, "replica-a", clock.time(), clock.time() + LEASE_SECONDS))
     assert isinstance(known, AlreadyExists)
-    assert not known.run.kept
+    assert not known.run.has_events
     assert await replicas.store.threads.get(ThreadKey(RUN.owner, RUN.thread_id)) is not None
     assert RETENTION_SECONDS == 7 * A_DAY
 
@@ -69,16 +74,23 @@ async def test_what_waits_for_an_answer_is_removed_when_it_has_expired() -> None
 
 
 @requirement("replica.lost")
-async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs() -> None:
+async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas = Replicas()
     here = await replicas.start(hello)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     leases = Leases(here.cluster, here.local_runs)
     await leases.renew()
-    for seconds in (LEASE_SECONDS - 2, 3):  # what is asked for in between is answered late
-        leases._mark_reachable(replicas.clock.time())
-        replicas.clock.advance(seconds)
+    held = await replicas.store.runs.renew(here.cluster.replica, here.cluster.lease())
+
+    async def answer(*_: object) -> Sequence[Lease]:
+        return held
+
+    with monkeypatch.context() as patch:
+        patch.setattr(replicas.store.runs, "renew", answer)  # and what it writes comes late
+        for seconds in (LEASE_SECONDS - 2, 3):
+            await leases.renew()
+            replicas.clock.advance(seconds)
     await leases.reap()
     record = await replicas.store.runs.get(RUN)
     assert record is not None

@@ -18,7 +18,7 @@ class Time:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         self.pauses: list[float] = []
-        self._waiting: asyncio.Future[None] | None = None
+        self.waiting: asyncio.Future[None] | None = None
         monkeypatch.setattr(loop_monitor, "time", self)
         monkeypatch.setattr(loop_monitor, "asyncio", self)
 
@@ -27,16 +27,16 @@ class Time:
 
     async def sleep(self, seconds: float) -> None:
         self.pauses.append(seconds)
-        self._waiting = asyncio.get_running_loop().create_future()
-        await self._waiting
+        self.waiting = asyncio.get_running_loop().create_future()
+        await self.waiting
 
     async def pass_by(self, seconds: float) -> None:
         """End a pause after this time, and wait for the next one."""
-        await eventually(lambda: self._waiting is not None and not self._waiting.done())
+        await eventually(lambda: self.waiting is not None and not self.waiting.done())
         count = len(self.pauses)
         self.now += seconds
-        assert self._waiting is not None
-        self._waiting.set_result(None)
+        assert self.waiting is not None
+        self.waiting.set_result(None)
         await eventually(lambda: len(self.pauses) > count)
 
 
@@ -78,8 +78,8 @@ async def test_a_run_that_ended_while_the_loop_was_blocked_is_named(
     may_end.set()
     await envelopes(reader)
     time.now += INTERVAL_SECONDS + 2
-    assert time._waiting is not None
-    time._waiting.set_result(None)
+    assert time.waiting is not None
+    time.waiting.set_result(None)
     await eventually(lambda: caplog.messages)
     assert caplog.messages == ["event loop blocked seconds=2.0 open_runs=0 runs=r1"]
     await service.aclose()

@@ -1,4 +1,4 @@
-"""How goals stand is told by events of the assistant, and nothing that an agent says under their names does harm."""
+"""Outcome of goals from the assistant's events. Other events with the same names do no harm."""
 
 import pytest
 from ag_ui.core import CustomEvent

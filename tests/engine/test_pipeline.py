@@ -1,4 +1,4 @@
-"""Whatever an agent yields, the log is a legal run: random agents that mix legal and illegal, raise, and are cancelled.
+"""Random agents that mix legal and illegal items, raise, and are cancelled: the log is always a legal run.
 
 A script is a random walk through AG-UI (``tests/protocol/random_walks``) with other things in between: strings,
 chunks, things that are no events, events made behind pydantic's back, exceptions, and cancels from inside and outside.
@@ -110,7 +110,7 @@ STRINGS = st.sampled_from(("", "a", "two words", "\N{GRINNING FACE}" * (MAX_DELT
 BETWEEN = st.dictionaries(
     st.integers(0, 99), st.one_of(STRINGS, CHUNKS, CHUNKS, st.builds(Do, DOINGS), ODD), max_size=6
 )
-"""What comes instead of the walk's event at some places."""
+"""Items that replace the walk's events, by their index."""
 PIECES = st.one_of(CHUNKS, CHUNKS, STRINGS, st.builds(Do, st.sampled_from(("pause", "cancel soon"))))
 MIXES = st.integers(0, 20).flatmap(lambda length: st.lists(PIECES, min_size=length, max_size=length))
 
@@ -174,7 +174,7 @@ async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Env
     return log, service
 
 
-# --- what must hold ---
+# --- properties ---
 
 
 def check(log: list[Envelope]) -> None:

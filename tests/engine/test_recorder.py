@@ -1,4 +1,4 @@
-"""What is written down of a run, when, and what becomes of a run whose store does not answer."""
+"""Recording of a run: content, times, and runs whose store does not answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""What a tool sends in vain: open is what was accepted, and what cannot be said at all ends nothing."""
+"""Events of a tool that are refused: they open nothing, and an invalid one ends nothing."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
@@ -63,7 +63,7 @@ def begun(budget: LogBudget | None = None) -> tuple[EventPipeline, EventLog]:
 
 
 def types(log: EventLog) -> list[str]:
-    """Those of the agent's own events."""
+    """Return the types of the agent's own events."""
     log.flush()
     return [event_type.value for event_type in log.batch(2, len(log)).types]
 
@@ -151,8 +151,7 @@ async def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
         pipeline.submit(TextMessageChunkEvent(message_id="b", delta="bb"))
     with suppress(AppError):
         pipeline.flush_chunks()
-    for closer in pipeline._sequence.closers():
-        pipeline.write(closer)
+    pipeline.close(None)
     assert types(log).count("TEXT_MESSAGE_START") == types(log).count("TEXT_MESSAGE_END")
 
 

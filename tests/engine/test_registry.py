@@ -249,7 +249,7 @@ async def test_reading_out_does_not_wait_for_ever() -> None:
     await service.wait_for_readers(0)
 
 
-# --- what is remembered ---
+# --- forgotten runs ---
 
 
 @requirement("retry.forgotten", "limit.kept")

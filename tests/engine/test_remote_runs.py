@@ -268,7 +268,7 @@ async def test_who_reads_a_run_that_is_not_let_in_reads_the_one_that_ran_if_ther
         waiting = asyncio.create_task(there.admit(asking(), caller()))
         await happened(asked)
         reading = asyncio.create_task(there.attach(caller(), "t1", "r1", 0))
-        await eventually(lambda: len(there.registry.by_key[RUN].admission._waiters) == 2)
+        await eventually(lambda: len(there.registry.by_key[RUN].admission.waiters) == 2)
     if ran:
         await envelopes(await here.admit(asking(), caller()))
         await finished(here)

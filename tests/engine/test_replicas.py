@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.engine.log.presence import REPORT_VALID_SECONDS
+from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.policy import OnBusy
@@ -21,26 +21,13 @@ from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventua
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_recorder import finished
 from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent
 
 ENQUEUE = Settings(on_busy="enqueue")
 
 
 async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "done"
-
-
-class Holder:
-    """An agent of all replicas that tells which runs it has begun, and ends none before it may."""
-
-    def __init__(self) -> None:
-        self.begun: list[str] = []
-        self.may_end = asyncio.Event()
-
-    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
-        self.begun.append(asked.run_id)
-        yield "before"
-        await self.may_end.wait()
-        yield "after"
 
 
 async def over(*services: Service) -> None:
@@ -52,7 +39,7 @@ async def over(*services: Service) -> None:
 
 @requirement("replica.enqueue")
 async def test_a_run_waits_for_the_run_of_another_replica(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas, holder = Replicas(), Holder()
+    replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
     await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.begun)
@@ -77,7 +64,7 @@ async def test_a_run_waits_for_the_run_of_another_replica(monkeypatch: pytest.Mo
 
 @requirement("replica.enqueue")
 async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() -> None:
-    replicas, holder, heard = Replicas(), Holder(), list[str]()
+    replicas, holder, heard = Replicas(), WaitingAgent(rest="after"), list[str]()
 
     async def hears(asked: RunAgentInput) -> AsyncIterator[Item]:
         heard.extend(message.id for message in asked.messages)
@@ -90,7 +77,7 @@ async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() ->
     waiting = asyncio.create_task(there.admit(asking(run="r2", messages=sent), caller()))
     await eventually(lambda: there.registry.by_key)
     run = there.registry.by_key[RunKey("everybody", "t1", "r2")]
-    await eventually(lambda: run.recorder is not None and run.recorder._predecessors)
+    await eventually(lambda: run.recorder is not None and run.recorder.predecessors)
     holder.may_end.set()
     await envelopes(await waiting)
     first, answer, second = heard
@@ -101,7 +88,7 @@ async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() ->
 
 @requirement("busy.interrupt")
 async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
-    replicas, holder = Replicas(), Holder()
+    replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(brief, Settings(on_busy="interrupt"))
     lease_task = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     first = await here.admit(asking(run="r1"), caller())
@@ -144,7 +131,7 @@ async def test_a_run_that_has_ended_here_and_is_not_written_yet_is_waited_for(mo
 @requirement("replica.enqueue")
 async def test_a_run_does_not_wait_for_ever_for_another_replica(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", 0.05)
-    replicas, holder = Replicas(), Holder()
+    replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
     await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.begun)
@@ -157,7 +144,7 @@ async def test_a_run_does_not_wait_for_ever_for_another_replica(monkeypatch: pyt
 
 @requirement("replica.enqueue")
 async def test_a_run_that_nobody_reads_gives_way_to_a_new_run_of_its_own_replica_only() -> None:
-    replicas, holder = Replicas(), Holder()
+    replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(holder)
     (await here.admit(asking(run="r1"), caller())).close()
     await eventually(lambda: holder.begun)
@@ -172,7 +159,7 @@ async def test_a_run_that_nobody_reads_gives_way_to_a_new_run_of_its_own_replica
 
 @requirement("replica.watched")
 async def test_a_run_that_is_read_elsewhere_does_not_give_way() -> None:
-    replicas, holder = Replicas(), Holder()
+    replicas, holder = Replicas(), WaitingAgent(rest="after")
     here = await replicas.start(holder)
     (await here.admit(asking(run="r1"), caller())).close()
     await eventually(lambda: holder.begun)
@@ -188,7 +175,7 @@ async def test_a_run_that_is_read_elsewhere_does_not_give_way() -> None:
 
 @requirement("replica.watched")
 async def test_a_run_that_ends_with_its_last_reader_does_not_wait_for_readers_elsewhere() -> None:
-    replicas, holder = Replicas(), Holder()
+    replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder, Settings(on_disconnect="cancel")), await replicas.start(holder)
     reader = await here.admit(asking(), caller())
     elsewhere = await there.attach(caller(), "t1", "r1", 0)
@@ -199,7 +186,7 @@ async def test_a_run_that_ends_with_its_last_reader_does_not_wait_for_readers_el
 
 @requirement("replica.runs")
 async def test_all_live_runs_of_all_replicas_are_listed_behind_whatever_has_ended() -> None:
-    replicas, holder = Replicas(), Holder()
+    replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(holder)
     await here.admit(asking("long", "r1"), caller())
     await eventually(lambda: here.registry.by_key[RunKey("everybody", "long", "r1")].log.watermark == 3)
@@ -278,7 +265,7 @@ async def test_what_was_sent_is_kept_of_a_run_that_is_cancelled_before_it_begins
 
 @requirement("replica.cancel")
 async def test_a_command_that_names_a_thread_means_its_active_run_and_not_one_that_waits() -> None:
-    replicas, holder = Replicas(), Holder()
+    replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
     going = await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.begun)

@@ -93,7 +93,7 @@ async def test_an_agent_that_fails_to_clean_up_changes_nothing(
     assert "cannot clean up" in caplog.text
 
 
-class Stream:
+class PlainIterator:
     """An async iterator that is no generator."""
 
     def __init__(self, *items: Item) -> None:
@@ -113,11 +113,11 @@ class Stream:
 async def test_an_agent_may_return_any_async_iterator(*, awaited: bool) -> None:
     class Agent:
         def run(self, _: RunAgentInput) -> object:
-            stream = Stream(CustomEvent(name="n", value=1))
+            stream = PlainIterator(CustomEvent(name="n", value=1))
             if not awaited:
                 return stream
 
-            async def later() -> Stream:
+            async def later() -> PlainIterator:
                 return stream
 
             return later()

@@ -1,4 +1,4 @@
-"""What one replica says of its runs to those who ask another one."""
+"""Progress of runs that one replica reports to clients of another one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from ag_ui.core import RunAgentInput, TokenUsage
 
-from agui_container.engine.log.presence import REPORT_VALID_SECONDS
+from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import remote_run
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
 from agui_container.engine.persistence.leases import Leases

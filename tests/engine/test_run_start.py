@@ -1,4 +1,4 @@
-"""How a stored run begins: it claims its thread, and who asked for it may leave, retry or cancel meanwhile."""
+"""Start of a stored run: the claim of its thread, and clients that leave, retry or cancel meanwhile."""
 
 import asyncio
 

@@ -50,12 +50,12 @@ def threads_of(store: Store, runs: RunControl | None = None) -> ThreadCommands:
 
 
 async def nothing(*_: object) -> list[Interrupt]:
-    """What waits on a thread where nothing was asked."""
+    """Return no interrupts, as for a thread without pending ones."""
     return []
 
 
 class NoRuns:
-    """What a service says of runs that it does not know."""
+    """A stand-in for the service that knows no runs."""
 
     def __init__(self) -> None:
         self.cancels = 0
@@ -72,7 +72,7 @@ class NoRuns:
 
 
 @dataclass
-class Follower:
+class ThreadFollower:
     """A client that knows a thread by its deltas, as the guide says to put them together."""
 
     token: str | None = None
@@ -118,7 +118,7 @@ async def do(store: Store, threads: ThreadCommands, step: Change | str, at: int)
 @given(STEPS)
 async def test_whoever_puts_deltas_together_has_the_thread(steps: list[Change | str]) -> None:
     store = MemoryStore()
-    threads, often, seldom = threads_of(store), Follower(), Follower()
+    threads, often, seldom = threads_of(store), ThreadFollower(), ThreadFollower()
     await claimed(store, RUN)
     for at, step in enumerate(steps):
         await do(store, threads, step, at)

@@ -107,7 +107,7 @@ async def test_what_the_store_did_not_get_can_still_be_read_here(monkeypatch: py
     assert await read(service) == whole
 
 
-# --- retries of what is not here any more -----------------------------------------------------------------------------
+# --- retries of forgotten runs ----------------------------------------------------------------------------------------
 
 
 @requirement("replica.retry")
@@ -214,7 +214,7 @@ async def test_a_run_that_is_about_to_begin_is_its_threads_latest(monkeypatch: p
     await finished(here)
 
 
-# --- deletions while it is read ---------------------------------------------------------------------------------------
+# --- deletions during a reading ---------------------------------------------------------------------------------------
 
 
 @requirement("replica.deleted")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.official.conftest import judge
-from tests.official.conversations import Sse, Transport, WebSocket
+from tests.official.conversations import ClientTransport, Sse, WebSocket
 from tests.official.judge import Judge
-from tests.official.servers import ROOT, Server, serving
+from tests.official.servers import ROOT, ServerAddress, serving
 
 __all__ = ["judge"]
 
@@ -21,7 +21,7 @@ STRANDS_PYTHON = ROOT / ".venv" / "strands" / "bin" / "python"
 
 
 @dataclass(frozen=True)
-class Framework:
+class FrameworkUnderTest:
     """One framework's modules. ``quiet`` counts the events of a run up to its first word."""
 
     name: str
@@ -44,15 +44,19 @@ class Framework:
         return f"tests.frameworks.{self.name.partition('_')[0]}_agents:asking"
 
 
-FRAMEWORKS = [Framework("langgraph", 4), Framework("pydantic_ai", 3), Framework("strands", 4, STRANDS_PYTHON)]
+FRAMEWORKS = [
+    FrameworkUnderTest("langgraph", 4),
+    FrameworkUnderTest("pydantic_ai", 3),
+    FrameworkUnderTest("strands", 4, STRANDS_PYTHON),
+]
 
-Serve = Callable[[Framework, str], Server]
+Serve = Callable[[FrameworkUnderTest, str], ServerAddress]
 
 
 @pytest.fixture(params=FRAMEWORKS, ids=lambda framework: framework.name)
-def framework(request: pytest.FixtureRequest) -> Framework:
+def framework(request: pytest.FixtureRequest) -> FrameworkUnderTest:
     """Each framework. Without the environment of Strands its tests cannot run; ``make test`` makes it."""
-    chosen: Framework = request.param
+    chosen: FrameworkUnderTest = request.param
     if not Path(chosen.python).exists():
         reason = f"{chosen.python} is missing (make test makes it): Strands was not tried."
         if os.environ.get("CI") == "true":
@@ -64,10 +68,10 @@ def framework(request: pytest.FixtureRequest) -> Framework:
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Serve]:
     """Start the server of an agent, once per module."""
-    servers: dict[str, Server] = {}
+    servers: dict[str, ServerAddress] = {}
     with ExitStack() as stack:
 
-        def serve(framework: Framework, agent: str) -> Server:
+        def serve(framework: FrameworkUnderTest, agent: str) -> ServerAddress:
             if agent not in servers:
                 servers[agent] = stack.enter_context(serving(framework.python, agent=agent))
             return servers[agent]
@@ -76,7 +80,7 @@ def serve() -> Iterator[Serve]:
 
 
 @pytest.fixture(params=[Sse, WebSocket], ids=["sse", "ws"])
-def transport(request: pytest.FixtureRequest) -> Callable[[Judge, Server], Transport]:
+def transport(request: pytest.FixtureRequest) -> Callable[[Judge, ServerAddress], ClientTransport]:
     """A way to ask a server."""
-    chosen: Callable[[Judge, Server], Transport] = request.param
+    chosen: Callable[[Judge, ServerAddress], ClientTransport] = request.param
     return chosen

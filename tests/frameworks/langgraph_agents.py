@@ -19,7 +19,7 @@ from langgraph.types import interrupt
 from tests.frameworks.scripted_model import ARGUMENTS, Use, answer
 
 
-class ScriptedModel(BaseChatModel):
+class ScriptedChatModel(BaseChatModel):
     """Streams what the script says."""
 
     @property
@@ -72,25 +72,25 @@ def roll_if_allowed(sides: int) -> str:
     return f"rolled {sides}" if interrupt("May I?")["approved"] else "not allowed"
 
 
-class Shared(MessagesState):
+class VisitsGraphState(MessagesState):
     """State of nodes and clients."""
 
     visits: NotRequired[int]
 
 
-async def model(state: Shared) -> dict[str, object]:
+async def model(state: VisitsGraphState) -> dict[str, object]:
     """Ask the model."""
-    reply = await ScriptedModel().ainvoke(state["messages"])
+    reply = await ScriptedChatModel().ainvoke(state["messages"])
     return {"messages": [reply], "visits": state.get("visits", 0) + 1}
 
 
-def route(state: Shared) -> str:
+def route(state: VisitsGraphState) -> str:
     """To the tools that are here; a client's tools are for the client."""
     calls = getattr(state["messages"][-1], "tool_calls", [])
     return "tools" if calls and calls[0]["name"] != "pick" else "__end__"
 
 
-graph = StateGraph(Shared)
+graph = StateGraph(VisitsGraphState)
 graph.add_node("model", model)
 graph.add_node("tools", ToolNode([roll, whoami, roll_if_allowed]))
 graph.add_edge(START, "model")

@@ -51,17 +51,17 @@ asking = Agent(model, output_type=[str, DeferredToolRequests])
 asking.tool_plain(requires_approval=True)(roll)
 
 
-class Shared(BaseModel):
+class VisitsState(BaseModel):
     """State of tools and clients."""
 
     visits: int = 0
 
 
-stateful = Agent(model, deps_type=StateDeps[Shared])
+stateful = Agent(model, deps_type=StateDeps[VisitsState])
 
 
 @stateful.tool
-def visit(call: RunContext[StateDeps[Shared]], sides: int) -> ToolReturn:
+def visit(call: RunContext[StateDeps[VisitsState]], sides: int) -> ToolReturn:
     """Count a visit."""
     call.deps.state.visits += 1
     return ToolReturn("counted", metadata=[StateSnapshotEvent(snapshot=call.deps.state.model_dump())])

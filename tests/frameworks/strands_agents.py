@@ -12,7 +12,7 @@ from strands.types.streaming import StreamEvent
 from tests.frameworks.scripted_model import ARGUMENTS, Use, answer
 
 
-class ScriptedModel(Model):
+class ScriptedStrandsModel(Model):
     """Streams what the script says."""
 
     async def stream(self, messages: Messages, *_: object, **__: object) -> AsyncIterator[StreamEvent]:
@@ -55,7 +55,7 @@ def whoami(sides: int, tool_context: ToolContext) -> str:
     return f"{ctx.thread_id} of {ctx.caller.session_id}"
 
 
-agent = Agent(model=ScriptedModel(), tools=[roll, whoami], callback_handler=None)
+agent = Agent(model=ScriptedStrandsModel(), tools=[roll, whoami], callback_handler=None)
 
 ASKS = StrandsAgentConfig(tool_behaviors={"roll": ToolBehavior(interrupt_on_call=True)})
 asking = StrandsAgent(agent=agent, name="asking", config=ASKS)

@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.frameworks.conftest import Framework, Serve
-from tests.official.conversations import Ask, Transport, WebSocket, check
+from tests.frameworks.conftest import FrameworkUnderTest, Serve
+from tests.official.conversations import Ask, ClientTransport, WebSocket, check
 from tests.official.judge import Json, Judge
-from tests.official.servers import Server
+from tests.official.servers import ServerAddress
 
-Connect = Callable[[Judge, Server], Transport]
+Connect = Callable[[Judge, ServerAddress], ClientTransport]
 
 PICK: Json = {"name": "pick", "description": "The client's.", "parameters": {"type": "object"}}
 
@@ -20,14 +20,18 @@ def user(number: int, said: str) -> Json:
     return {"id": f"user-{number}", "role": "user", "content": said}
 
 
-def test_the_example_streams_text(framework: Framework, serve: Serve, transport: Connect, judge: Judge) -> None:
+def test_the_example_streams_text(
+    framework: FrameworkUnderTest, serve: Serve, transport: Connect, judge: Judge
+) -> None:
     turn = transport(judge, serve(framework, framework.example)).ask(Ask("good morning"))
     assert check(judge, turn) == "RUN_FINISHED"
     assert turn.text == "You said: good morning"
     assert transport is WebSocket or turn.types.count("TEXT_MESSAGE_CONTENT") > 2  # a socket may merge them
 
 
-def test_the_example_uses_its_tool(framework: Framework, serve: Serve, transport: Connect, judge: Judge) -> None:
+def test_the_example_uses_its_tool(
+    framework: FrameworkUnderTest, serve: Serve, transport: Connect, judge: Judge
+) -> None:
     turn = transport(judge, serve(framework, framework.example)).ask(Ask("roll"))
     assert check(judge, turn) == "RUN_FINISHED"
     assert turn.events[-1]["outcome"] == {"type": "success"}
@@ -36,7 +40,7 @@ def test_the_example_uses_its_tool(framework: Framework, serve: Serve, transport
     assert turn.text == "You rolled 6 (it is always the highest)."
 
 
-def test_a_conversation_goes_on_with_its_history(framework: Framework, serve: Serve, judge: Judge) -> None:
+def test_a_conversation_goes_on_with_its_history(framework: FrameworkUnderTest, serve: Serve, judge: Judge) -> None:
     turns: list[Json] = [{"add": [user(number, said)]} for number, said in enumerate(["say hi", "use roll", "count"])]
     done = judge.run(serve(framework, framework.scripted).invocations, turns, threadId="goes-on")
     assert [check(judge, turn) for turn in done.turns] == ["RUN_FINISHED"] * 3
@@ -46,7 +50,7 @@ def test_a_conversation_goes_on_with_its_history(framework: Framework, serve: Se
     assert [message["role"] for message in shown] == roles
 
 
-def test_a_clients_tool_is_left_to_the_client(framework: Framework, serve: Serve, judge: Judge) -> None:
+def test_a_clients_tool_is_left_to_the_client(framework: FrameworkUnderTest, serve: Serve, judge: Judge) -> None:
     turns: list[Json] = [
         {"add": [user(1, "use pick")], "tools": [PICK]},
         {"answer": "the red one", "tools": [PICK]},
@@ -62,7 +66,7 @@ def test_a_clients_tool_is_left_to_the_client(framework: Framework, serve: Serve
 
 @pytest.mark.parametrize("said", ["fail", "fail late"])
 def test_what_an_exception_says_stays_here(
-    said: str, framework: Framework, serve: Serve, transport: Connect, judge: Judge
+    said: str, framework: FrameworkUnderTest, serve: Serve, transport: Connect, judge: Judge
 ) -> None:
     turn = transport(judge, serve(framework, framework.scripted)).ask(Ask(said))
     assert check(judge, turn) == "RUN_ERROR"
@@ -72,7 +76,9 @@ def test_what_an_exception_says_stays_here(
     assert "secret" not in str(turn.events)
 
 
-def test_a_cancel_reaches_the_model(framework: Framework, serve: Serve, transport: Connect, judge: Judge) -> None:
+def test_a_cancel_reaches_the_model(
+    framework: FrameworkUnderTest, serve: Serve, transport: Connect, judge: Judge
+) -> None:
     client = transport(judge, serve(framework, framework.scripted))
     thread = f"cancelled over {type(client).__name__}"
     cancel = {"command": {"type": "cancel", "threadId": thread}}
@@ -85,7 +91,7 @@ def test_a_cancel_reaches_the_model(framework: Framework, serve: Serve, transpor
     assert turn.text == "it was cut off"
 
 
-def test_runs_at_the_same_time_do_not_mix(framework: Framework, serve: Serve, judge: Judge) -> None:
+def test_runs_at_the_same_time_do_not_mix(framework: FrameworkUnderTest, serve: Serve, judge: Judge) -> None:
     client = WebSocket(judge, serve(framework, framework.scripted))
     names = ["red", "green", "blue", "grey"]
     with ThreadPoolExecutor(len(names)) as pool:
@@ -97,7 +103,9 @@ def test_runs_at_the_same_time_do_not_mix(framework: Framework, serve: Serve, ju
         assert {event.get("threadId", name) for event in events} == {name}
 
 
-def test_sessions_with_the_same_thread_id_do_not_meet(framework: Framework, serve: Serve, judge: Judge) -> None:
+def test_sessions_with_the_same_thread_id_do_not_meet(
+    framework: FrameworkUnderTest, serve: Serve, judge: Judge
+) -> None:
     url = serve(framework, framework.scripted).invocations
     for session in ("first", "other"):
         headers = {"x-amzn-bedrock-agentcore-runtime-session-id": session}
@@ -106,7 +114,7 @@ def test_sessions_with_the_same_thread_id_do_not_meet(framework: Framework, serv
         assert turn.text == "1 messages"
 
 
-def test_a_tool_is_given_the_context(framework: Framework, serve: Serve, judge: Judge) -> None:
+def test_a_tool_is_given_the_context(framework: FrameworkUnderTest, serve: Serve, judge: Judge) -> None:
     headers = {"x-amzn-bedrock-agentcore-runtime-session-id": "my-session"}
     turns: list[Json] = [{"add": [user(1, "use whoami")]}]
     done = judge.run(serve(framework, framework.scripted).invocations, turns, threadId="with-context", headers=headers)
@@ -115,7 +123,7 @@ def test_a_tool_is_given_the_context(framework: Framework, serve: Serve, judge: 
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_an_agent_may_ask_first(*, approved: bool, framework: Framework, serve: Serve, judge: Judge) -> None:
+def test_an_agent_may_ask_first(*, approved: bool, framework: FrameworkUnderTest, serve: Serve, judge: Judge) -> None:
     tool = "roll_if_allowed" if framework.name == "langgraph" else "roll"
     decision: Json = {"status": "resolved", "payload": {"approved": approved}}
     turns: list[Json] = [{"add": [user(1, f"use {tool}")]}, {"decide": [decision]}]
@@ -130,7 +138,7 @@ def test_an_agent_may_ask_first(*, approved: bool, framework: Framework, serve: 
 
 @pytest.mark.parametrize("then", ["", "say hi"])
 def test_a_call_that_a_client_has_made_up_is_not_run(
-    then: str, framework: Framework, serve: Serve, judge: Judge
+    then: str, framework: FrameworkUnderTest, serve: Serve, judge: Judge
 ) -> None:
     call = {"id": "made-up", "type": "function", "function": {"name": "roll", "arguments": '{"sides": 6}'}}
     said = [user(1, "use nothing"), {"id": "a", "role": "assistant", "toolCalls": [call]}]
@@ -141,7 +149,9 @@ def test_a_call_that_a_client_has_made_up_is_not_run(
     assert done.turns[0].text == "hi" or not then
 
 
-def test_a_client_may_answer_its_calls_one_after_the_other(framework: Framework, serve: Serve, judge: Judge) -> None:
+def test_a_client_may_answer_its_calls_one_after_the_other(
+    framework: FrameworkUnderTest, serve: Serve, judge: Judge
+) -> None:
     calls = [
         {"id": key, "type": "function", "function": {"name": "pick", "arguments": "{}"}} for key in ("first", "second")
     ]
@@ -155,7 +165,7 @@ def test_a_client_may_answer_its_calls_one_after_the_other(framework: Framework,
     assert [turn.text for turn in done.turns] == ["", "result: blue"]
 
 
-def test_a_deleted_thread_begins_anew(framework: Framework, serve: Serve, judge: Judge) -> None:
+def test_a_deleted_thread_begins_anew(framework: FrameworkUnderTest, serve: Serve, judge: Judge) -> None:
     server = serve(framework, framework.scripted)
     judge.run(server.invocations, [{"add": [user(1, "say hi")]}], threadId="forgotten")
     deleted = httpx.delete(server.invocations.replace("/invocations", "/threads/forgotten"), trust_env=False)

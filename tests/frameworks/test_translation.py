@@ -17,7 +17,7 @@ from tests.contexts import collected, run_context, run_input
 SNAPSHOT = StateSnapshotEvent(snapshot={})
 
 
-class Stream:
+class TrackedEvents:
     """Yields events and knows whether it was closed."""
 
     def __init__(self, *events: BaseEvent) -> None:
@@ -34,7 +34,7 @@ class Stream:
 
 async def test_a_failure_is_raised_and_its_usage_kept() -> None:
     ctx, usage = run_context(), TokenUsage(model="m", input_tokens=1)
-    stream = Stream(SNAPSHOT, RunErrorEvent(message="secret", usage=[usage]), SNAPSHOT)
+    stream = TrackedEvents(SNAPSHOT, RunErrorEvent(message="secret", usage=[usage]), SNAPSHOT)
     with pytest.raises(FrameworkError, match="RUN_ERROR: secret"):
         await collected(check_events(stream(), ctx))
     assert ctx.usage == [usage]
@@ -42,7 +42,7 @@ async def test_a_failure_is_raised_and_its_usage_kept() -> None:
 
 
 async def test_a_refusal_that_a_client_can_act_on_is_told_in_our_words() -> None:
-    stream = Stream(RunErrorEvent(message="secret", code="PENDING_INTERRUPTS"))
+    stream = TrackedEvents(RunErrorEvent(message="secret", code="PENDING_INTERRUPTS"))
     with pytest.raises(AppError) as caught:
         await collected(check_events(stream(), run_context()))
     assert caught.value.code is ErrorCode.VALIDATION_ERROR
@@ -52,14 +52,14 @@ async def test_a_refusal_that_a_client_can_act_on_is_told_in_our_words() -> None
 async def test_answers_that_do_not_fit_are_the_clients_fault() -> None:
     with pytest.raises(AppError) as caught:
         await collected(
-            check_events(Stream(RunErrorEvent(message="secret", code="INTERRUPT_RESUME_ERROR"))(), run_context())
+            check_events(TrackedEvents(RunErrorEvent(message="secret", code="INTERRUPT_RESUME_ERROR"))(), run_context())
         )
     assert (caught.value.code, "secret" in caught.value.message) == (ErrorCode.VALIDATION_ERROR, False)
 
 
 async def test_what_a_hook_raised_is_not_told() -> None:
     told = {"hook": "state_from_args", "tool": "roll", "error": "secret"}
-    stream = Stream(CustomEvent(name="hook_error", value=told), CustomEvent(name="other", value=told))
+    stream = TrackedEvents(CustomEvent(name="hook_error", value=told), CustomEvent(name="other", value=told))
     first, second = await collected(check_events(stream(), run_context()))
     assert first == CustomEvent(
         name="hook_error", value={**told, "error": "The hook failed; the server's log has why."}
@@ -68,7 +68,7 @@ async def test_what_a_hook_raised_is_not_told() -> None:
 
 
 async def test_leaving_half_way_closes_the_framework() -> None:
-    stream = Stream(SNAPSHOT, SNAPSHOT)
+    stream = TrackedEvents(SNAPSHOT, SNAPSHOT)
     events = check_events(stream(), run_context())
     assert await anext(events) == SNAPSHOT
     await events.aclose()

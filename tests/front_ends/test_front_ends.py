@@ -18,7 +18,7 @@ Json = dict[str, object]
 
 
 def get(server: PageServer, path: str) -> bytes:
-    """What the server answers, once it has sent all of it."""
+    """Return the body of the response when it is complete."""
     with urlopen(server.url + path, timeout=SECONDS) as response:  # noqa: S310 - this machine
         content: bytes = response.read()
         return content
@@ -31,7 +31,7 @@ def last_run(server: PageServer, thread_id: str) -> Json:
 
 
 async def status_at_end(server: PageServer, thread_id: str) -> object:
-    """How the newest run of a thread has ended, as soon as it has."""
+    """Wait for the end of the newest run of a thread, and return its status."""
     run = last_run(server, thread_id)
     await asyncio.to_thread(get, server, f"runs/{run['runId']}/events?threadId={thread_id}")
     return last_run(server, thread_id)["status"]
@@ -58,6 +58,18 @@ async def test_a_card_shows_a_call_and_its_result(visit: Visit, app: str) -> Non
     await expect(visitor.tool("current_time")).to_contain_text("timezone")
     await expect(visitor.tool("current_time")).to_contain_text("+00:00")
     await expect(visitor.chat.get_by_text("The result of current_time is")).to_have_count(1)
+
+
+@in_each
+async def test_a_tool_of_the_page_runs_in_the_page_and_has_a_card_of_its_own(visit: Visit, app: str) -> None:
+    visitor = await visit(app)
+    page = visitor.page.locator("html")
+    await expect(page).not_to_have_class("dark")
+    await visitor.say('call set_theme {"theme": "dark"}')
+    await visitor.reads("The result of set_theme is dark.")
+    await expect(visitor.tool("set_theme")).to_contain_text("This page has set it.")
+    await expect(page).to_have_class("dark")
+    await expect(page).to_have_css("background-color", "rgb(20, 23, 31)")
 
 
 @in_each
@@ -101,27 +113,20 @@ async def test_a_run_goes_on_through_a_reload_without_lost_or_doubled_text(
 
 
 @in_each
-async def test_stop_ends_the_run_at_the_server(visit: Visit, server: PageServer, app: str) -> None:
-    visitor = await visit(app)
-    await visitor.say("wait 60")
-    await visitor.reads("Waiting 60 s.")
-    await visitor.stop()
-    assert await status_at_end(server, visitor.thread_id) == "cancelled"
-    await visitor.say("think about rain")
-    await visitor.reads("I have thought about rain.")
-
-
-@in_each
-async def test_stop_ends_a_run_that_the_page_found_when_it_was_loaded_again(
-    visit: Visit, server: PageServer, app: str
+@pytest.mark.parametrize("reloads", [0, 1])
+async def test_stop_ends_the_run_at_the_server_also_behind_a_reload(
+    visit: Visit, server: PageServer, app: str, reloads: int
 ) -> None:
     visitor = await visit(app)
     await visitor.say("wait 60")
     await visitor.reads("Waiting 60 s.")
-    await visitor.page.reload()
-    await visitor.reads("Waiting 60 s.")
+    for _ in range(reloads):
+        await visitor.page.reload()
+        await visitor.reads("Waiting 60 s.")
     await visitor.stop()
     assert await status_at_end(server, visitor.thread_id) == "cancelled"
+    await visitor.say("think about rain")
+    await visitor.reads("I have thought about rain.")
 
 
 async def test_assistant_ui_lists_the_threads_of_the_server_and_leaves_their_runs_alone(

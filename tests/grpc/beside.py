@@ -62,10 +62,3 @@ async def answers(port: int) -> bool:
         stream = client.call(STATUS)
         client.data(stream, message(b""), end=True)
         return (await beside(client.status, stream))[0] == "0" and (await http.get("/ping")).is_success
-
-
-def goodbye(client: Raw) -> int | None:
-    """The reason for which a connection ends; read to its close."""
-    while client.read():
-        pass
-    return next(event.error_code for event in client.events if isinstance(event, h2.events.ConnectionTerminated))

@@ -17,7 +17,7 @@ from agui_container.settings import Settings
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from tests.behaviour.over_grpc import Call
+from tests.behaviour.over_grpc import ClientCall
 from tests.behaviour.server import serving
 from tests.engine.doubles import make_service
 
@@ -29,7 +29,7 @@ UNREAD_WINDOW = 65_535
 class Session:
     """A session of roz. ``call`` is its call."""
 
-    call: Call[roz.SessionRequest, roz.SessionResponse]
+    call: ClientCall[roz.SessionRequest, roz.SessionResponse]
 
     async def send(self, **request: object) -> None:
         """Send one request. The next read tells if the server has ended the call meanwhile."""
@@ -77,7 +77,7 @@ class GrpcCaller:
         method = StreamStreamMethod(
             self.channel, "/roz.v1.AgentService/StreamSession", roz.SessionRequest, roz.SessionResponse
         )
-        call = Call(method, self.headers)
+        call = ClientCall(method, self.headers)
         self.closing.push_async_callback(call.close)
         return Session(call)
 
@@ -88,10 +88,10 @@ class GrpcCaller:
         await session.until("session_started")
         return session
 
-    async def run(self, prompt: str, thread: str = "") -> Call[kontekst.RunCommand, kontekst.RunEvent]:
+    async def run(self, prompt: str, thread: str = "") -> ClientCall[kontekst.RunCommand, kontekst.RunEvent]:
         """Begin a run of kontekst, and read its first event."""
         method = StreamStreamMethod(self.channel, "/kontekst.AgentService/Run", kontekst.RunCommand, kontekst.RunEvent)
-        call = Call(method, self.headers)
+        call = ClientCall(method, self.headers)
         self.closing.push_async_callback(call.close)
         start = kontekst.StartRunCommand(prompt=prompt, session_id=thread)
         with contextlib.suppress(StreamTerminatedError):

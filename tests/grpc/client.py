@@ -60,7 +60,7 @@ class GrpcCall(Generic[Out, In]):
         return self
 
     def kind(self, message: In) -> str:
-        """What a message is."""
+        """Return the kind of a message, which is the field that is set in its oneof."""
         found: str | None = message.WhichOneof(self._oneof)
         assert found
         return found
@@ -87,7 +87,7 @@ class GrpcCall(Generic[Out, In]):
 
     @property
     def kinds(self) -> list[str]:
-        """What has come, in order; of equal kinds that follow one another one is shown."""
+        """Return the kinds of the received messages in order, without adjacent repetitions."""
         found: list[str] = []
         for message in self.seen:
             kind = self.kind(message)

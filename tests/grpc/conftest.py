@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from tests.behaviour.approval_tools import POLICY
-from tests.sockets.process import Server, Servers
+from tests.sockets.process import ServerProcess, Servers
 
 ASSISTANT = {"AGUI_AGENT": "assistant", "AGUI_TOOLS": "tests.grpc.tools:tools", "AGUI_TOOL_POLICY": POLICY}
 
@@ -37,7 +37,7 @@ def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def server(servers: Servers) -> Server:
+def server(servers: Servers) -> ServerProcess:
     """The assistant with the tests' tools."""
     return servers(**ASSISTANT)
 
@@ -45,7 +45,7 @@ def server(servers: Servers) -> Server:
 class Dial(Protocol):
     """Open a channel to a server."""
 
-    def __call__(self, server: Server, **options: Any) -> grpc.Channel: ...
+    def __call__(self, server: ServerProcess, **options: Any) -> grpc.Channel: ...
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def dial() -> Iterator[Dial]:
     """Channels that are closed after the test."""
     with ExitStack() as stack:
 
-        def dial(server: Server, **options: Any) -> grpc.Channel:
+        def dial(server: ServerProcess, **options: Any) -> grpc.Channel:
             channel = grpc.insecure_channel(f"127.0.0.1:{server.port}", **options)
             return stack.enter_context(channel)
 
@@ -61,6 +61,6 @@ def dial() -> Iterator[Dial]:
 
 
 @pytest.fixture
-def channel(server: Server, dial: Dial) -> grpc.Channel:
+def channel(server: ServerProcess, dial: Dial) -> grpc.Channel:
     """A channel to the assistant."""
     return dial(server)

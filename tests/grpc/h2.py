@@ -101,6 +101,12 @@ class Raw:
             if not self.read():
                 raise ConnectionError(f"closed without a status: {self.events}")
 
+    def goodbye(self) -> int | None:
+        """The reason for which the connection ends; read to its close."""
+        while self.read():
+            pass
+        return next(it.error_code for it in self.events if isinstance(it, h2.events.ConnectionTerminated))
+
     def body(self, stream: int) -> bytes:
         """The data of a call so far."""
         return b"".join(e.data for e in self.events if isinstance(e, h2.events.DataReceived) and e.stream_id == stream)

@@ -4,7 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from agui_container.engine.caller_ledger import CallerLedgers
+from agui_container.engine.caller_usage import CallerUsages
 from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import NO_AUTHENTICATION
@@ -56,14 +56,14 @@ def call_of(client: Sender | Reader, budget: ByteBudget, account: str = "somebod
     stream: Any = SimpleNamespace(
         _stream=client, _recv_type=kontekst.RunCommand, _send_initial_metadata_done=True, _send_message_done=False
     )
-    ledgers = CallerLedgers(CapacityLimits(), CallerLimits(), FakeClock())
+    usages = CallerUsages(CapacityLimits(), CallerLimits(), FakeClock())
     admission = CallAdmission(
         MAX_BYTES,
         by_session=False,
         origins=(),
         authentication=NO_AUTHENTICATION,
         accounts=Accounts(),
-        ledgers=ledgers,
+        usages=usages,
         budget=budget,
     )
     return Call(stream, caller(account=account), admission)

@@ -36,7 +36,7 @@ async def test_a_message_counts_until_it_is_decoded() -> None:
 async def test_only_bytes_that_have_arrived_count() -> None:
     budget = ByteBudget(10 * SIZE)
     reading = asyncio.create_task(receiving(PIECE_BYTES, budget).receive())
-    await asyncio.sleep(0)
+    await eventually(lambda: budget.used == PIECE_BYTES)
     assert budget.used == PIECE_BYTES
     reading.cancel()
     await asyncio.wait([reading])

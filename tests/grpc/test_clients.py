@@ -10,7 +10,7 @@ import pytest
 from tests.engine.doubles import Json
 from tests.grpc.clients_on_node import BUF, FOLDER, missing
 from tests.requirements import requirement
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 SECONDS = 60.0
 INVALID_ARGUMENT, CANCELLED, DEADLINE_EXCEEDED = 3, 1, 4
@@ -35,8 +35,8 @@ def executed(*command: str) -> subprocess.CompletedProcess[str]:
 # --- @grpc/grpc-js ----------------------------------------------------------------------------------------------------
 
 
-def played(server: Server, scenario: str) -> Json:
-    """What a scenario of ``client.mjs`` gives."""
+def played(server: ServerProcess, scenario: str) -> Json:
+    """Run a scenario of ``client.mjs`` and return its result."""
     done = executed("node", "client.mjs", str(server.port), scenario)
     assert done.returncode == 0, done.stderr
     found: Json = json.loads(done.stdout)
@@ -44,7 +44,7 @@ def played(server: Server, scenario: str) -> Json:
 
 
 @requirement("grpc.clients", "roz.session")
-def test_a_session_of_roz_on_node(server: Server) -> None:
+def test_a_session_of_roz_on_node(server: ServerProcess) -> None:
     assert played(server, "roz") == {
         "model": "offline",
         "tool": "move",
@@ -56,7 +56,7 @@ def test_a_session_of_roz_on_node(server: Server) -> None:
 
 
 @requirement("grpc.clients", "kontekst.runs")
-def test_a_run_of_kontekst_on_node(server: Server) -> None:
+def test_a_run_of_kontekst_on_node(server: ServerProcess) -> None:
     assert played(server, "kontekst") == {
         "kinds": [
             *("started", "turn_completed", "context_snapshot", "tools_proposed", "tool_started", "tool_completed"),
@@ -69,7 +69,7 @@ def test_a_run_of_kontekst_on_node(server: Server) -> None:
 
 
 @requirement("grpc.clients", "grpc.errors", "grpc.deadline")
-def test_calls_that_end_otherwise_on_node(server: Server) -> None:
+def test_calls_that_end_otherwise_on_node(server: ServerProcess) -> None:
     assert played(server, "calls") == {
         "bind": f"127.0.0.1:{server.port}",
         "codes": [CANCELLED, DEADLINE_EXCEEDED, INVALID_ARGUMENT],
@@ -79,14 +79,14 @@ def test_calls_that_end_otherwise_on_node(server: Server) -> None:
 
 
 @requirement("grpc.clients", "grpc.messages", "grpc.slow")
-def test_a_client_on_node_that_reads_slowly_compresses_and_pings(server: Server) -> None:
+def test_a_client_on_node_that_reads_slowly_compresses_and_pings(server: ServerProcess) -> None:
     assert played(server, "slow") == {"length": 20_000 * len("hello world, "), "status": 0}
 
 
 # --- buf curl ---------------------------------------------------------------------------------------------------------
 
 
-def curled(server: Server, path: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def curled(server: ServerProcess, path: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     url = f"http://127.0.0.1:{server.port}{path}"
     return executed(str(BUF), "curl", "--http2-prior-knowledge", "--protocol", "grpc", *arguments, url)
 
@@ -103,7 +103,7 @@ def answers(done: subprocess.CompletedProcess[str]) -> Iterator[Json]:
 
 @requirement("grpc.clients", "grpc.standard")
 @pytest.mark.parametrize("version", ["grpc-v1", "grpc-v1alpha"])
-def test_buf_finds_the_services_by_reflection(server: Server, version: str) -> None:
+def test_buf_finds_the_services_by_reflection(server: ServerProcess, version: str) -> None:
     reflected = ["--reflect-protocol", version]
     assert curled(server, "", *reflected, "--list-services").stdout.split() == [
         *("kontekst.AgentService", "kontekst.DaemonService", "roz.v1.AgentService"),
@@ -115,14 +115,14 @@ def test_buf_finds_the_services_by_reflection(server: Server, version: str) -> N
 
 
 @requirement("grpc.clients", "kontekst.runs")
-def test_buf_streams_a_run(server: Server) -> None:
+def test_buf_streams_a_run(server: ServerProcess) -> None:
     found = list(answers(curled(server, "/kontekst.AgentService/Run", "-d", '{"start": {"prompt": "stream 3"}}')))
     assert "".join(event["token"]["text"] for event in found if "token" in event) == "hello world, " * 3
     assert "completed" in found[-1]
 
 
 @requirement("grpc.clients", "roz.session")
-def test_buf_has_a_session(server: Server) -> None:
+def test_buf_has_a_session(server: ServerProcess) -> None:
     requests = '{"start": {}} {"user_message": {"content": "stream 3", "message_id": "m1"}}'
     found = list(answers(curled(server, "/roz.v1.AgentService/StreamSession", "-d", requests)))
     assert "".join(it["textDelta"]["content"] for it in found if "textDelta" in it) == "hello world, " * 3
@@ -130,7 +130,7 @@ def test_buf_has_a_session(server: Server) -> None:
 
 
 @requirement("grpc.clients", "grpc.errors")
-def test_buf_shows_an_error_with_its_status(server: Server) -> None:
+def test_buf_shows_an_error_with_its_status(server: ServerProcess) -> None:
     done = curled(server, "/kontekst.AgentService/Run", "-d", '{"cancel": {}}')
     assert done.returncode != 0
     assert json.loads(done.stderr)["code"] == "invalid_argument"

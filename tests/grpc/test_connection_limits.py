@@ -9,11 +9,11 @@ from h2.errors import ErrorCodes
 from agui_container.server.connections import MIN_RESERVED, ConnectionLimit
 from agui_container.transports.grpc import server
 from tests.behaviour.over_sse import http_client
-from tests.behaviour.test_every_protocol import Waiting
 from tests.engine.doubles import WAIT
-from tests.grpc.beside import begun, beside, goodbye, port_of, raw
+from tests.grpc.beside import begun, beside, port_of, raw
 from tests.grpc.h2 import Raw
 from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent
 
 OTHER = "127.0.0.2"
 
@@ -31,12 +31,12 @@ async def test_a_caller_has_half_of_the_grpc_connections_and_another_one_the_oth
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 4)
-    agent = Waiting()
+    agent = WaitingAgent()
     async with port_of(agent) as port, raw(port) as one, raw(port) as two:
         stream = await begun(one, "one")
         await begun(two, "two")
         with Raw(port) as third:
-            assert await beside(goodbye, third) is ErrorCodes.ENHANCE_YOUR_CALM
+            assert await beside(third.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
         async with raw(port, address=OTHER) as other:
             assert await begun(other, "other")
         agent.may_end.set()
@@ -46,7 +46,7 @@ async def test_a_caller_has_half_of_the_grpc_connections_and_another_one_the_oth
 @requirement("grpc.floods")
 async def test_a_connection_without_calls_gives_way_to_a_new_one_of_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 4)
-    agent = Waiting()
+    agent = WaitingAgent()
     async with port_of(agent) as port, raw(port) as busy, raw(port) as idle:
         stream = await begun(busy)
         async with raw(port) as new:
@@ -58,7 +58,7 @@ async def test_a_connection_without_calls_gives_way_to_a_new_one_of_its_caller(m
 
 @requirement("grpc.floods")
 async def test_a_grpc_connection_without_calls_gives_way_as_other_idle_connections_do() -> None:
-    agent = Waiting()
+    agent = WaitingAgent()
     limit = ConnectionLimit(MIN_RESERVED + 2)
     async with port_of(agent, limit=limit) as port, raw(port) as busy, raw(port) as idle:
         stream = await begun(busy)
@@ -72,7 +72,7 @@ async def test_a_grpc_connection_without_calls_gives_way_as_other_idle_connectio
 @requirement("grpc.floods")
 async def test_connections_that_have_ended_leave_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
-    async with port_of(Waiting()) as port, asyncio.timeout(WAIT):
+    async with port_of(WaitingAgent()) as port, asyncio.timeout(WAIT):
         served = 0
         while served < 3:
             with contextlib.suppress(ConnectionError):  # the server has not noticed the end of the one before

@@ -10,7 +10,8 @@ from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from tests.grpc.client import GrpcCall
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement
-from tests.sockets.process import Server, Servers
+from tests.secret_search import planted
+from tests.sockets.process import ServerProcess, Servers
 
 RunTalk = GrpcCall[pb.RunCommand, pb.RunEvent]
 
@@ -198,7 +199,7 @@ def test_decisions_of_calls_that_do_not_wait_harm_nothing(channel: grpc.Channel)
 
 @requirement("kontekst.runs")
 def test_a_model_that_fails_fails_the_run(dial: Dial) -> None:
-    with Server(**ASSISTANT) as server, started(dial(server), "fail") as talk:
+    with ServerProcess(**ASSISTANT) as server, started(dial(server), "fail") as talk:
         list(talk.rest())
     assert talk.kinds[-1] == "failed"
     assert talk.seen[-1].failed.error == "The model failed."
@@ -261,7 +262,7 @@ def test_a_busy_session_fails_the_second_run_and_not_the_first(channel: grpc.Cha
 
 
 @requirement("kontekst.status")
-def test_the_status_shows_real_values(server: Server, channel: grpc.Channel) -> None:
+def test_the_status_shows_real_values(server: ServerProcess, channel: grpc.Channel) -> None:
     status = unary(channel, "GetStatus", pb.GetStatusRequest(), pb.GetStatusResponse)
     assert status.bind == f"127.0.0.1:{server.port}"
     assert status.started_at_rfc3339.endswith("Z")
@@ -276,7 +277,7 @@ def test_the_status_tells_of_a_model_that_does_not_answer_and_of_the_database(
     servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("data")
-    url = "http://user:secret@127.0.0.1:1/v1"
+    url = f"http://user:{planted('password')}@127.0.0.1:1/v1"
     server = servers(
         AGUI_AGENT="assistant",
         AGUI_MODEL="openai:any",
@@ -284,7 +285,7 @@ def test_the_status_tells_of_a_model_that_does_not_answer_and_of_the_database(
         AGUI_STORE=f"sqlite:///{folder}/runs.db",
     )
     status = unary(dial(server), "GetStatus", pb.GetStatusRequest(), pb.GetStatusResponse)
-    assert status.endpoint == url.replace("secret", "***")
+    assert status.endpoint == url.replace(planted("password"), "***")
     assert (status.llama_server_healthy, status.llama_server_running) == (False, False)
     assert status.data_dir == str(folder)
 
@@ -298,7 +299,7 @@ def test_a_shutdown_is_refused_unless_it_is_allowed(channel: grpc.Channel) -> No
 
 @requirement("kontekst.shutdown")
 def test_a_shutdown_ends_the_process_in_order_but_not_for_one_session_of_several(dial: Dial) -> None:
-    with Server(AGUI_AGENT="assistant", AGUI_GRPC_SHUTDOWN="on") as server:
+    with ServerProcess(AGUI_AGENT="assistant", AGUI_GRPC_SHUTDOWN="on") as server:
         channel = dial(server)
         session = [("x-amzn-bedrock-agentcore-runtime-session-id", "s" * 33)]
         with pytest.raises(grpc.RpcError) as refused:

@@ -14,11 +14,11 @@ from h2.errors import ErrorCodes
 from agui_container.ports import Item
 from agui_container.transports.grpc import call, connection
 from tests.behaviour.over_sse import http_client
-from tests.behaviour.test_every_protocol import Waiting
 from tests.engine.doubles import WAIT, happened
-from tests.grpc.beside import STATUS, answers, begun, beside, goodbye, port_of, raw
+from tests.grpc.beside import STATUS, answers, begun, beside, port_of, raw
 from tests.grpc.h2 import Raw
 from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent
 
 MOMENT = 0.2
 INVALID, EXHAUSTED = "3", "8"
@@ -37,7 +37,7 @@ def read_without_answers(client: Raw) -> None:
 
 @requirement("grpc.gone", "grpc.port")
 async def test_a_client_that_stalls_inside_the_preface_is_closed() -> None:
-    async with port_of(Waiting(), timeout_keep_alive=MOMENT) as port:
+    async with port_of(WaitingAgent(rest=" there"), timeout_keep_alive=MOMENT) as port:
         with socket.create_connection(("127.0.0.1", port), timeout=WAIT) as client:
             client.sendall(b"PRI * HTTP/2.0\r\n")
             assert await beside(client.recv, 100) == b""
@@ -58,7 +58,7 @@ def ping_soon(monkeypatch: pytest.MonkeyPatch, *, answer_within: float) -> None:
 @requirement("grpc.gone", "drop.cancel")
 async def test_a_client_that_answers_no_ping_loses_its_connection_and_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
     ping_soon(monkeypatch, answer_within=MOMENT)
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     async with port_of(agent, on_disconnect="cancel") as port, raw(port) as client:
         await begun(client)
         await beside(read_without_answers, client)
@@ -68,7 +68,7 @@ async def test_a_client_that_answers_no_ping_loses_its_connection_and_its_run(mo
 @requirement("grpc.gone")
 async def test_a_client_that_answers_pings_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     ping_soon(monkeypatch, answer_within=WAIT)
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     async with port_of(agent, on_disconnect="cancel") as port, raw(port) as client:
         stream = await begun(client)
         pings = 0
@@ -81,29 +81,29 @@ async def test_a_client_that_answers_pings_stays(monkeypatch: pytest.MonkeyPatch
 
 @requirement("grpc.gone")
 async def test_a_connection_without_calls_is_closed_and_one_with_a_call_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = Waiting()
+    agent = WaitingAgent(rest=" there")
     async with port_of(agent) as port, raw(port) as busy:
         stream = await begun(busy)
         monkeypatch.setattr(connection, "IDLE_SECONDS", MOMENT)
         async with raw(port) as idle:
-            assert await beside(goodbye, idle) is ErrorCodes.NO_ERROR
+            assert await beside(idle.goodbye) is ErrorCodes.NO_ERROR
         agent.may_end.set()
         assert (await beside(busy.status, stream))[0] == "0"
-        assert await beside(goodbye, busy) is ErrorCodes.NO_ERROR
+        assert await beside(busy.goodbye) is ErrorCodes.NO_ERROR
 
 
 @requirement("grpc.gone", "grpc.calls")
 @pytest.mark.parametrize("path", [STATUS, "/roz.v1.AgentService/WatchTeam", "/grpc.health.v1.Health/Check"])
 async def test_a_call_whose_one_request_never_comes_is_ended(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.setattr(call, "READ_SECONDS", MOMENT)
-    async with port_of(Waiting()) as port, raw(port) as client:
+    async with port_of(WaitingAgent()) as port, raw(port) as client:
         status, words = await beside(client.status, client.call(path))
         assert (status, words) == (INVALID, "The message did not arrive in full.")
 
 
 @requirement("grpc.slow")
 async def test_a_client_that_takes_nothing_loses_its_call_and_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    waiting, has_ended = Waiting(), asyncio.Event()
+    waiting, has_ended = WaitingAgent(rest=" there"), asyncio.Event()
 
     async def agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
         if run_input.thread_id != SLOW:

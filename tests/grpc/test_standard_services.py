@@ -11,7 +11,7 @@ from grpclib.reflection.v1alpha import reflection_pb2 as v1alpha
 
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 SERVICES = {"roz.v1.AgentService", "kontekst.AgentService", "kontekst.DaemonService"}
 
@@ -67,7 +67,7 @@ def test_health_is_told_for_each_service(channel: grpc.Channel) -> None:
 
 
 def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> None:
-    with Server(**ASSISTANT, AGUI_CALLER_LIMITS='{"sockets": 1}') as server:
+    with ServerProcess(**ASSISTANT, AGUI_CALLER_LIMITS='{"sockets": 1}') as server:
         channel = dial(server)
         watch = channel.unary_stream(
             "/grpc.health.v1.Health/Watch",
@@ -85,7 +85,7 @@ def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> N
 
 @requirement("grpc.standard", "grpc.drain")
 def test_a_watch_of_health_ends_with_the_server(dial: Dial) -> None:
-    with Server(**ASSISTANT) as server:
+    with ServerProcess(**ASSISTANT) as server:
         call = dial(server).unary_stream(
             "/grpc.health.v1.Health/Watch",
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,

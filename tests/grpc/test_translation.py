@@ -134,6 +134,21 @@ def test_a_call_with_arguments_that_are_no_json_reaches_the_client_without() -> 
     assert events.is_waiting
 
 
+def test_a_tool_is_requested_once_though_another_client_approves_the_call_beside_it() -> None:
+    events = turn(tools=[roz.ToolSchema(name="move")])
+    for call, name in (("c1", "pay"), ("c2", "move")):
+        events.feed(EventType.TOOL_CALL_START, event("TOOL_CALL_START", toolCallId=call, toolCallName=name))
+    asked_for = kinds(events.feed(EventType.RUN_FINISHED, asked(INTERRUPT)))
+    assert asked_for.count("tool_request") == 1
+    events.follow()
+    assert events.is_waiting
+    events.feed(EventType.TOOL_CALL_RESULT, event("TOOL_CALL_RESULT", toolCallId="c1", content="paid"))
+    again = kinds(events.feed(EventType.RUN_FINISHED, event("RUN_FINISHED", outcome={"type": "success"})))
+    assert ("tool_request" in again, list(events.tool_requests)) == (False, ["c2"])
+    events.add_result("c2", "moved")
+    assert not events.is_waiting
+
+
 def test_each_generation_gets_its_own_form_only() -> None:
     delta = event("TEXT_MESSAGE_CONTENT", messageId="a", delta="x")
     forms = {}
@@ -186,6 +201,7 @@ def test_a_tool_needs_a_name_and_there_are_not_too_many() -> None:
 def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:
     finished = asked({**INTERRUPT, "subagentRunId": "w1"})
     again = event("SUBAGENT_STARTED", subagentRunId="w1", name="helper")
+    paid = event("TOOL_CALL_RESULT", toolCallId="c1", content="paid", subagentRunId="w1")
     for has_approvals, expected in ((True, ["worker_approval_requested", "worker_approval_resolved"]), (False, [])):
         team = TeamEvents("t", has_approvals=has_approvals)
         begun = [it.WhichOneof("event") for it in team.feed(EventType.SUBAGENT_STARTED, again)]
@@ -193,7 +209,9 @@ def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:
             EventType.TEXT_MESSAGE_CONTENT, event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w1")
         )
         assert begun == ["worker_started"]
-        out = [*team.feed(EventType.RUN_FINISHED, finished), *team.feed(EventType.SUBAGENT_STARTED, again)]
+        out = [*team.feed(EventType.RUN_FINISHED, finished), *team.feed(EventType.RUN_FINISHED, finished)]
+        out += team.feed(EventType.SUBAGENT_STARTED, again)
+        out += team.feed(EventType.TOOL_CALL_RESULT, paid)
         assert [it.WhichOneof("event") for it in out] == expected
 
 

@@ -8,7 +8,7 @@ from ag_ui.core import RunAgentInput, UserMessage
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from agui_container.engine.caller_ledger import Resource
+from agui_container.engine.caller_usage import Resource
 from agui_container.engine.policy import CallerLimits
 from agui_container.ports import Item
 from agui_container.transports.grpc.connection import MAX_STREAMS
@@ -59,7 +59,7 @@ async def with_tools(caller: GrpcCaller) -> Session:
     return await caller.begin_session(tools=[roz.ToolSchema(name="f", description="x" * MEGABYTES)])
 
 
-async def with_guidance(caller: GrpcCaller) -> Session:
+async def with_system_context(caller: GrpcCaller) -> Session:
     session = await caller.begin_session()
     tools = [roz.ToolSchema(name="f")]
     await session.send(register_tools=roz.RegisterTools(source="s", tools=tools, system_context="x" * MEGABYTES))
@@ -78,7 +78,7 @@ async def with_waiting_message(caller: GrpcCaller) -> Session:
     return session
 
 
-KEPT = [with_history, with_context, with_tools, with_guidance, with_waiting_message]
+KEPT = [with_history, with_context, with_tools, with_system_context, with_waiting_message]
 
 
 @requirement("grpc.memory")
@@ -130,7 +130,7 @@ async def test_runs_of_kontekst_count_their_commands_until_they_end() -> None:
 async def test_the_whole_input_of_a_session_counts_as_its_request() -> None:
     async with serving_callers(Worker()) as callers:
         session = await with_history(callers.connect("first"))
-        used = callers.service.ledgers.used
+        used = callers.service.usages.used
         assert used[Resource.REQUEST_BYTES] == 0
         await session.say("wait")
         await session.until("text_delta")

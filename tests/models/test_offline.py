@@ -69,7 +69,7 @@ def result(name: str, content: str, error: str | None = None) -> ToolMessage:
     return ToolMessage(id=f"result-{name}", tool_call_id=f"call-{name}", content=content, error=error)
 
 
-# --- stream, think, wait, fail --------------------------------------------------------------------------------------
+# --- commands: stream, think, wait, fail ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("said", ["stream 3", "  STREAM \t 3\n", "Stream\n3"])

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.official.conversations import Protobuf, Sse, Transport, WebSocket
+from tests.official.conversations import ClientTransport, Protobuf, Sse, WebSocket
 from tests.official.judge import Judge, missing
-from tests.official.servers import Server, serving
+from tests.official.servers import ServerAddress, serving
 
 
 @pytest.fixture(scope="session")
@@ -23,28 +23,28 @@ def judge() -> Iterator[Judge]:
 
 
 @pytest.fixture(scope="session")
-def assistant() -> Iterator[Server]:
+def assistant() -> Iterator[ServerAddress]:
     """A server with the built-in assistant on the offline model."""
     with serving() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def own_agent() -> Iterator[Server]:
+def own_agent() -> Iterator[ServerAddress]:
     """A server with the scripted agent of ``agents``."""
     with serving(agent="tests.official.agents:agent") as server:
         yield server
 
 
 @pytest.fixture(params=[Sse, Protobuf, WebSocket], ids=["sse", "protobuf", "ws"])
-def transport(request: pytest.FixtureRequest, judge: Judge, assistant: Server) -> Transport:
+def transport(request: pytest.FixtureRequest, judge: Judge, assistant: ServerAddress) -> ClientTransport:
     """A way to ask the assistant."""
-    made: Transport = request.param(judge, assistant)
+    made: ClientTransport = request.param(judge, assistant)
     return made
 
 
 @pytest.fixture(params=[Sse, Protobuf, WebSocket], ids=["sse", "protobuf", "ws"])
-def own_transport(request: pytest.FixtureRequest, judge: Judge, own_agent: Server) -> Transport:
+def own_transport(request: pytest.FixtureRequest, judge: Judge, own_agent: ServerAddress) -> ClientTransport:
     """A way to ask the scripted agent."""
-    made: Transport = request.param(judge, own_agent)
+    made: ClientTransport = request.param(judge, own_agent)
     return made

@@ -15,7 +15,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from agui_container.transports.formats import PROTOBUF
 from tests.official.judge import Json, Judge, Turn
-from tests.official.servers import Server
+from tests.official.servers import ServerAddress
 from tests.protocol.protobuf_decoder import kind, messages
 
 SECONDS = 20.0
@@ -43,7 +43,7 @@ class Ask:
         return [{"id": f"{self.run}-user", "role": "user", "content": self.said}]
 
 
-class Transport(Protocol):
+class ClientTransport(Protocol):
     """A way to ask."""
 
     def ask(self, ask: Ask) -> Turn:
@@ -55,7 +55,7 @@ class Sse:
     """POST /invocations by the client itself."""
 
     judge: Judge
-    server: Server
+    server: ServerAddress
     binary: ClassVar[bool] = False
 
     def ask(self, ask: Ask) -> Turn:
@@ -79,7 +79,7 @@ class WebSocket:
     """One connection per run; its events are replayed through the client."""
 
     judge: Judge
-    server: Server
+    server: ServerAddress
 
     def ask(self, ask: Ask) -> Turn:
         """One run, judged."""

@@ -57,7 +57,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class SseFrame:
     """One SSE frame as it came over the wire."""
 
     event: Json
@@ -88,7 +88,7 @@ class Turn:
         return "".join(event["delta"] for event in self.events if event["type"] == "TEXT_MESSAGE_CONTENT")
 
     @property
-    def frames(self) -> list[Frame]:
+    def frames(self) -> list[SseFrame]:
         """The SSE frames; comments are left out."""
         blocks = [block for block in self.wire["text"].split("\n\n") if block and not block.startswith(":")]
         return [_frame(block) for block in blocks]
@@ -104,9 +104,9 @@ class Conversation:
     interrupts: Sequence[Json]
 
 
-def _frame(block: str) -> Frame:
+def _frame(block: str) -> SseFrame:
     fields = dict(line.split(": ", 1) for line in block.split("\n"))
-    return Frame(json.loads(fields["data"]), int(fields["id"]) if "id" in fields else None)
+    return SseFrame(json.loads(fields["data"]), int(fields["id"]) if "id" in fields else None)
 
 
 def missing() -> str | None:
@@ -148,9 +148,13 @@ class Judge:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self) -> None:
+    def kill(self) -> None:
         """End the process, whatever it is doing."""
         self._process.kill()
+
+    def close(self) -> None:
+        """End the process and close its streams."""
+        self.kill()
         self._process.wait(PATIENCE)
         self._reader.join(PATIENCE)
         for stream in (self._process.stdin, self._process.stdout, self._log):

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.secret_search import search
+
 ROOT = Path(__file__).parents[2]
 POLLS = 400
 POLL_SECONDS = 0.05
@@ -19,7 +21,7 @@ STOP_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerAddress:
     """Port of the server."""
 
     port: int
@@ -36,7 +38,7 @@ class Server:
 
 
 @contextmanager
-def serving(python: str | Path = sys.executable, **settings: str) -> Iterator[Server]:
+def serving(python: str | Path = sys.executable, **settings: str) -> Iterator[ServerAddress]:
     """``python -m agui_container serve`` with these ``AGUI_*`` settings, until the block is left."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -49,9 +51,11 @@ def serving(python: str | Path = sys.executable, **settings: str) -> Iterator[Se
             if not _answers(process, port):
                 log.seek(0)
                 raise AssertionError(f"the server did not start: {log.read().decode()[-2000:]}")
-            yield Server(port)
+            yield ServerAddress(port)
         finally:
             _stop(process)
+            log.seek(0)
+            search(log.read(), "the log of a server")
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.official.conversations import NUMBERS, check
 from tests.official.judge import Conversation, Json, Judge
-from tests.official.servers import Server, serving
+from tests.official.servers import ServerAddress, serving
 from tests.requirements import requirement
 
 RULE = "it costs money"
@@ -22,7 +22,7 @@ DENIAL = "Error: the user denied this call: too much"
 
 
 @pytest.fixture(scope="module")
-def fixture() -> Iterator[Server]:
+def fixture() -> Iterator[ServerAddress]:
     """A server with the assistant whose payments must be approved."""
     with serving(tools=TOOLS, tool_policy=POLICY) as server:
         yield server
@@ -38,7 +38,7 @@ def pay(*amounts: int) -> Json:
     return say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
 
 
-def talk(judge: Judge, fixture: Server, *turns: Json) -> Conversation:
+def talk(judge: Judge, fixture: ServerAddress, *turns: Json) -> Conversation:
     """A conversation on a thread of its own."""
     return judge.run(fixture.invocations, turns, threadId=f"fixture-{next(NUMBERS)}")
 
@@ -51,7 +51,7 @@ def held(conversation: Conversation) -> list[tuple[str, list[str]]]:
 
 
 @requirement("approval.client")
-def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, fixture: Server) -> None:
+def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, fixture: ServerAddress) -> None:
     conversation = talk(judge, fixture, pay(5, 6))
     (asked,) = conversation.turns
     assert check(judge, asked) == "RUN_FINISHED"
@@ -74,7 +74,7 @@ def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, fix
     ids=["approved", "edited", "denied", "cancelled", "each its own"],
 )
 def test_the_client_sends_every_answer_and_holds_each_call_with_one_result(
-    judge: Judge, fixture: Server, decisions: list[Json], results: list[str]
+    judge: Judge, fixture: ServerAddress, decisions: list[Json], results: list[str]
 ) -> None:
     amounts = range(5, 5 + len(decisions))
     conversation = talk(judge, fixture, pay(*amounts), {"decide": decisions}, say("stream 1"))
@@ -99,7 +99,7 @@ def test_the_client_sends_every_answer_and_holds_each_call_with_one_result(
     ids=["no answer", "one of two", "one of two, by its own helper", "too late"],
 )
 def test_the_client_itself_refuses_what_no_server_may_be_sent(
-    judge: Judge, fixture: Server, turn: Json, reason: str
+    judge: Judge, fixture: ServerAddress, turn: Json, reason: str
 ) -> None:
     conversation = talk(judge, fixture, pay(5, 6), turn, {"decide": [APPROVED, DENIED]})
     asked, refused, resumed = conversation.turns
@@ -112,7 +112,7 @@ def test_the_client_itself_refuses_what_no_server_may_be_sent(
 
 
 @requirement("approval.client")
-def test_what_has_expired_can_still_be_cancelled(judge: Judge, fixture: Server) -> None:
+def test_what_has_expired_can_still_be_cancelled(judge: Judge, fixture: ServerAddress) -> None:
     late = {"decide": [CANCELLED], "seconds": HOUR + 60}
     conversation = talk(judge, fixture, pay(5), late)
     assert check(judge, conversation.turns[1]) == "RUN_FINISHED"
@@ -120,7 +120,9 @@ def test_what_has_expired_can_still_be_cancelled(judge: Judge, fixture: Server) 
 
 
 @requirement("approval.client")
-def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(judge: Judge, fixture: Server) -> None:
+def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(
+    judge: Judge, fixture: ServerAddress
+) -> None:
     wrong = {"decide": [{"status": "resolved", "payload": {"approved": "yes"}}]}
     conversation = talk(judge, fixture, pay(5), wrong, {"decide": [APPROVED]})
     asked, refused, resumed = conversation.turns
@@ -132,7 +134,7 @@ def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(judge
 
 
 @requirement("approval.client")
-def test_a_resumed_run_may_ask_again(judge: Judge, fixture: Server) -> None:
+def test_a_resumed_run_may_ask_again(judge: Judge, fixture: ServerAddress) -> None:
     again = {**pay(7), "decide": [APPROVED]}
     conversation = talk(judge, fixture, pay(5), again, {"decide": [EDITED]})
     first, second, third = conversation.turns
@@ -142,7 +144,7 @@ def test_a_resumed_run_may_ask_again(judge: Judge, fixture: Server) -> None:
 
 
 @requirement("approval.client-aborts")
-def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Judge, fixture: Server) -> None:
+def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Judge, fixture: ServerAddress) -> None:
     conversation = talk(judge, fixture, say("call stick {}", abortAfter=5), say("stream 1"))
     stopped, after = conversation.turns
     assert stopped.error is None
@@ -153,7 +155,7 @@ def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Ju
 
 
 @requirement("approval.client-aborts")
-def test_an_abort_while_an_approved_call_waits_does_not_start_it_again(judge: Judge, fixture: Server) -> None:
+def test_an_abort_while_an_approved_call_waits_does_not_start_it_again(judge: Judge, fixture: ServerAddress) -> None:
     turns = [say("call order {}"), {"decide": [APPROVED], "abortAfter": 1}, {"decide": [APPROVED]}]
     conversation = talk(judge, fixture, *turns)
     asked, stopped, resumed = conversation.turns

@@ -78,6 +78,6 @@ def test_a_question_it_does_not_know_is_a_fault(judge: Judge) -> None:
 
 def test_a_dead_judge_fails_whoever_asks(judge: Judge) -> None:
     with Judge() as other:
-        other._process.kill()
+        other.kill()
         with pytest.raises(AssertionError, match=r"died|gone"):
             other.verify([STARTED])

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.official.conversations import Ask, Transport, check
+from tests.official.conversations import Ask, ClientTransport, check
 from tests.official.judge import Json, Judge
-from tests.official.servers import Server
+from tests.official.servers import ServerAddress
 from tests.requirements import requirement
 
 CONFIRM = {
@@ -17,7 +17,7 @@ CONFIRM = {
 }
 
 
-def said_by(said: str, transport: Transport, judge: Judge) -> tuple[list[str], str]:
+def said_by(said: str, transport: ClientTransport, judge: Judge) -> tuple[list[str], str]:
     """The event types and the text of a run that must succeed."""
     turn = transport.ask(Ask(said))
     assert check(judge, turn) == "RUN_FINISHED"
@@ -25,30 +25,30 @@ def said_by(said: str, transport: Transport, judge: Judge) -> tuple[list[str], s
     return turn.types, turn.text
 
 
-def test_stream_n_streams_n_deltas(transport: Transport, judge: Judge) -> None:
+def test_stream_n_streams_n_deltas(transport: ClientTransport, judge: Judge) -> None:
     _, text = said_by("stream 50", transport, judge)
     assert text == 50 * "hello world, "
 
 
-def test_think_reasons_before_it_answers(transport: Transport, judge: Judge) -> None:
+def test_think_reasons_before_it_answers(transport: ClientTransport, judge: Judge) -> None:
     types, text = said_by("think hard", transport, judge)
     assert types.index("REASONING_MESSAGE_END") < types.index("TEXT_MESSAGE_START")
     assert text
 
 
-def test_calculate_calls_the_tool_and_says_its_result(transport: Transport, judge: Judge) -> None:
+def test_calculate_calls_the_tool_and_says_its_result(transport: ClientTransport, judge: Judge) -> None:
     types, text = said_by("calculate 2*(3+4)", transport, judge)
     assert types.index("TOOL_CALL_END") < types.index("TOOL_CALL_RESULT") < types.index("TEXT_MESSAGE_START")
     assert "14" in text
 
 
-def test_the_time_is_asked_of_a_tool(transport: Transport, judge: Judge) -> None:
+def test_the_time_is_asked_of_a_tool(transport: ClientTransport, judge: Judge) -> None:
     types, text = said_by("what time is it", transport, judge)
     assert types.count("TOOL_CALL_RESULT") == 1
     assert text
 
 
-def test_two_lines_are_two_calls_at_once(transport: Transport, judge: Judge) -> None:
+def test_two_lines_are_two_calls_at_once(transport: ClientTransport, judge: Judge) -> None:
     call = 'call calculate {"expression":"1+1"}'
     types, text = said_by(f"{call}\n{call}", transport, judge)
     assert types.count("TOOL_CALL_RESULT") == 2
@@ -56,25 +56,27 @@ def test_two_lines_are_two_calls_at_once(transport: Transport, judge: Judge) -> 
     assert text.count("2") >= 2
 
 
-def test_a_tool_that_nobody_has_is_said_to_be_missing(transport: Transport, judge: Judge) -> None:
+def test_a_tool_that_nobody_has_is_said_to_be_missing(transport: ClientTransport, judge: Judge) -> None:
     turn = transport.ask(Ask("call no_such {}"))
     assert check(judge, turn) == "RUN_FINISHED"
     assert "no_such" in turn.text
 
 
 @pytest.mark.parametrize("said", ["wait 0", "hello", "", "\U0001f600", "stream 0"])
-def test_anything_else_is_answered(said: str, transport: Transport, judge: Judge) -> None:
+def test_anything_else_is_answered(said: str, transport: ClientTransport, judge: Judge) -> None:
     said_by(said, transport, judge)
 
 
-def test_a_model_that_fails_ends_the_run_with_an_error(transport: Transport, judge: Judge) -> None:
+def test_a_model_that_fails_ends_the_run_with_an_error(transport: ClientTransport, judge: Judge) -> None:
     turn = transport.ask(Ask("fail"))
     assert check(judge, turn) == "RUN_ERROR"
     assert turn.events[-1]["code"].startswith("MODEL_")
     assert "TEXT_MESSAGE_END" in turn.types
 
 
-def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(judge: Judge, assistant: Server) -> None:
+def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(
+    judge: Judge, assistant: ServerAddress
+) -> None:
     turns: list[Json] = [
         {"runId": "r1", "tools": [CONFIRM]},
         {"runId": "r2", "tools": [CONFIRM], "answer": "yes, do"},
@@ -90,7 +92,7 @@ def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(judge
 
 
 @requirement("assistant.failure")
-def test_the_official_client_keeps_which_tools_failed(judge: Judge, assistant: Server) -> None:
+def test_the_official_client_keeps_which_tools_failed(judge: Judge, assistant: ServerAddress) -> None:
     said = 'call calculate {"expression":"1/0"}\ncall calculate {"expression":"6*7"}'
     message = {"id": "u1", "role": "user", "content": said}
     held = judge.run(assistant.invocations, [{"runId": "r1"}], threadId="failed-tool", initialMessages=[message])
@@ -100,13 +102,13 @@ def test_the_official_client_keeps_which_tools_failed(judge: Judge, assistant: S
     assert all(metadata["durationMs"] >= 0 for metadata in beside)
 
 
-def test_a_client_tool_over_a_websocket_is_left_pending(transport: Transport, judge: Judge) -> None:
+def test_a_client_tool_over_a_websocket_is_left_pending(transport: ClientTransport, judge: Judge) -> None:
     turn = transport.ask(Ask('call confirm {"q":1}', tools=[CONFIRM]))
     assert check(judge, turn) == "RUN_FINISHED"
     assert len(turn.events[-1]["outcome"]["pendingToolCallIds"]) == 1
 
 
-def test_a_cancel_from_elsewhere_ends_the_run_as_cancelled(transport: Transport, judge: Judge) -> None:
+def test_a_cancel_from_elsewhere_ends_the_run_as_cancelled(transport: ClientTransport, judge: Judge) -> None:
     ask = Ask("wait 30")
     cancel = {"command": {"type": "cancel", "threadId": ask.thread, "runId": ask.run}}
     turn = transport.ask(replace(ask, meanwhile=(3, cancel)))
@@ -115,7 +117,7 @@ def test_a_cancel_from_elsewhere_ends_the_run_as_cancelled(transport: Transport,
     assert turn.types[-2] == "TEXT_MESSAGE_END"
 
 
-def test_the_official_client_can_cancel_with_a_run_of_its_own(judge: Judge, assistant: Server) -> None:
+def test_the_official_client_can_cancel_with_a_run_of_its_own(judge: Judge, assistant: ServerAddress) -> None:
     command = {"type": "cancel", "runId": "asked"}
     body = {"threadId": "forwarded", "runId": "asking", "messages": [], "forwardedProps": {"command": command}}
     turn = {"runId": "asked", "meanwhile": {"after": 3, "body": body}}
@@ -130,21 +132,21 @@ def test_the_official_client_can_cancel_with_a_run_of_its_own(judge: Judge, assi
     assert [event["type"] for event in answered] == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
 
 
-def test_commands_are_small_runs_to_the_official_client(judge: Judge, assistant: Server) -> None:
+def test_commands_are_small_runs_to_the_official_client(judge: Judge, assistant: ServerAddress) -> None:
     turn = {"runId": "c1", "forwardedProps": {"command": {"type": "capabilities"}}}
     report = judge.run(assistant.invocations, [turn], threadId="commands").turns[0]
     assert check(judge, report) == "RUN_FINISHED"
     assert report.events[1]["name"] == "command.result"
 
 
-def test_a_retry_gets_the_same_events_again(transport: Transport, judge: Judge) -> None:
+def test_a_retry_gets_the_same_events_again(transport: ClientTransport, judge: Judge) -> None:
     ask = Ask("what time is it")
     first, again = transport.ask(ask), transport.ask(ask)
     assert check(judge, first) == check(judge, again) == "RUN_FINISHED"
     assert again.events == first.events
 
 
-def test_attach_replays_a_run_from_its_beginning(judge: Judge, assistant: Server) -> None:
+def test_attach_replays_a_run_from_its_beginning(judge: Judge, assistant: ServerAddress) -> None:
     ask = {"threadId": "attached", "initialMessages": [{"id": "u", "role": "user", "content": "stream 5"}]}
     command = {"type": "attach", "runId": "attached-run"}
     first = judge.run(assistant.invocations, [{"runId": "attached-run"}], **ask).turns[0]
@@ -153,7 +155,7 @@ def test_attach_replays_a_run_from_its_beginning(judge: Judge, assistant: Server
     assert again.events == first.events
 
 
-def test_a_client_that_aborts_can_go_on_in_the_same_thread(judge: Judge, assistant: Server) -> None:
+def test_a_client_that_aborts_can_go_on_in_the_same_thread(judge: Judge, assistant: ServerAddress) -> None:
     turns: list[Json] = [
         {"add": [{"id": "u1", "role": "user", "content": "wait 30"}], "abortAfter": 3},
         {"add": [{"id": "u2", "role": "user", "content": "stream 2"}]},

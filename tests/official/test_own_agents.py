@@ -11,7 +11,7 @@ from ag_ui.core import EventType
 
 from agui_container.ports import Item
 from agui_container.protocol.expander import Expander
-from tests.official.conversations import TERMINAL, Ask, Protobuf, Transport, check
+from tests.official.conversations import TERMINAL, Ask, ClientTransport, Protobuf, check
 from tests.official.judge import Judge
 from tests.official.scripts import WAITING, Pause
 from tests.official.scripts_values import ALL_TYPES, SCRIPTS, WARNED
@@ -23,7 +23,7 @@ ROWS = [name for name in SCRIPTS if name not in (*WAITING, *WARNED)]
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_every_script_ends_as_it_should(name: str, own_transport: Transport, judge: Judge) -> None:
+def test_every_script_ends_as_it_should(name: str, own_transport: ClientTransport, judge: Judge) -> None:
     end = SCRIPTS[name].end
     ends = TERMINAL if end is None else (end,)
     ask = Ask(name)
@@ -36,7 +36,7 @@ def test_every_script_ends_as_it_should(name: str, own_transport: Transport, jud
 
 
 @pytest.mark.parametrize("name", WAITING)
-def test_a_cancel_closes_whatever_is_open(name: str, own_transport: Transport, judge: Judge) -> None:
+def test_a_cancel_closes_whatever_is_open(name: str, own_transport: ClientTransport, judge: Judge) -> None:
     numbers = itertools.count()
     expander = Expander(lambda: f"{next(numbers)}")
     items: list[Item] = [item for item in WAITING[name].items if not isinstance(item, Pause)]  # type: ignore[misc]
@@ -48,7 +48,7 @@ def test_a_cancel_closes_whatever_is_open(name: str, own_transport: Transport, j
     assert turn.events[-1]["outcome"] == {"type": "cancelled"}
 
 
-def test_all_31_event_types_pass_through(own_transport: Transport) -> None:
+def test_all_31_event_types_pass_through(own_transport: ClientTransport) -> None:
     yielded = {str(item.type.value) for item in ALL_TYPES if hasattr(item, "type")}
     assert yielded | {"RUN_ERROR"} == {kind.value for kind in EventType}
     turn = own_transport.ask(Ask("is fine with all event types"))
@@ -59,7 +59,7 @@ def test_all_31_event_types_pass_through(own_transport: Transport) -> None:
 
 
 def test_an_unknown_field_is_passed_on_where_the_wire_has_room_and_the_client_strips_it(
-    own_transport: Transport,
+    own_transport: ClientTransport,
 ) -> None:
     turn = own_transport.ask(Ask("adds an unknown field"))
     assert turn.error is None

@@ -8,12 +8,12 @@ from websockets.sync.client import connect
 
 from tests.official.conversations import SECONDS, Ask
 from tests.official.judge import Json, Judge, Turn
-from tests.official.servers import Server
+from tests.official.servers import ServerAddress
 from tests.requirements import requirement
 
 
 @contextmanager
-def busy(server: Server, thread: str) -> Iterator[None]:
+def busy(server: ServerAddress, thread: str) -> Iterator[None]:
     """A thread with an active run, until the block is left."""
     ask = Ask("wait 60", thread)
     with connect(server.ws, open_timeout=SECONDS, close_timeout=SECONDS) as socket:
@@ -25,7 +25,7 @@ def busy(server: Server, thread: str) -> Iterator[None]:
             pass
 
 
-def refused(judge: Judge, server: Server, thread: str, **agent: object) -> Turn:
+def refused(judge: Judge, server: ServerAddress, thread: str, **agent: object) -> Turn:
     """A run that the client asks for on a busy thread."""
     messages: list[Json] = [{"id": "u1", "role": "user", "content": "hello"}]
     with busy(server, thread):
@@ -35,7 +35,7 @@ def refused(judge: Judge, server: Server, thread: str, **agent: object) -> Turn:
 
 
 @requirement("http.refused-in-stream")
-def test_a_busy_thread_is_an_event_and_no_exception(judge: Judge, assistant: Server) -> None:
+def test_a_busy_thread_is_an_event_and_no_exception(judge: Judge, assistant: ServerAddress) -> None:
     turn = refused(judge, assistant, "busy for 1.0")
     assert (turn.error, turn.failed, turn.wire["status"]) == (None, None, 200)
     assert [(event["type"], event["code"]) for event in turn.events] == [("RUN_ERROR", "THREAD_BUSY")]
@@ -43,7 +43,7 @@ def test_a_busy_thread_is_an_event_and_no_exception(judge: Judge, assistant: Ser
 
 
 @requirement("http.refused-in-stream")
-def test_an_input_that_fails_validation_is_an_event_too(judge: Judge, assistant: Server) -> None:
+def test_an_input_that_fails_validation_is_an_event_too(judge: Judge, assistant: ServerAddress) -> None:
     turn = judge.run(assistant.invocations, [{"runId": 513 * "r"}], threadId="long run id").turns[0]
     assert (turn.error, turn.failed, turn.wire["status"]) == (None, None, 200)
     assert [(event["type"], event["code"]) for event in turn.events] == [("RUN_ERROR", "VALIDATION_ERROR")]
@@ -51,7 +51,7 @@ def test_an_input_that_fails_validation_is_an_event_too(judge: Judge, assistant:
 
 
 @requirement("http.refused-in-stream")
-def test_a_client_before_1_0_gets_the_status(judge: Judge, assistant: Server) -> None:
+def test_a_client_before_1_0_gets_the_status(judge: Judge, assistant: ServerAddress) -> None:
     turn = refused(judge, assistant, "busy for 0.0.59", older=True)
     assert turn.wire["status"] == 409
     assert turn.error is not None

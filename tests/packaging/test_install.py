@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.frameworks.conftest import STRANDS_PYTHON
 from tests.server.test_embedding import WAIT, started
 
 ROOT = Path(__file__).parents[2]
@@ -114,3 +115,28 @@ def test_the_module_is_the_same_command(python: Path, tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout.startswith(str(python.parents[1]))
+
+
+@pytest.mark.parametrize(
+    ("extra", "package", "interpreter"),
+    [
+        ("langgraph", "ag-ui-langgraph", Path(sys.executable)),
+        ("pydantic-ai", "pydantic-ai-slim", Path(sys.executable)),
+        ("strands", "ag-ui-strands", STRANDS_PYTHON),
+    ],
+)
+def test_an_extra_of_the_wheel_brings_its_framework(wheel: Path, extra: str, package: str, interpreter: Path) -> None:
+    """The extra is resolved against the environment in which the framework is tested, without a network."""
+    if not interpreter.exists() and os.environ.get("CI") != "true":
+        pytest.skip(f"{interpreter} is missing (make test makes it)")
+    install = ["-m", "pip", "install", "--dry-run", "--no-index", "--disable-pip-version-check"]
+    done = subprocess.run(
+        [interpreter, *install, f"{wheel}[{extra}]"],
+        env=without_checkout(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"Requirement already satisfied: {package}" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("Would install agui-container-")

@@ -243,11 +243,16 @@ def test_the_image_sets_only_settings_that_exist() -> None:
     values = dict(pair.split("=", 1) for pair in environment.split())
     assert values["PYTHONUNBUFFERED"] == "1"
     settings = {name: value for name, value in values.items() if name.startswith("AGUI_")}
-    assert settings == {"AGUI_CONSOLE": "off", "AGUI_ERROR_STATUS": "stream", "AGUI_LOG_FORMAT": "json"}
+    assert settings == {
+        "AGUI_CONSOLE": "off",
+        "AGUI_ERROR_STATUS": "stream",
+        "AGUI_LOG_FORMAT": "json",
+        "AGUI_ROBOTO": "off",
+    }
     assert settings.keys() <= SETTINGS
 
 
-class Ping(BaseHTTPRequestHandler):
+class PingHandler(BaseHTTPRequestHandler):
     """Answers /ping with the status that the server was given."""
 
     status = HTTPStatus.OK
@@ -262,7 +267,7 @@ class Ping(BaseHTTPRequestHandler):
 
 @pytest.fixture(params=[HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE])
 def ping(request: pytest.FixtureRequest) -> Iterator[HTTPServer]:
-    handler = type("Handler", (Ping,), {"status": request.param})
+    handler = type("Handler", (PingHandler,), {"status": request.param})
     with HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

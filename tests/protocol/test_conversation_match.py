@@ -77,7 +77,7 @@ TEXT: Messages = [U1, A1, U2, A2]
 TOOLS: Messages = [U1, CALL, RESULT, SUM]
 
 
-# --- what is history, and what is new ---------------------------------------------------------------------------------
+# --- history and new messages -----------------------------------------------------------------------------------------
 
 
 @requirement("thread.new-ids")
@@ -119,7 +119,7 @@ def test_turn_after_turn_a_conversation_grows_by_what_is_new() -> None:
     assert ids(kept) == "1-0 a1 2-2 a2 3-4 a3 4-6 a4 5-8 a5"
 
 
-# --- what counts as the same ------------------------------------------------------------------------------------------
+# --- equal messages ---------------------------------------------------------------------------------------------------
 
 IMAGE = ImagePart(source=UrlSource(value="https://example.com/a.png", mime_type="image/png"))
 OTHER = ImagePart(source=UrlSource(value="https://example.com/b.png", mime_type="image/png"))
@@ -250,7 +250,7 @@ def test_results_of_a_changed_call_keep_the_id_that_was_sent() -> None:
     assert found[-1] == ToolMessage(id="new-r2", tool_call_id="new-x", content="5")
 
 
-# --- what clients drop ------------------------------------------------------------------------------------------------
+# --- messages without fields that clients drop ------------------------------------------------------------------------
 
 THOUGHT = ReasoningMessage(id="t", content="Hm.", encrypted_value="sealed")
 SHOWN = ActivityMessage(id="v", activity_type="chart", content={"x": [1, None]})

@@ -34,7 +34,7 @@ each_owned = pytest.mark.parametrize("entity", OWNED, ids=lambda entity: entity.
 pairs = pytest.mark.parametrize(("owner", "tag"), list(product(OWNERS, (*OWNERS, "z"))))
 
 
-# --- V22: a tag may be left out but not contradict ---
+# --- V22: missing and contradicting tags ---
 
 
 @pairs
@@ -68,7 +68,7 @@ def test_owners_of_one_id_in_different_kinds_do_not_meet() -> None:
     )
 
 
-# --- V17 to V19: a step belongs to who started it ---
+# --- V17 to V19: owners of steps ---
 
 
 @pairs
@@ -78,7 +78,7 @@ def test_a_step_is_finished_by_who_started_it(owner: str | None, tag: str | None
     assert accepts(fed(opener(grammar.STEP, owner=owner)), closer(grammar.STEP, owner=tag)) is (tag == owner)
 
 
-# --- V14, V15: a tool call belongs to the message that carries it ---
+# --- V14, V15: owners of tool calls ---
 
 UNKNOWN = "unknown"
 
@@ -105,7 +105,7 @@ def test_a_tool_call_belongs_to_the_message_that_carries_it(
         assert [tag_of(each) for each in sequence.closers()[:1]] == [owner]
 
 
-# --- owners that come with messages ---
+# --- owners of messages ---
 
 
 def call(key: str) -> ToolCall:

@@ -187,7 +187,7 @@ def test_every_field_that_an_opener_fixes_has_a_disagreement() -> None:
     assert {(kind, name) for kind, row in CHUNKS.items() for name in row.opener_fields} <= tried
 
 
-# --- lanes ---
+# --- chunk streams ---
 
 
 def test_each_owner_has_a_lane_of_its_own() -> None:

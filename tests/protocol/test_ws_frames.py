@@ -96,7 +96,7 @@ def test_the_cursor_joins_the_events_own_metadata() -> None:
     assert read([envelope(9, event)], with_seq=True)[0]["metadata"] == {"k": 1, "seq": 9}
 
 
-# --- what parsing every event would give ---
+# --- comparison with parsed events ---
 
 
 def by_parsing(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[Json]:

@@ -10,13 +10,13 @@ import pytest
 
 from tests.servers import Program, free_port, postgres, redis_server_at
 from tests.sockets.client import close_all
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 
 class Start(Protocol):
     """Start one more process, which ends with the test."""
 
-    def __call__(self, **settings: str) -> Server: ...
+    def __call__(self, **settings: str) -> ServerProcess: ...
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ async def leave_nothing_open() -> AsyncIterator[None]:
 def start() -> Iterator[Start]:
     """A process with settings of its own."""
     with ExitStack() as stack:
-        yield lambda **settings: stack.enter_context(Server(**settings))
+        yield lambda **settings: stack.enter_context(ServerProcess(**settings))
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from websockets.exceptions import ConnectionClosed
 
-from tests.sockets.client import PATIENCE, Exchange, Json, is_last, is_text, request, socket_to
+from tests.sockets.client import PATIENCE, HttpExchange, Json, is_last, is_text, request, socket_to
 
 CUT = (OSError, EOFError, ConnectionClosed)
-"""What a reader suffers whose server is gone."""
+"""Errors of a reader whose server has been killed."""
 
 
 class Piece(NamedTuple):
-    """What came at once: one event, or adjacent deltas as one frame of a socket.
+    """One received unit: an event, or adjacent deltas as one WebSocket frame.
 
     ``seq`` is the number of its last event; ``is_frame`` says that it came over a socket, with that number in it.
     """
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 
     @property
     def is_last(self) -> bool:
-        """Whether it ends its run."""
+        """True for the last event of its run."""
         return is_last(json.loads(self.data))
 
 
@@ -38,7 +38,7 @@ Pieces = AsyncGenerator[Piece, None]
 
 async def over_sse(port: int, sent: bytes, *, window: int | None = None) -> Pieces:
     """The events of a response."""
-    exchange = await Exchange.open(port, sent, window=window)
+    exchange = await HttpExchange.open(port, sent, window=window)
     rest = b""
     try:
         async with aclosing(exchange.body()) as bodies:
@@ -68,7 +68,7 @@ async def over_ws(port: int, asked: Json) -> Pieces:
                 return
 
 
-# --- reading on -------------------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------------------
 
 Transport = Callable[[int, str, str, int], Pieces]
 """Reads on: port, thread, run, and the number of the last event that was seen."""
@@ -114,7 +114,7 @@ class Reading:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has seen all."""
+        """True if the reader has read everything."""
         return self._task.done()
 
     async def whole(self) -> list[Piece]:
@@ -136,7 +136,7 @@ class Reading:
 
 
 def as_shown(whole: Sequence[bytes], pieces: Sequence[Piece], after: int = 0) -> list[bytes]:
-    """What pieces with these ends must hold, so that together they are the run from ``after`` on."""
+    """Return the data that pieces with these ends must have to be together the run after ``after``."""
     shown = []
     for piece in pieces:
         events = whole[after : piece.seq]

@@ -68,7 +68,7 @@ def ports(request: pytest.FixtureRequest, start: Start) -> Sequence[int]:
 
 
 async def taken(pieces: Pieces, reach: int) -> list[Piece]:
-    """What comes, up to the event that is to be reached."""
+    """Return the pieces up to the event with this number."""
     took = []
     async for each in pieces:
         took.append(each)

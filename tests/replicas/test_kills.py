@@ -18,7 +18,7 @@ from tests.sockets.agents import EXECUTIONS
 from tests.sockets.client import PATIENCE, Json, ask, post, run_input, say
 
 KILLS = int(os.environ.get("AGUI_TEST_KILLS", "1"))
-"""How many replicas are killed, each at a moment of its own; docs/operations.md says how to kill more."""
+"""Number of replicas that are killed, each at another moment. docs/operations.md tells how to kill more."""
 
 RUNS, LONGEST = 18, 2_000
 FINISHED, HELD = 0, 1
@@ -35,7 +35,7 @@ class Watched:
 
     @property
     def last_seq(self) -> int:
-        """Where the reader is."""
+        """Number of the last event that was read."""
         return self.seen[-1].seq if self.seen else 0
 
     def stream(self, port: int) -> Pieces:
@@ -94,7 +94,10 @@ async def killed(start: Start, executions: Path, dice: random.Random) -> list[Wa
 
 
 async def survived(port: int, watched: Watched) -> Json:
-    """What was seen is there, the run has one end for whoever asks, and its thread takes the next. Gives the end."""
+    """Check that the read events are stored, that all readers get one end, and that the thread takes another run.
+
+    Returns the last event.
+    """
     async with asyncio.TaskGroup() as tasks:
         retry = tasks.create_task(all_of(over_sse(port, post(watched.asked))))
         reading_on = tasks.create_task(continue_reading(watched, port))
@@ -112,7 +115,7 @@ async def survived(port: int, watched: Watched) -> Json:
 
 
 async def continue_reading(watched: Watched, port: int) -> list[Piece]:
-    """What was seen before, and what the same reader sees then."""
+    """Return the events that a reader has read, and the rest of the run for the same reader."""
     if not watched.seen:
         return await all_of(watched.stream(port))  # nobody knows whether it has begun
     return watched.seen if watched.seen[-1].is_last else watched.seen + await all_of(watched.on(port))

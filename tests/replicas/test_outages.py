@@ -16,7 +16,7 @@ from tests.requirements import requirement
 from tests.servers import Program
 from tests.sockets.agents import piece
 from tests.sockets.client import (
-    Exchange,
+    HttpExchange,
     Json,
     ask,
     become,
@@ -28,7 +28,7 @@ from tests.sockets.client import (
     say,
     text_of,
 )
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 TICKS = 200
 """Pieces of a run that goes on by itself, for two seconds."""
@@ -38,11 +38,11 @@ QUICK = 5.0
 
 
 def path_of(asked: Json) -> str:
-    """Where to look how a run stands."""
+    """Return the path of a run's status."""
     return f"/runs/{asked['runId']}?threadId={asked['threadId']}"
 
 
-async def over(server: Server, asked: Json) -> None:
+async def over(server: ServerProcess, asked: Json) -> None:
     """Until the run has ended in its process, whatever has been stored of it."""
 
     async def ended() -> bool:
@@ -51,27 +51,27 @@ async def over(server: Server, asked: Json) -> None:
     await become(ended)
 
 
-async def refused(server: Server) -> None:
+async def refused(server: ServerProcess) -> None:
     """A new run is not let in."""
     answer = await ask(server.port, post(run_input("hello")))
     assert (answer.status, answer.events[0]["code"]) == (503, "STORE_UNAVAILABLE")
 
 
-async def quick(server: Server, *paths: str) -> None:
-    """These routes answer, and at once."""
+async def quick(server: ServerProcess, *paths: str) -> None:
+    """Check that these routes answer immediately."""
     for path in paths:
         async with asyncio.timeout(QUICK):
             assert (await ask(server.port, request("GET", path))).status == 200
 
 
-async def works(server: Server, **about: str) -> None:
+async def works(server: ServerProcess, **about: str) -> None:
     """A new run is let in, and ends well."""
     events = (await ask(server.port, post(run_input("hello", **about)))).events
     assert events[-1]["type"] == "RUN_FINISHED"
 
 
 def ticks(count: int) -> str:
-    """What such a run says."""
+    """Return the text of such a run."""
     return "".join(f"{number} " for number in range(count))
 
 
@@ -105,12 +105,12 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
     await works(server)
     before = server.memory
     asked, flood = run_input("churn"), run_input("bulk 1000000")
-    churning = await (await Exchange.open(server.port, post(asked))).until(is_text)
-    await (await (await Exchange.open(server.port, post(flood))).until(is_text)).close()
+    churning = await (await HttpExchange.open(server.port, post(asked))).until(is_text)
+    await (await (await HttpExchange.open(server.port, post(flood))).until(is_text)).close()
     frail_postgres.kill()
     ending = asyncio.create_task(churning.rest())
     await refused(server)
-    why = f"error=the database at {make_url(frail_postgres.url).host}:"
+    why = f"error='the database at {make_url(frail_postgres.url).host}:"
     assert any(f"store unavailable {why}" in line and "OperationalError: " in line for line in server.log)
     while not ending.done():
         await quick(server, "/ping")
@@ -135,7 +135,7 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     server.limit_files(1)
     await refused(server)
     assert any(
-        re.search(r"store unavailable error=the database file .*: OperationalError: \w", line) for line in server.log
+        re.search(r"store unavailable error='the database file .*: OperationalError: \w", line) for line in server.log
     )
     await over(server, asked)
     assert not reader.is_over
@@ -157,12 +157,12 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
 async def test_a_file_that_was_deleted_is_noticed_in_the_log_and_ends_runs(process: Start, tmp_path: Path) -> None:
     server = process()
     asked = run_input("churn")
-    churning = await (await Exchange.open(server.port, post(asked))).until(is_text)
+    churning = await (await HttpExchange.open(server.port, post(asked))).until(is_text)
     for file in tmp_path.glob("runs.db*"):  # noqa: ASYNC240 - a moment on a local disk
         file.unlink()
     await refused(server)
     assert (await churning.rest()).events[-1]["code"] == "STORE_UNAVAILABLE"
-    deleted = f"error=the database file {tmp_path}/runs.db was deleted or replaced"
+    deleted = f"error='the database file {tmp_path}/runs.db was deleted or replaced"
     assert any(f"store unavailable {deleted}" in line for line in server.log)
     assert any("lease job postponed" in line and deleted in line for line in server.log)
     assert not (tmp_path / "runs.db").exists()

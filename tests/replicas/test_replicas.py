@@ -8,7 +8,7 @@ import sys
 from tests.replicas.conftest import Start
 from tests.requirements import requirement
 from tests.sockets.client import (
-    Exchange,
+    HttpExchange,
     Json,
     ask,
     get,
@@ -40,8 +40,8 @@ async def test_a_run_is_read_live_through_another_replica(replica: Start) -> Non
     here, there = replica(), replica()
     asked = run_input("stream 300")
     run, thread = asked["runId"], asked["threadId"]
-    first = await (await Exchange.open(here.port, post(asked))).until(is_text)
-    second = await (await Exchange.open(there.port, events_at(run, thread))).rest()
+    first = await (await HttpExchange.open(here.port, post(asked))).until(is_text)
+    second = await (await HttpExchange.open(there.port, events_at(run, thread))).rest()
     await first.rest()
     assert second.events == first.events
     assert text_of(second.events) == "hello world, " * 300
@@ -95,7 +95,7 @@ async def test_a_run_is_cancelled_through_another_replica(replica: Start) -> Non
     here, there = replica(), replica()
     for cancel in (by_command, by_route, by_socket):
         asked = run_input("hold")
-        held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+        held = await (await HttpExchange.open(here.port, post(asked))).until(is_text)
         began = asyncio.get_running_loop().time()
         told = await cancel(there.port, asked)
         await held.until(is_last)
@@ -109,7 +109,7 @@ async def test_a_run_is_cancelled_through_another_replica(replica: Start) -> Non
 async def test_a_socket_attaches_to_a_run_of_another_replica(replica: Start) -> None:
     here, there = replica(), replica()
     asked = run_input("hold")
-    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    held = await (await HttpExchange.open(here.port, post(asked))).until(is_text)
     attach = {"command": {"type": "attach", "threadId": asked["threadId"], "runId": asked["runId"]}}
     async with socket_to(there.port) as connection:
         await connection.send(json.dumps(attach))
@@ -124,7 +124,7 @@ async def test_a_socket_attaches_to_a_run_of_another_replica(replica: Start) -> 
 async def test_a_thread_is_busy_on_every_replica(replica: Start) -> None:
     here, there = replica(), replica()
     asked = run_input("hold")
-    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    held = await (await HttpExchange.open(here.port, post(asked))).until(is_text)
     refused = await ask(there.port, post(run_input("hello", thread=asked["threadId"])))
     assert (refused.status, refused.events[0]["code"]) == (409, "THREAD_BUSY")
     taken = run_input("hello", thread=asked["threadId"], forwardedProps={"onBusy": "interrupt"})
@@ -152,8 +152,8 @@ async def test_a_run_without_messages_shows_the_thread(replica: Start) -> None:
 async def test_when_a_replica_dies_its_runs_end_for_every_reader(replica: Start) -> None:
     here, there = replica(), replica()
     asked = run_input("hold")
-    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
-    reading = await Exchange.open(there.port, events_at(asked["runId"], asked["threadId"]))
+    held = await (await HttpExchange.open(here.port, post(asked))).until(is_text)
+    reading = await HttpExchange.open(there.port, events_at(asked["runId"], asked["threadId"]))
     await reading.until(is_text)
     here.kill()
     died = asyncio.get_running_loop().time()
@@ -193,7 +193,7 @@ async def test_an_agent_sees_what_was_said_on_another_replica(replica: Start) ->
 async def test_an_operator_cancels_a_run(replica: Start, postgres_url: str, redis_url: str) -> None:
     here = replica()
     asked = run_input("hold")
-    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    held = await (await HttpExchange.open(here.port, post(asked))).until(is_text)
     settings = environment({"AGUI_STORE": postgres_url, "AGUI_BUS": redis_url})
     command = (sys.executable, "-m", "agui_container", "runs", "cancel", "everybody", asked["threadId"], asked["runId"])
     done = await asyncio.to_thread(subprocess.run, command, env=settings, capture_output=True, text=True, check=True)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.replicas.conftest import Start
 from tests.requirements import requirement
-from tests.sockets.client import Exchange, ask, get, is_text, post, request, run_input
-from tests.sockets.process import Server
+from tests.sockets.client import HttpExchange, ask, get, is_text, post, request, run_input
+from tests.sockets.process import ServerProcess
 
 STOP_SECONDS = 5.0
 """From SIGTERM to the last reader's end, and no longer from there to the process's."""
@@ -20,7 +20,7 @@ def begin(request: pytest.FixtureRequest) -> Start:
     return chosen
 
 
-async def events_of(server: Server, run: str, thread: str) -> bytes:
+async def events_of(server: ServerProcess, run: str, thread: str) -> bytes:
     """A run as it is read there."""
     return (await ask(server.port, request("GET", f"/runs/{run}/events?threadId={thread}"))).body
 
@@ -29,14 +29,14 @@ async def events_of(server: Server, run: str, thread: str) -> bytes:
 async def test_a_process_that_is_stopped_ends_its_runs_and_the_next_one_has_their_ends(begin: Start) -> None:
     before, asked = begin(), run_input("hold")
     run, thread = asked["runId"], asked["threadId"]
-    held = await (await Exchange.open(before.port, post(asked))).until(is_text)
+    held = await (await HttpExchange.open(before.port, post(asked))).until(is_text)
     before.term()
     seen = (await held.rest()).events
     assert before.wait() == 0
     assert [event["type"] for event in seen[-2:]] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert seen[-1]["code"] == "SHUTTING_DOWN"
     after = begin()
-    again = await (await Exchange.open(after.port, post(asked))).rest()
+    again = await (await HttpExchange.open(after.port, post(asked))).rest()
     assert again.events == seen
     assert await events_of(after, run, thread) == (await ask(after.port, post(asked))).body
     stands = await get(after.port, f"/runs/{run}?threadId={thread}")
@@ -50,7 +50,7 @@ async def test_a_process_that_is_stopped_ends_its_runs_and_the_next_one_has_thei
 @requirement("drain.behind")
 async def test_a_stop_reaches_readers_and_store_in_time_although_the_store_is_behind(begin: Start) -> None:
     before, asked = begin(), [run_input("stream 400000") for _ in range(3)]
-    streams = [await (await Exchange.open(before.port, post(each))).until(is_text) for each in asked]
+    streams = [await (await HttpExchange.open(before.port, post(each))).until(is_text) for each in asked]
     before.term()
     async with asyncio.timeout(STOP_SECONDS):
         seen = [(await stream.rest()).events for stream in streams]

@@ -7,11 +7,11 @@ import pytest
 from tests.replicas.conftest import Start
 from tests.replicas.subscribers import Piece, Reading, as_shown, by_attach, by_last_event_id, over_sse
 from tests.requirements import requirement
-from tests.sockets.client import Exchange, Json, hear, is_text, post, run_input, socket_to
-from tests.sockets.process import Server
+from tests.sockets.client import HttpExchange, Json, hear, is_text, post, run_input, socket_to
+from tests.sockets.process import ServerProcess
 
 
-async def followed(asked: Json, second: Server, third: Server) -> tuple[Reading, Reading]:
+async def followed(asked: Json, second: ServerProcess, third: ServerProcess) -> tuple[Reading, Reading]:
     """Readers of a live run: over SSE through one server, over WebSocket through another."""
     run, thread = asked["runId"], asked["threadId"]
     over_sse = await Reading.live(by_last_event_id(second.port, thread, run, 0))
@@ -45,7 +45,7 @@ async def test_a_run_is_followed_through_two_others_until_one_cancels_it_or_its_
     assert await first.whole() == seen
 
     asked = run_input("hold")
-    held = await (await Exchange.open(here.port, post(asked))).until(is_text)
+    held = await (await HttpExchange.open(here.port, post(asked))).until(is_text)
     by_sse, by_socket = await followed(asked, second, third)
     here.kill()
     seen = await by_sse.whole()

@@ -16,7 +16,7 @@ from agui_container.settings import Settings
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving as in_process
 from tests.engine.doubles import Json
-from tests.official.servers import ROOT, Server, serving
+from tests.official.servers import ROOT, ServerAddress, serving
 
 SCENARIOS = Path(__file__).with_name("scenarios.py")
 SECONDS = 100.0
@@ -31,7 +31,7 @@ class Release:
 
     @property
     def bin(self) -> Path:
-        """Where its programs are."""
+        """Folder of the environment's programs."""
         return ROOT / ".venv" / self.name / "bin"
 
     @property
@@ -41,7 +41,7 @@ class Release:
         return {**kept, "ROBOTO_SERVICE_ENDPOINT": f"http://127.0.0.1:{self.port}", "ROBOTO_API_KEY": "any"}
 
     def play(self, scenario: str) -> Json:
-        """What a scenario gives."""
+        """Run a scenario and return its result."""
         done = subprocess.run(
             [self.bin / "python", SCENARIOS, scenario],
             env=self.environment,
@@ -56,14 +56,14 @@ class Release:
 
 
 @pytest.fixture(scope="session")
-def roboto_server() -> Iterator[Server]:
+def roboto_server() -> Iterator[ServerAddress]:
     """The server, as a process."""
     with serving(roboto="on") as server:
         yield server
 
 
 @pytest.fixture(params=["roboto-oldest", "roboto"])
-def release(request: pytest.FixtureRequest, roboto_server: Server) -> Release:
+def release(request: pytest.FixtureRequest, roboto_server: ServerAddress) -> Release:
     """Each release. ``make test`` installs them."""
     found = Release(request.param, roboto_server.port)
     if not (found.bin / "python").exists():
@@ -87,7 +87,7 @@ class Api:
         return await self.http.request(method, self.prefix + path, json=body, headers=sent, timeout=SECONDS)
 
     async def data(self, method: str, path: str = "", body: object = None, **headers: str) -> Json:
-        """What a request gives."""
+        """Send a request and return ``data`` of its response."""
         answer = await self.ask(method, path, body, **headers)
         assert answer.status_code == 200, answer.text
         assert answer.headers["content-type"] == "application/json"
@@ -106,7 +106,7 @@ class Api:
         return await self.data("POST", "", {"messages": [{"role": "user", "content": [{"text": text}]}], **fields})
 
     async def delta(self, record: Json) -> Json:
-        """What is new behind a record or a delta. ``record`` has the session's id or an earlier delta has."""
+        """Return the delta since a record or an earlier delta."""
         return await self.data("GET", f"/{record['thread_id']}/delta?next_token={record['continuation_token']}")
 
     async def finished(self, record: Json) -> Json:

@@ -1,4 +1,4 @@
-"""What users of Roboto's package do, one function for each. Run by that package's Python: ``scenarios.py NAME``.
+"""Scenarios for Roboto's client package, one function each. Run by that package's Python: ``scenarios.py NAME``.
 
 Each prints one JSON value, and the tests say what it must be. Both generations of the package are used as they are
 published; only their names differ.
@@ -67,7 +67,7 @@ def ran(session: AgentSession) -> list[Any]:
 
 
 def asked(path: str, body: object = None) -> dict[str, Any]:
-    """What the server answers another client."""
+    """Send a request without Roboto's package, and return the response."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(os.environ["ROBOTO_SERVICE_ENDPOINT"] + path, data)  # noqa: S310
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer:  # noqa: S310

@@ -16,7 +16,7 @@ from agui_container.transports.roboto.position import Position
 from agui_container.transports.roboto.views import HOLD_SECONDS, POLLING_SECONDS
 from tests.engine.doubles import Json
 from tests.requirements import requirement
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 CLIENTS = 200
 AT_ONCE = 10
@@ -37,7 +37,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 @dataclass
-class Answer:
+class PollResult:
     """An answer to a poll.
 
     Attributes:
@@ -73,7 +73,7 @@ class Answer:
 
 
 @dataclass
-class Client:
+class PollingClient:
     """A client that polls one session as Roboto's package does, five times a second.
 
     Attributes:
@@ -82,7 +82,7 @@ class Client:
 
     port: int
     record: Json
-    answers: list[Answer] = field(default_factory=list)
+    answers: list[PollResult] = field(default_factory=list)
     held: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def poll(self) -> None:
@@ -98,7 +98,7 @@ class Client:
                 if self.has_all:
                     self.held.set()
                 delta = await answer_of(reader)
-                self.answers.append(Answer(Position.parse(token), delta, time.monotonic() - sent))
+                self.answers.append(PollResult(Position.parse(token), delta, time.monotonic() - sent))
                 token = delta["continuation_token"]
                 await asyncio.sleep(0.2)
         finally:
@@ -128,20 +128,22 @@ async def answer_of(reader: asyncio.StreamReader) -> Json:
     return delta
 
 
-async def started(port: int, text: str) -> list[Client]:
+async def started(port: int, text: str) -> list[PollingClient]:
     """Clients with a session of their own each."""
     body = {"messages": [{"role": "user", "content": [{"text": text}]}]}
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=BOUND) as http:
-        return [Client(port, (await http.post("/v1/ai/threads", json=body)).json()["data"]) for _ in range(CLIENTS)]
+        return [
+            PollingClient(port, (await http.post("/v1/ai/threads", json=body)).json()["data"]) for _ in range(CLIENTS)
+        ]
 
 
-def groups(clients: list[Client]) -> Iterator[list[Client]]:
+def groups(clients: list[PollingClient]) -> Iterator[list[PollingClient]]:
     """Clients that begin side by side."""
     for at in range(0, len(clients), AT_ONCE):
         yield clients[at : at + AT_ONCE]
 
 
-async def idle(port: int, text: str, pid: int) -> tuple[float, list[Answer]]:
+async def idle(port: int, text: str, pid: int) -> tuple[float, list[PollResult]]:
     """CPU per second, and answers, while every client waits behind all there is."""
     clients = await started(port, text)
     async with asyncio.timeout(BOUND), asyncio.TaskGroup() as tasks:
@@ -160,8 +162,8 @@ async def idle(port: int, text: str, pid: int) -> tuple[float, list[Answer]]:
 @requirement("roboto.idle")
 @pytest.mark.parametrize("text", ["wait 60", "stream 1"], ids=["while the agent is silent", "while it rests"])
 async def test_200_idle_clients_cost_next_to_nothing(text: str) -> None:
-    with Server(AGUI_AGENT="assistant", AGUI_ROBOTO="on") as server:
-        cpu, answers = await idle(server.port, text, server._process.pid)
+    with ServerProcess(AGUI_AGENT="assistant", AGUI_ROBOTO="on") as server:
+        cpu, answers = await idle(server.port, text, server.pid)
     print(f"cpu={cpu:.4f} answers={len(answers)}")  # noqa: T201 - what docs/roboto.md says
     assert len(answers) >= CLIENTS
     assert [answer for answer in answers if answer.is_early] == []

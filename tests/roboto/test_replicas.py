@@ -1,14 +1,11 @@
 """A session of one replica, polled and continued through another one."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
-from ag_ui.core import RunAgentInput
 
 from agui_container.main import build_app
-from agui_container.ports import Item
 from agui_container.settings import Settings
 from agui_container.transports.roboto import views
 from tests.behaviour.over_sse import http_client
@@ -18,24 +15,13 @@ from tests.engine.replicas import Replicas
 from tests.requirements import requirement
 from tests.roboto.conftest import Api
 from tests.roboto.test_routes import texts
-
-
-class Halting:
-    """An agent that says something, and the rest when it may."""
-
-    def __init__(self) -> None:
-        self.may_end = asyncio.Event()
-
-    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
-        yield "so far"
-        await self.may_end.wait()
-        yield ", and the rest"
+from tests.waiting_agent import WaitingAgent
 
 
 @requirement("roboto.replicas", "replica.read")
 async def test_a_session_is_begun_at_one_replica_and_polled_at_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "CHECK_SECONDS", 0.05)
-    replicas, agent = Replicas(), Halting()
+    replicas, agent = Replicas(), WaitingAgent(lambda _: "so far", ", and the rest")
     settings = Settings(roboto=True)
     first, second = await replicas.start(agent), await replicas.start(agent)
     second.new_id = lambda: uuid4().hex  # the doubles of both replicas would make the same ids

@@ -1,4 +1,4 @@
-"""What Roboto's clients send: what is refused, and what becomes of it."""
+"""Requests of Roboto's clients: their translation and their refusal."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 from agui_container.protocol.errors import AppError
 from agui_container.transports.roboto import inputs
-from agui_container.transports.roboto.goals import contexts, goal_declarations
+from agui_container.transports.roboto.inputs import goal_contexts, goal_declarations
 from agui_container.transports.roboto.notes import MessageNotes, Notes
 from agui_container.transports.roboto.requests import (
     CreateEvents,
@@ -105,11 +105,11 @@ def test_two_goals_of_one_type_have_two_names() -> None:
 def test_a_generic_goal_is_declared_as_it_is() -> None:
     goal = read(GenericGoal, {"goal_type": "report", "schema": {"type": "object"}, "description": "A report."})
     assert goal_declarations([goal]) == [{"type": "report", "schema": {"type": "object"}, "description": "A report."}]
-    assert contexts([goal]) == []
+    assert goal_contexts([goal]) == []
 
 
 def test_a_vocabulary_is_in_the_context_of_the_run() -> None:
-    (context,) = contexts([TRIAGE])
+    (context,) = goal_contexts([TRIAGE])
     assert context.description == "The goal dataset_triage"
     assert json.loads(context.value)["label_vocabulary"] == {"good": "All is well."}
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import httpx
 import pytest
+from fastapi import FastAPI
+from starlette.routing import Route
 
 from agui_container.main import build_app
 from agui_container.protocol.errors import ERRORS
@@ -26,6 +28,12 @@ INVALID, MISSING = "RobotoInvalidRequestException", "RobotoNotFoundException"
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are held back for a moment only."""
     monkeypatch.setattr(views, "HOLD_SECONDS", MOMENT)
+
+
+@pytest.fixture
+def app() -> FastAPI:
+    """An application with all routes."""
+    return build_app(Settings())
 
 
 def texts(held: Json) -> list[str]:
@@ -200,6 +208,39 @@ async def test_refusals_have_the_shape_of_roboto(api: Api, asked: str, body: obj
 
 
 @requirement("roboto.errors")
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("path", ["/v1/ai/agents", "/v1/ai/threads/t/nothing", "/v1/ai/", "/v1/ai/threads/search/x"])
+async def test_any_other_path_is_not_found_in_robotos_form_by_any_method(api: Api, method: str, path: str) -> None:
+    answer = await api.http.request(method, path, headers={"accept": "text/html"})
+    assert (answer.status_code, answer.json()["error"]["error_code"]) == (404, MISSING)
+
+
+@requirement("roboto.errors", "origin.foreign")
+async def test_a_web_page_that_may_not_call_is_refused_on_every_route_in_robotos_form(api: Api, app: FastAPI) -> None:
+    ids = {"sessionId": "t", "index": "0", "path": "x"}
+    routed = [route for route in app.routes if isinstance(route, Route) and route.path.startswith("/v1/ai/")]
+    assert len(routed) == 2 * len(routes.OPERATIONS) + 1
+    for route in routed:
+        path = route.path.replace(":path", "").format(**ids)
+        for method in sorted(route.methods or {"GET", "POST"}):
+            answer = await api.http.request(method, path, headers={"origin": "http://evil.example"})
+            assert answer.status_code == 403, (method, path)
+            assert method == "HEAD" or answer.json()["error"]["error_code"] == "RobotoUnauthorizedException"
+
+
+@requirement("roboto.errors")
+async def test_a_web_page_that_may_call_reads_the_answers() -> None:
+    page = {"origin": "https://page.example"}
+    async with serving_api(cors_origins=("https://page.example",)) as api:
+        answer = await api.ask("GET", "/none", origin=page["origin"])
+        preflight = {**page, "access-control-request-method": "POST"}
+        allowed = await api.http.request("OPTIONS", api.prefix, headers=preflight)
+    assert (answer.status_code, allowed.status_code) == (404, 200)
+    for each in (answer, allowed):
+        assert each.headers["access-control-allow-origin"] == page["origin"]
+
+
+@requirement("roboto.errors")
 async def test_feedback_is_checked_as_everywhere(api: Api) -> None:
     held = await api.finished(await api.start("stream 1"))
     path = f"/{held['thread_id']}/messages/1/feedback"
@@ -226,7 +267,7 @@ def test_every_status_of_the_error_table_has_an_exception() -> None:
     assert refused <= routes.CLASSES.keys()
 
 
-# --- deltas that wait -------------------------------------------------------------------------------------------------
+# --- waiting deltas ---------------------------------------------------------------------------------------------------
 
 
 @requirement("roboto.delta")
@@ -324,11 +365,17 @@ async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
 
 
 @requirement("roboto.off")
-def test_nothing_of_it_is_imported_where_it_is_off() -> None:
-    create = "import sys; from agui_container.main import *; build_app(Settings()); "
-    code = create + "print([name for name in sys.modules if 'roboto' in name])"
+def test_a_start_imports_its_routes_alone_and_nothing_of_the_sessions() -> None:
+    create = "import sys; from agui_container.main import *; build_app(Settings(roboto=True)); "
+    code = create + "print(*[name for name in sys.modules if 'roboto' in name])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "[]"
+    package = "agui_container.transports.roboto"
+    assert done.stdout.split() == [package, f"{package}.routes"]
+
+
+@requirement("roboto.off")
+def test_it_is_on_unless_it_is_switched_off() -> None:
+    assert Settings().roboto
 
 
 @requirement("roboto.off")
@@ -342,3 +389,12 @@ async def test_it_is_not_served_where_it_is_off() -> None:
     async with serving_api(roboto=False) as api:
         answer: httpx.Response = await api.ask("GET", "/t")
         assert answer.status_code == 404
+        assert "RUN_ERROR" in answer.text
+
+
+@requirement("roboto.off")
+@pytest.mark.parametrize("is_on", [True, False])
+async def test_a_browser_at_an_unknown_address_gets_the_page_whether_it_is_on_or_off(*, is_on: bool) -> None:
+    async with serving_api(roboto=is_on) as api:
+        page = await api.http.get("/nothing", headers={"accept": "text/html"})
+    assert (page.status_code, "There is nothing at this address" in page.text) == (404, True)

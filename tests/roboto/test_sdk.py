@@ -179,7 +179,7 @@ class Terminal:
         os.write(self._here, f"{line}\n".encode())
 
     def read_until(self, text: str, seconds: float = 60.0) -> str:
-        """What it shows, up to this text."""
+        """Return the output of the terminal up to this text."""
         seen, deadline = b"", time.monotonic() + seconds
         while text.encode() not in seen:
             ready, _, _ = select.select([self._here], [], [], max(deadline - time.monotonic(), 0))

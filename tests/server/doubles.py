@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
@@ -25,10 +26,10 @@ WAIT_SECONDS = 5.0
 
 
 class RecordingTransport(asyncio.Transport):
-    """The server's end of a connection. It records what was done to it."""
+    """The server's end of a connection. It records what was done to it. ``ours`` is its socket, where one matters."""
 
-    def __init__(self, address: str = "here") -> None:
-        super().__init__({"peername": (address, 1), "sockname": ("here", 2)})
+    def __init__(self, ours: socket.socket | None = None, address: str = "here") -> None:
+        super().__init__({"peername": (address, 1), "sockname": ("here", 2), "socket": ours})
         self.written = b""
         self.is_reading_on = True
         self.is_aborted = False

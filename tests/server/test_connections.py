@@ -35,7 +35,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FIRST, SECOND, THIRD = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 
 
-class Crowd:
+class LimitedServer:
     """A server with room for a few connections. ``transports`` and ``protocols`` are in the order of arrival."""
 
     def __init__(self, room: int = 2, *, by_address: bool = True) -> None:
@@ -44,7 +44,7 @@ class Crowd:
         self.transports, self.protocols = list[RecordingTransport](), list[HttpProtocol]()
 
     def connect(self, sent: bytes = b"", *, address: str = FIRST) -> RecordingTransport:
-        transport = RecordingTransport(address)
+        transport = RecordingTransport(address=address)
         self.transports.append(transport)
         self.protocols.append(connect_limited(self.app, transport, self.state, self.limit))
         if sent:
@@ -63,7 +63,7 @@ class RecordingOpening:
 
 
 async def test_half_sent_requests_give_way_to_new_connections_the_oldest_first() -> None:
-    crowd = Crowd()
+    crowd = LimitedServer()
     for _ in range(2):
         crowd.connect(HEAD)
     new = crowd.connect(HEAD + b"\r\n")
@@ -74,7 +74,7 @@ async def test_half_sent_requests_give_way_to_new_connections_the_oldest_first()
 
 
 async def test_idle_connections_give_way_too() -> None:
-    crowd = Crowd()
+    crowd = LimitedServer()
     idle = crowd.connect(HEAD + b"\r\n")
     crowd.connect(HEAD + b"\r\n")
     crowd.app.may_answer.release()
@@ -93,7 +93,7 @@ async def test_idle_connections_give_way_too() -> None:
     ],
 )
 async def test_beyond_the_limit_a_connection_can_only_ask_for_ping(sent: bytes, status: bytes) -> None:
-    crowd = Crowd()
+    crowd = LimitedServer()
     for _ in range(2):
         crowd.connect(HEAD + b"\r\n")
     surplus = crowd.connect(sent)
@@ -106,7 +106,7 @@ async def test_beyond_the_limit_a_connection_can_only_ask_for_ping(sent: bytes, 
 
 
 async def test_one_address_may_have_all_connections_while_no_other_one_needs_any() -> None:
-    crowd = Crowd(4)
+    crowd = LimitedServer(4)
     for _ in range(4):
         crowd.connect(REQUEST)
     assert not any(transport.is_closing() for transport in crowd.transports)
@@ -114,7 +114,7 @@ async def test_one_address_may_have_all_connections_while_no_other_one_needs_any
 
 @pytest.mark.parametrize("sent", [REQUEST, UPGRADE + b"\r\n"])
 async def test_connections_of_one_address_give_way_to_those_of_another_until_each_has_half(sent: bytes) -> None:
-    crowd = Crowd(4)
+    crowd = LimitedServer(4)
     for _ in range(4):
         crowd.connect(REQUEST)
     others = [crowd.connect(sent, address=SECOND) for _ in range(2)]
@@ -127,7 +127,7 @@ async def test_connections_of_one_address_give_way_to_those_of_another_until_eac
 
 @pytest.mark.parametrize(("address", "has_http2"), [(FIRST, False), (SECOND, True)])
 async def test_connections_of_one_address_give_way_to_http2_of_another(address: str, *, has_http2: bool) -> None:
-    crowd, opening, transport = Crowd(2), RecordingOpening(), RecordingTransport(address)
+    crowd, opening, transport = LimitedServer(2), RecordingOpening(), RecordingTransport(address=address)
     for _ in range(2):
         crowd.connect(REQUEST)
     state = {CONNECTION_LIMIT: crowd.limit, HTTP2: lambda: opening}
@@ -140,7 +140,7 @@ async def test_connections_of_one_address_give_way_to_http2_of_another(address: 
 
 
 async def test_idle_connections_of_an_address_give_way_before_those_in_use() -> None:
-    crowd = Crowd(4)
+    crowd = LimitedServer(4)
     for sent in (REQUEST, REQUEST, b"", REQUEST):
         crowd.connect(sent)
     crowd.connect(address=SECOND)
@@ -148,7 +148,7 @@ async def test_idle_connections_of_an_address_give_way_before_those_in_use() -> 
 
 
 async def test_idle_connections_of_others_do_not_give_way_to_an_address_with_more_than_half() -> None:
-    crowd = Crowd(4)
+    crowd = LimitedServer(4)
     other = crowd.connect(address=SECOND)
     for _ in range(4):
         crowd.connect(REQUEST)
@@ -157,7 +157,7 @@ async def test_idle_connections_of_others_do_not_give_way_to_an_address_with_mor
 
 
 async def test_a_ping_of_another_address_costs_no_connection_in_use() -> None:
-    crowd = Crowd(4)
+    crowd = LimitedServer(4)
     for _ in range(4):
         crowd.connect(REQUEST)
     ping = crowd.connect(PING, address=SECOND)
@@ -166,7 +166,7 @@ async def test_a_ping_of_another_address_costs_no_connection_in_use() -> None:
 
 
 async def test_connections_of_gateways_are_not_divided_among_their_addresses() -> None:
-    crowd = Crowd(4, by_address=False)
+    crowd = LimitedServer(4, by_address=False)
     for _ in range(4):
         crowd.connect(REQUEST)
     new = crowd.connect(REQUEST, address=SECOND)
@@ -177,7 +177,7 @@ async def test_connections_of_gateways_are_not_divided_among_their_addresses() -
 async def test_connections_that_are_cut_off_or_refused_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     refusals = list[tuple[str, str]]()
     monkeypatch.setattr(connections, "count_refusal", lambda name, scope: refusals.append((name, scope)))
-    crowd = Crowd(4)
+    crowd = LimitedServer(4)
     for _ in range(4):
         crowd.connect(REQUEST)
     crowd.connect(REQUEST)
@@ -187,7 +187,7 @@ async def test_connections_that_are_cut_off_or_refused_are_counted(monkeypatch: 
 
 async def test_incomplete_heads_take_a_bounded_amount_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_HEAD_BYTES", 10_000)
-    crowd = Crowd(100)
+    crowd = LimitedServer(100)
     other = crowd.connect(HEAD, address=SECOND)
     for _ in range(9):
         crowd.connect(HEAD + b"x: " + b"y" * 2_000)
@@ -198,8 +198,8 @@ async def test_incomplete_heads_take_a_bounded_amount_of_memory(monkeypatch: pyt
 
 async def test_a_head_behind_another_request_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_HEAD_BYTES", 1_000)
-    assert Crowd().connect(REQUEST + HEAD + b"x: " + b"y" * 1_000).is_aborted
-    assert not Crowd().connect(REQUEST + b"y" * 10).is_aborted
+    assert LimitedServer().connect(REQUEST + HEAD + b"x: " + b"y" * 1_000).is_aborted
+    assert not LimitedServer().connect(REQUEST + b"y" * 10).is_aborted
 
 
 async def test_the_limit_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
@@ -231,10 +231,9 @@ async def test_a_connection_whose_client_takes_nothing_is_cut_off(*, is_closing:
 
 
 async def test_a_connection_that_takes_as_much_as_it_is_sent_stays_open() -> None:
-    limit, transport = ConnectionLimit(100), RecordingTransport()
     ours, theirs = socket.socketpair()
+    limit, transport = ConnectionLimit(100), RecordingTransport(ours)
     with ours, theirs:
-        transport._extra["socket"] = ours  # type: ignore[attr-defined] # as asyncio keeps it
         limit.admit(transport, None, 0.0)
         transport.unsent = 1_000  # the same number whenever it is looked at
         for now in (0.0, STALLED_SECONDS, 2 * STALLED_SECONDS):
@@ -243,7 +242,7 @@ async def test_a_connection_that_takes_as_much_as_it_is_sent_stays_open() -> Non
 
 
 async def test_a_connection_that_has_ended_makes_room_for_another_one() -> None:
-    crowd = Crowd()
+    crowd = LimitedServer()
     for _ in range(2):
         crowd.connect(HEAD + b"\r\n")
     crowd.transports[0].close()
@@ -290,9 +289,8 @@ async def test_a_request_that_ends_in_the_middle_gets_no_answer() -> None:
 
 
 async def test_a_half_closed_connection_whose_client_resets_it_is_cut_off() -> None:
-    limit, transport = ConnectionLimit(100), RecordingTransport()
     ours, theirs = socket.socketpair()
-    transport._extra["socket"] = ours  # type: ignore[attr-defined] # as asyncio keeps it
+    limit, transport = ConnectionLimit(100), RecordingTransport(ours)
     connection = connect_limited(RecordingApp(), transport, ServerState(), limit)
     connection.data_received(HEAD + b"\r\n")
     assert connection.eof_received()

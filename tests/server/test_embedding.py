@@ -23,6 +23,7 @@ from agui_container.__main__ import main
 from agui_container.agents.as_agent import AgentLoadError
 from agui_container.testing import run_agent
 from tests.engine.doubles import ask
+from tests.secret_search import search
 
 ROOT = Path(__file__).parents[2]
 PREFIX = "/agents/tea"
@@ -168,6 +169,7 @@ class Process:
     def _watch(self) -> None:
         assert self.process.stderr
         for line in self.process.stderr:
+            search(line, "the log of a server")
             if found := LISTENING.search(line):
                 with self._changed:
                     self.ports.append(int(found[1]))

@@ -1,1 +1,1 @@
-"""What only real sockets and a real process can show: the server as ``python -m agui_container serve`` runs it."""
+"""Tests with real sockets and a real process: the server as ``python -m agui_container serve`` runs it."""

@@ -109,7 +109,7 @@ async def release(name: str) -> AsyncIterator[Item]:
 
 
 async def story(name: str) -> AsyncIterator[Item]:
-    """What became of a held run."""
+    """Yield the end of a run that was kept open."""
     yield stories.get(name, "unknown")
 
 
@@ -202,5 +202,5 @@ async def leaving(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def leave() -> None:
-    """What a tool does that is a program."""
+    """Exit, as a tool does that is a program."""
     sys.exit(7)

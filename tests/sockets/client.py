@@ -23,7 +23,7 @@ RESET = struct.pack("ii", 1, 0)
 """SO_LINGER that makes close() send RST."""
 
 _numbers = itertools.count(1)
-_opened: list["Exchange"] = []
+_opened: list["HttpExchange"] = []
 
 
 def run_input(text: str, *, thread: str | None = None, **fields: object) -> Json:
@@ -45,7 +45,7 @@ def post(document: Json | bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """A whole response."""
 
     status: int
@@ -63,7 +63,7 @@ class Answer:
 
 
 @dataclass(slots=True)
-class Exchange:
+class HttpExchange:
     """One request on a connection of its own, and its response as far as the test reads it."""
 
     reader: asyncio.StreamReader
@@ -74,9 +74,17 @@ class Exchange:
     _rest: bytes = b""
 
     @classmethod
-    async def open(cls, port: int, sent: bytes, *, window: int | None = None) -> Self:
-        """Connect and send. ``window`` bytes are what the kernel takes while the test does not read."""
+    async def open(cls, port: int, sent: bytes, *, window: int | None = None, source: str = "") -> Self:
+        """Connect and send.
+
+        Args:
+            port: where the server listens.
+            sent: the request.
+            window: bytes that the kernel takes while the test does not read.
+            source: the address of loopback from which the client comes.
+        """
         sock = socket.socket()
+        sock.bind((source, 0))
         if window is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         sock.setblocking(False)  # noqa: FBT003 - the standard library's own
@@ -161,12 +169,12 @@ def text_of(events: Iterable[Json]) -> str:
 
 
 def is_text(event: Json) -> bool:
-    """Whether it carries text: the run is on its way."""
+    """Return True for an event with text, which means that the run is under way."""
     return bool(event.get("type") == "TEXT_MESSAGE_CONTENT")
 
 
 def is_last(event: Json) -> bool:
-    """Whether it ends its run."""
+    """Return True for the last event of a run."""
     return event.get("type") in ("RUN_FINISHED", "RUN_ERROR")
 
 
@@ -176,14 +184,14 @@ async def close_all() -> None:
         await _opened.pop().close()
 
 
-async def ask(port: int, sent: bytes) -> Answer:
+async def ask(port: int, sent: bytes) -> HttpResponse:
     """Send a request and read the whole response."""
-    exchange = await Exchange.open(port, sent)
+    exchange = await HttpExchange.open(port, sent)
     try:
         body = b"".join([piece async for piece in exchange.body()])
     finally:
         await exchange.close()
-    return Answer(exchange.status, exchange.headers, body)
+    return HttpResponse(exchange.status, exchange.headers, body)
 
 
 async def get(port: int, path: str) -> Any:  # noqa: ANN401 - whatever the server said
@@ -192,7 +200,7 @@ async def get(port: int, path: str) -> Any:  # noqa: ANN401 - whatever the serve
 
 
 async def say(port: int, text: str) -> str:
-    """What the agent answers."""
+    """Run the agent with this text and return its answer."""
     return text_of((await ask(port, post(run_input(text)))).events)
 
 

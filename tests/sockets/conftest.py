@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from tests.sockets.client import close_all
-from tests.sockets.process import Server, Servers
+from tests.sockets.process import ServerProcess, Servers
 
 
 @pytest.fixture(scope="session")
@@ -22,14 +22,14 @@ def servers() -> Iterator[Servers]:
 
 
 @pytest.fixture
-def server(servers: Servers) -> Server:
+def server(servers: Servers) -> ServerProcess:
     """The server with default settings."""
     return servers()
 
 
 @pytest.fixture(autouse=True)
 def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whatever a test does to a shared server: it stays up, and nothing that it logs is a fault."""
+    """Check after a test that the shared servers are running and have logged no faults."""
     yield
     if "servers" in request.fixturenames:
         pool: Servers = request.getfixturevalue("servers")

@@ -1,4 +1,4 @@
-"""What no server should be sent: each with the code it is refused with. The same for a body and for a frame."""
+"""Malformed requests, each with the code of its refusal, for bodies and for WebSocket frames."""
 
 import json
 from pathlib import Path
@@ -91,7 +91,7 @@ SECRETS = (
 
 
 def assert_discreet(text: str) -> None:
-    """Nothing of the server's insides is in what it says."""
+    """Check that a response contains no internals of the server."""
     assert [secret for secret in SECRETS if secret in text] == []
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
+from tests.secret_search import search
+
 ROOT = Path(__file__).parents[2]
 AGENT = "tests.sockets.agents:agent"
 START_SECONDS = 60.0
@@ -21,7 +23,7 @@ LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:
-    """This process's environment without its ``AGUI_*`` variables, and the given ones in their place."""
+    """Return this process's environment with ``settings`` in place of its own ``AGUI_*`` variables."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
     defaults = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0", "AGUI_AGENT": AGENT}
     return {**inherited, "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}", **defaults, **settings}
@@ -33,7 +35,7 @@ WARNINGS = ("-W", "error", "-W", "ignore::ResourceWarning")
 COMMAND = (sys.executable, *WARNINGS, "-m", "agui_container", "serve")
 
 
-class Server:
+class ServerProcess:
     """``python -m agui_container serve`` on a free port. A context manager; ``log`` grows while it runs.
 
     Args:
@@ -73,6 +75,7 @@ class Server:
         if self._process.stderr is None:
             return
         for line in self._process.stderr:
+            search(line, "the log of a server")
             with self._changed:
                 self.log.append(line.rstrip("\n"))
                 self._changed.notify_all()
@@ -118,8 +121,13 @@ class Server:
             self._process.stderr.close()
 
     @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
-        """Whether the process is there."""
+        """Return True while the process runs."""
         return self._process.poll() is None
 
     def limit_files(self, size: int) -> None:
@@ -143,17 +151,17 @@ class Servers:
     """Running servers by their settings, so that tests with equal settings share one."""
 
     def __init__(self) -> None:
-        self._servers: dict[frozenset[tuple[str, str]], Server] = {}
+        self._servers: dict[frozenset[tuple[str, str]], ServerProcess] = {}
 
-    def __call__(self, **settings: str) -> Server:
+    def __call__(self, **settings: str) -> ServerProcess:
         """The server with these settings; started when it is first asked for."""
         key = frozenset(settings.items())
         if key not in self._servers:
-            self._servers[key] = Server(**settings)
+            self._servers[key] = ServerProcess(**settings)
         return self._servers[key]
 
     def faults(self) -> list[str]:
-        """What is wrong in any log."""
+        """Lines of all logs that report a fault."""
         return [line for server in self._servers.values() for line in server.faults]
 
     def logs(self) -> str:

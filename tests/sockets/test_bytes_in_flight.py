@@ -7,8 +7,8 @@ import socket
 import pytest
 from websockets.frames import Frame, Opcode
 
-from tests.sockets.client import Exchange, Json, ask, become, hear, request, run_input, socket_to
-from tests.sockets.process import Server, Servers
+from tests.sockets.client import HttpExchange, Json, ask, become, hear, request, run_input, socket_to
+from tests.sockets.process import ServerProcess, Servers
 
 BUDGET = 40_000_000
 MARGIN = 60_000_000
@@ -24,7 +24,7 @@ ATTACKER, OTHER, READER = f"{SESSION}: attacker", f"{SESSION}: other", f"{SESSIO
 
 
 @pytest.fixture
-def bounded(servers: Servers, request: pytest.FixtureRequest) -> Server:
+def bounded(servers: Servers, request: pytest.FixtureRequest) -> ServerProcess:
     """A server with the smallest budget. One caller, named by its session, may use half of it.
 
     Each test has a server of its own, because connections of another test may not have released their bytes yet.
@@ -43,7 +43,7 @@ def half_sent(size: int = PIECE) -> bytes:
     return request("POST", "/invocations", b"x" * (size - 1), (f"Content-Length: {size}", ATTACKER))
 
 
-async def assert_served(server: Server) -> None:
+async def assert_served(server: ServerProcess) -> None:
     """A large request of another caller is served."""
     document = run_input("x" * PIECE)
     body = json.dumps(document).encode()
@@ -52,9 +52,9 @@ async def assert_served(server: Server) -> None:
     assert answer.events[-1]["type"] == "RUN_FINISHED"
 
 
-async def test_bodies_that_do_not_end_take_no_more_than_half_of_the_budget(bounded: Server) -> None:
+async def test_bodies_that_do_not_end_take_no_more_than_half_of_the_budget(bounded: ServerProcess) -> None:
     before = bounded.memory
-    half = await asyncio.gather(*(Exchange.open(bounded.port, half_sent()) for _ in range(CLIENTS)))
+    half = await asyncio.gather(*(HttpExchange.open(bounded.port, half_sent()) for _ in range(CLIENTS)))
     await asyncio.gather(*(exchange.writer.drain() for exchange in half))
     await assert_served(bounded)
     for exchange in half:
@@ -66,7 +66,7 @@ async def test_bodies_that_do_not_end_take_no_more_than_half_of_the_budget(bound
     assert sum(answer.status == 400 for answer in answers) <= BUDGET / 2 / PIECE
 
 
-async def test_frames_that_do_not_end_take_no_more_than_half_of_the_budget(bounded: Server) -> None:
+async def test_frames_that_do_not_end_take_no_more_than_half_of_the_budget(bounded: ServerProcess) -> None:
     before = bounded.memory
     connections = [await socket_to(bounded.port, additional_headers={SESSION: "attacker"}) for _ in range(CLIENTS)]
     frame = Frame(Opcode.TEXT, b"x" * PIECE).serialize(mask=True)[:-1]
@@ -85,18 +85,18 @@ async def test_frames_that_do_not_end_take_no_more_than_half_of_the_budget(bound
         connection.transport.abort()
 
 
-async def store_thread(server: Server, session: str) -> None:
+async def store_thread(server: ServerProcess, session: str) -> None:
     """Make a thread that takes megabytes to show."""
     body = json.dumps(run_input("x" * THREAD, thread="big")).encode()
     answer = await ask(server.port, request("POST", "/invocations", body, (f"Content-Length: {len(body)}", session)))
     assert answer.status == 200
 
 
-async def test_responses_that_are_not_read_take_no_more_than_half_of_the_budget(bounded: Server) -> None:
+async def test_responses_that_are_not_read_take_no_more_than_half_of_the_budget(bounded: ServerProcess) -> None:
     await store_thread(bounded, READER)
     before = bounded.memory
     sent = request("GET", "/threads/big", headers=(READER,))
-    unread = [await Exchange.open(bounded.port, sent, window=WINDOW) for _ in range(CLIENTS)]
+    unread = [await HttpExchange.open(bounded.port, sent, window=WINDOW) for _ in range(CLIENTS)]
     heads = await asyncio.gather(*(exchange.head() for exchange in unread))
     assert {exchange.status for exchange in heads} == {200, 429}
     assert bounded.memory - before < BUDGET / 2 + MARGIN
@@ -105,7 +105,9 @@ async def test_responses_that_are_not_read_take_no_more_than_half_of_the_budget(
     assert len(json.loads(b"".join([piece async for piece in taken.body()]))["messages"][0]["content"]) == THREAD
 
 
-async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of_the_budget(bounded: Server) -> None:
+async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of_the_budget(
+    bounded: ServerProcess,
+) -> None:
     await store_thread(bounded, f"{SESSION}: socket-reader")
     before = bounded.memory
     command = json.dumps({"command": {"type": "threads.get", "threadId": "big"}, "id": "1"})

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from tests.sockets.client import (
-    Exchange,
+    HttpExchange,
     Json,
     ask,
     become,
@@ -19,7 +19,7 @@ from tests.sockets.client import (
     socket_to,
     text_of,
 )
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 RUNS = 200
 PIECES = 60
@@ -39,7 +39,7 @@ async def over_ws(port: int, document: Json) -> list[Json]:
         return await hear_until(connection, is_last)
 
 
-async def test_200_runs_at_once_all_get_their_own_text(server: Server) -> None:
+async def test_200_runs_at_once_all_get_their_own_text(server: ServerProcess) -> None:
     documents = [run_input(f"count {PIECES} tag{number}") for number in range(RUNS)]
     readers = [
         (over_sse if number % 2 else over_ws)(server.port, document) for number, document in enumerate(documents)
@@ -53,10 +53,10 @@ async def test_200_runs_at_once_all_get_their_own_text(server: Server) -> None:
         assert len({event["messageId"] for event in events if "messageId" in event}) == 1
 
 
-async def test_200_runs_at_once_really_overlap_and_each_is_whole(server: Server) -> None:
+async def test_200_runs_at_once_really_overlap_and_each_is_whole(server: ServerProcess) -> None:
     """All are held open together, so the server has 200 at a time whatever the speed of the client."""
     documents = [run_input("hold") for _ in range(RUNS)]
-    exchanges = [await Exchange.open(server.port, post(document)) for document in documents]
+    exchanges = [await HttpExchange.open(server.port, post(document)) for document in documents]
     for exchange in exchanges:
         await exchange.until(is_text)
     states = {run["runId"]: run["status"] for run in (await get(server.port, "/runs"))["runs"]}
@@ -68,11 +68,11 @@ async def test_200_runs_at_once_really_overlap_and_each_is_whole(server: Server)
         await exchange.close()
 
 
-async def test_ping_answers_busy_while_a_tool_blocks_and_50_runs_stream(server: Server) -> None:
-    tool = await Exchange.open(server.port, post(run_input("call block {}")))
+async def test_ping_answers_busy_while_a_tool_blocks_and_50_runs_stream(server: ServerProcess) -> None:
+    tool = await HttpExchange.open(server.port, post(run_input("call block {}")))
     await tool.until(lambda event: event["type"] == "TOOL_CALL_END")
     streams = [
-        await (await Exchange.open(server.port, post(run_input("churn")))).until(is_text) for _ in range(STREAMS)
+        await (await HttpExchange.open(server.port, post(run_input("churn")))).until(is_text) for _ in range(STREAMS)
     ]
     reading = [asyncio.create_task(stream.rest()) for stream in streams]
 

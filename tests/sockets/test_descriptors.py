@@ -3,8 +3,9 @@
 import asyncio
 import sys
 
-from tests.sockets.client import Exchange, ask, become, get, request
-from tests.sockets.process import COMMAND, Server
+from tests.requirements import requirement
+from tests.sockets.client import HttpExchange, ask, become, get, request
+from tests.sockets.process import COMMAND, ServerProcess
 
 DESCRIPTORS = 200
 CLIENTS = 400
@@ -13,23 +14,27 @@ SCRIPT = f"import os, resource, sys; {LIMIT}; os.execv(sys.argv[1], sys.argv[1:]
 LIMITED = (sys.executable, "-c", SCRIPT, *COMMAND)
 
 
+@requirement("caller.connections")
 async def test_half_sent_requests_do_not_make_the_server_silent() -> None:
-    with Server(LIMITED) as server:
+    with ServerProcess(LIMITED) as server:
         half = []
         for _ in range(CLIENTS // 20):
-            half += await asyncio.gather(*(Exchange.open(server.port, b"GET / HTTP/1.1\r\nHost: ") for _ in range(20)))
+            half += await asyncio.gather(
+                *(HttpExchange.open(server.port, b"GET / HTTP/1.1\r\nHost: ") for _ in range(20))
+            )
         answer = await ask(server.port, request("GET", "/ping"))
         assert answer.status == 200
         server.wait_for(lambda line: "too many connections" in line)
         assert sum("too many connections" in line for line in server.log) < 5
 
 
+@requirement("caller.connections")
 async def test_connections_that_are_all_in_use_leave_room_for_ping() -> None:
-    with Server(LIMITED) as server:
+    with ServerProcess(LIMITED) as server:
         body = b"{"
         sent = request("POST", "/invocations", body, ("Content-Length: 2",))
         for _ in range(CLIENTS // 20):
-            await asyncio.gather(*(Exchange.open(server.port, sent) for _ in range(20)))
+            await asyncio.gather(*(HttpExchange.open(server.port, sent) for _ in range(20)))
         assert (await get(server.port, "/ping"))["status"] == "Healthy"
 
         async def refused() -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.sockets.client import (
-    Exchange,
+    HttpExchange,
     Json,
     ask,
     become,
@@ -32,13 +32,13 @@ Leave = Callable[[int, Json], Awaitable[None]]
 
 async def leave_sse(port: int, document: Json) -> None:
     """Start a run, see its first text, and close the connection."""
-    exchange = await (await Exchange.open(port, post(document))).until(is_text)
+    exchange = await (await HttpExchange.open(port, post(document))).until(is_text)
     await exchange.close()
 
 
 async def crash_sse(port: int, document: Json) -> None:
     """The same with RST."""
-    exchange = await (await Exchange.open(port, post(document))).until(is_text)
+    exchange = await (await HttpExchange.open(port, post(document))).until(is_text)
     await exchange.close(reset=True)
 
 
@@ -80,7 +80,7 @@ async def left_alone(port: int, document: Json) -> None:
 
 
 async def ended(port: int, document: Json) -> str:
-    """How the run ended, once it has."""
+    """Wait for the end of the run, and return its status."""
 
     async def over() -> bool:
         return "endedAt" in await run_of(port, document)
@@ -130,7 +130,7 @@ async def test_a_reader_that_comes_back_within_the_grace_gets_the_rest_over_sse(
     await leave(port, document)
     await left_alone(port, document)
 
-    again = await Exchange.open(port, request("GET", f"/runs/{document['runId']}/events?after=3"))
+    again = await HttpExchange.open(port, request("GET", f"/runs/{document['runId']}/events?after=3"))
     await again.head()
     assert (await run_of(port, document))["readers"] == 1
     await say(port, f"release {document['runId']}")
@@ -172,8 +172,8 @@ async def test_in_its_grace_a_run_gives_way_to_a_new_run_on_its_thread(servers: 
 async def test_a_second_reader_keeps_a_run_alive_when_the_first_leaves(servers: Servers) -> None:
     port = servers(AGUI_ON_DISCONNECT="cancel").port
     document = run_input("hold")
-    first = await (await Exchange.open(port, post(document))).until(is_text)
-    second = await (await Exchange.open(port, request("GET", f"/runs/{document['runId']}/events"))).until(is_text)
+    first = await (await HttpExchange.open(port, post(document))).until(is_text)
+    second = await (await HttpExchange.open(port, request("GET", f"/runs/{document['runId']}/events"))).until(is_text)
     await first.close()
 
     async def one_left() -> bool:

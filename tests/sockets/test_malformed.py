@@ -11,7 +11,7 @@ import pytest_asyncio
 from websockets.exceptions import ConnectionClosed
 
 from tests.sockets.client import (
-    Exchange,
+    HttpExchange,
     ask,
     get,
     hear,
@@ -26,7 +26,7 @@ from tests.sockets.client import (
     text_of,
 )
 from tests.sockets.malformed import INVALID, LARGE, MEGABYTE, NOT_UTF8, assert_discreet, assert_error
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 TOO_LONG = "x" * 25 * MEGABYTE
 TOO_LONG_HEADER = struct.pack("!BBQ4s", 0x81, 0xFF, len(TOO_LONG), b"mask")
@@ -34,10 +34,10 @@ TOO_LONG_HEADER = struct.pack("!BBQ4s", 0x81, 0xFF, len(TOO_LONG), b"mask")
 
 
 @pytest_asyncio.fixture(autouse=True)
-async def bystander(server: Server) -> AsyncIterator[None]:
+async def bystander(server: ServerProcess) -> AsyncIterator[None]:
     """Another run, over each transport, that is open meanwhile and ends well; and the server is healthy."""
     over_sse, over_ws = run_input("hold"), run_input("hold")
-    exchange = await (await Exchange.open(server.port, post(over_sse))).until(is_text)
+    exchange = await (await HttpExchange.open(server.port, post(over_sse))).until(is_text)
     async with socket_to(server.port) as connection:
         await connection.send(json.dumps(over_ws))
         frames = await hear_until(connection, is_text)
@@ -54,7 +54,7 @@ async def bystander(server: Server) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("name", [*INVALID, *NOT_UTF8])
-async def test_a_malformed_body_is_refused_with_one_error_frame(server: Server, name: str) -> None:
+async def test_a_malformed_body_is_refused_with_one_error_frame(server: ServerProcess, name: str) -> None:
     answer = await ask(server.port, post({**INVALID, **NOT_UTF8}[name]))
     assert answer.status == 400
     assert answer.headers["content-type"].startswith("text/event-stream")
@@ -66,7 +66,7 @@ async def test_a_malformed_body_is_refused_with_one_error_frame(server: Server, 
 
 
 @pytest.mark.parametrize("framing", ["length", "chunks"])
-async def test_a_body_of_11_mb_is_refused_as_too_large(server: Server, framing: str) -> None:
+async def test_a_body_of_11_mb_is_refused_as_too_large(server: ServerProcess, framing: str) -> None:
     sent = post(LARGE)
     if framing == "chunks":
         chunks = b"%x\r\n%b\r\n0\r\n\r\n" % (len(LARGE), LARGE)
@@ -77,7 +77,7 @@ async def test_a_body_of_11_mb_is_refused_as_too_large(server: Server, framing: 
     assert_error(answer.events[0], "PAYLOAD_TOO_LARGE")
 
 
-async def test_a_body_just_below_the_limit_is_served(server: Server) -> None:
+async def test_a_body_just_below_the_limit_is_served(server: ServerProcess) -> None:
     document = run_input("count 1 large", state={"filler": "x" * 9 * MEGABYTE})
     answer = await ask(server.port, post(document))
     assert answer.status == 200
@@ -94,34 +94,34 @@ async def test_a_body_just_below_the_limit_is_served(server: Server) -> None:
         (["Transfer-Encoding: chunked"], b"zz\r\n{}\r\n0\r\n\r\n"),
     ],
 )
-async def test_a_body_of_no_clear_length_is_refused(server: Server, headers: list[str], body: bytes) -> None:
-    exchange = await (await Exchange.open(server.port, request("POST", "/invocations", body, headers))).head()
+async def test_a_body_of_no_clear_length_is_refused(server: ServerProcess, headers: list[str], body: bytes) -> None:
+    exchange = await (await HttpExchange.open(server.port, request("POST", "/invocations", body, headers))).head()
     assert exchange.status == 400
     assert_discreet((await exchange.reader.read()).decode())
 
 
-async def test_a_body_longer_than_its_content_length_says_is_cut_and_refused(server: Server) -> None:
+async def test_a_body_longer_than_its_content_length_says_is_cut_and_refused(server: ServerProcess) -> None:
     body = json.dumps(run_input("hi")).encode()
     sent = request("POST", "/invocations", body, ["Content-Length: 10"])
-    exchange = await (await Exchange.open(server.port, sent)).head()
+    exchange = await (await HttpExchange.open(server.port, sent)).head()
     assert exchange.status == 400
     assert_discreet((await exchange.reader.read()).decode())
 
 
 @pytest.mark.parametrize("reset", [False, True])
-async def test_a_client_that_leaves_in_the_middle_of_its_body_harms_nothing(server: Server, reset: bool) -> None:  # noqa: FBT001
+async def test_a_client_that_leaves_in_the_middle_of_its_body_harms_nothing(server: ServerProcess, reset: bool) -> None:  # noqa: FBT001
     body = json.dumps(document := run_input("hi")).encode()
     sent = request("POST", "/invocations", body, ["Content-Length: 1000000"])
-    exchange = await Exchange.open(server.port, sent)
+    exchange = await HttpExchange.open(server.port, sent)
     await exchange.writer.drain()
     await exchange.close(reset=reset)
     assert document["runId"] not in [run["runId"] for run in (await get(server.port, "/runs"))["runs"]]
 
 
-async def test_a_client_that_ends_its_body_early_gets_no_run(server: Server) -> None:
+async def test_a_client_that_ends_its_body_early_gets_no_run(server: ServerProcess) -> None:
     body = json.dumps(document := run_input("hi")).encode()
     sent = request("POST", "/invocations", body, [f"Content-Length: {len(body) + 1}"])
-    exchange = await Exchange.open(server.port, sent)
+    exchange = await HttpExchange.open(server.port, sent)
     exchange.writer.write_eof()
     async with asyncio.timeout(10):
         assert_discreet((await exchange.reader.read()).decode())
@@ -131,7 +131,7 @@ async def test_a_client_that_ends_its_body_early_gets_no_run(server: Server) -> 
 # --- WebSocket ---
 
 
-async def test_each_malformed_frame_is_answered_and_the_connection_goes_on(server: Server) -> None:
+async def test_each_malformed_frame_is_answered_and_the_connection_goes_on(server: ServerProcess) -> None:
     async with socket_to(server.port) as connection:
         for name, frame in INVALID.items():
             await connection.send(frame, text=True)
@@ -142,7 +142,7 @@ async def test_each_malformed_frame_is_answered_and_the_connection_goes_on(serve
         assert text_of(await hear_until(connection, is_last)) == "well.0 "
 
 
-async def test_a_binary_frame_is_answered_and_the_connection_goes_on(server: Server) -> None:
+async def test_a_binary_frame_is_answered_and_the_connection_goes_on(server: ServerProcess) -> None:
     async with socket_to(server.port) as connection:
         for frame in (b"", b"\x00\xff", json.dumps(run_input("hi")).encode()):
             await connection.send(frame)
@@ -153,7 +153,7 @@ async def test_a_binary_frame_is_answered_and_the_connection_goes_on(server: Ser
         assert text_of(await hear_until(connection, is_last)) == "well.0 "
 
 
-async def test_a_frame_of_11_mb_is_answered_and_the_connection_goes_on(server: Server) -> None:
+async def test_a_frame_of_11_mb_is_answered_and_the_connection_goes_on(server: ServerProcess) -> None:
     async with socket_to(server.port) as connection:
         await connection.send(LARGE, text=True)
         told = await hear(connection)
@@ -163,7 +163,7 @@ async def test_a_frame_of_11_mb_is_answered_and_the_connection_goes_on(server: S
         assert text_of(await hear_until(connection, is_last)) == "well.0 "
 
 
-async def test_a_frame_of_25_mb_ends_its_connection_as_too_big(server: Server) -> None:
+async def test_a_frame_of_25_mb_ends_its_connection_as_too_big(server: ServerProcess) -> None:
     """Its header is enough: it is never held in memory, so it cannot be answered by a control frame."""
     async with socket_to(server.port, compression=None) as connection:
         connection.transport.write(TOO_LONG_HEADER)
@@ -171,15 +171,15 @@ async def test_a_frame_of_25_mb_ends_its_connection_as_too_big(server: Server) -
     assert connection.close_code == 1009
 
 
-async def test_no_frame_grows_because_compression_is_not_agreed_upon(server: Server) -> None:
+async def test_no_frame_grows_because_compression_is_not_agreed_upon(server: ServerProcess) -> None:
     async with socket_to(server.port, compression="deflate") as connection:
         assert connection.protocol.extensions == []
         await connection.send(json.dumps(run_input("count 1 well")))
         assert text_of(await hear_until(connection, is_last)) == "well.0 "
 
 
-async def test_a_frame_of_25_mb_that_is_sent_all_the_same_harms_nothing(server: Server) -> None:
-    """Whether the client gets to see the close frame is up to its kernel: the server does not read the rest."""
+async def test_a_frame_of_25_mb_that_is_sent_all_the_same_harms_nothing(server: ServerProcess) -> None:
+    """The client may miss the close frame, because the server does not read the rest of the message."""
     async with socket_to(server.port, compression=None) as connection:
         with contextlib.suppress(ConnectionClosed):
             await connection.send(TOO_LONG)
@@ -188,7 +188,7 @@ async def test_a_frame_of_25_mb_that_is_sent_all_the_same_harms_nothing(server: 
 
 
 @pytest.mark.parametrize("name", NOT_UTF8)
-async def test_a_text_frame_that_is_not_utf8_ends_its_connection(server: Server, name: str) -> None:
+async def test_a_text_frame_that_is_not_utf8_ends_its_connection(server: ServerProcess, name: str) -> None:
     """RFC 6455, section 8.1: the endpoint must fail the connection."""
     async with socket_to(server.port) as connection:
         await connection.send(NOT_UTF8[name], text=True)

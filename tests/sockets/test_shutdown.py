@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.sockets.client import (
-    Exchange,
+    HttpExchange,
     Json,
     ask,
     get,
@@ -19,7 +19,7 @@ from tests.sockets.client import (
     run_input,
     socket_to,
 )
-from tests.sockets.process import AGENT, Server
+from tests.sockets.process import AGENT, ServerProcess
 
 RUNS = 10
 DRAIN_SECONDS = 5.0
@@ -30,7 +30,7 @@ BLOCKING = "tests.sockets.agents:blocking"
 
 async def sse_to_the_end(port: int, text: str, started: Callable[[], None]) -> list[Json]:
     """A run's events; whole, because a response that is cut off raises."""
-    exchange = await (await Exchange.open(port, post(run_input(text)))).until(is_text)
+    exchange = await (await HttpExchange.open(port, post(run_input(text)))).until(is_text)
     started()
     await exchange.rest()
     await exchange.close()
@@ -49,7 +49,7 @@ async def ws_to_the_end(port: int, text: str, started: Callable[[], None]) -> li
     return events
 
 
-async def streams_at_sigterm(server: Server, text: str) -> list[list[Json]]:
+async def streams_at_sigterm(server: ServerProcess, text: str) -> list[list[Json]]:
     """Open runs over both transports, stop the server when all have begun, and read to the end."""
     begun = asyncio.Semaphore(0)
     readers = [
@@ -75,7 +75,7 @@ def assert_shut_down(events: list[Json]) -> None:
 
 async def end_with(agent: str, text: str) -> None:
     """A server of its own, stopped during 20 runs."""
-    with Server(AGUI_AGENT=agent) as server:
+    with ServerProcess(AGUI_AGENT=agent) as server:
         for events in await streams_at_sigterm(server, text):
             assert_shut_down(events)
         assert await asyncio.to_thread(server.wait, EXIT_SECONDS) == 0
@@ -89,11 +89,11 @@ async def test_sigterm_ends_silent_blocked_and_busy_runs_legally_and_the_process
 
 @pytest.mark.parametrize(
     ("agent", "named"),
-    [("stubborn", "tasks still running count=1 names=run r1"), ("threaded", "threads still running")],
+    [("stubborn", "tasks still running count=1 names='run r1'"), ("threaded", "threads still running")],
 )
 async def test_the_process_ends_whatever_does_not_end_in_it(agent: str, named: str) -> None:
-    with Server(AGUI_AGENT=f"tests.sockets.agents:{agent}") as server:
-        held = await (await Exchange.open(server.port, post(run_input("go", runId="r1")))).until(is_text)
+    with ServerProcess(AGUI_AGENT=f"tests.sockets.agents:{agent}") as server:
+        held = await (await HttpExchange.open(server.port, post(run_input("go", runId="r1")))).until(is_text)
         server.term()
         assert_shut_down((await held.rest()).events)
         await held.close()
@@ -103,7 +103,7 @@ async def test_the_process_ends_whatever_does_not_end_in_it(agent: str, named: s
 
 
 async def test_a_task_that_wants_to_end_the_process_fails_its_run_only() -> None:
-    with Server(AGUI_AGENT="tests.sockets.agents:leaving") as server:
+    with ServerProcess(AGUI_AGENT="tests.sockets.agents:leaving") as server:
         for _ in range(2):
             events = (await ask(server.port, post(run_input("go")))).events
             assert [event["type"] for event in events][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
@@ -115,7 +115,7 @@ async def test_a_task_that_wants_to_end_the_process_fails_its_run_only() -> None
 
 async def test_a_socket_that_is_far_behind_still_gets_the_end_of_its_run() -> None:
     """A run of 3 MB takes a moment at the pace of AgentCore's limit, and has ended long before."""
-    with Server() as server:
+    with ServerProcess() as server:
         async with socket_to(server.port) as connection:
             await connection.send(json.dumps(run_input("bulk 3000")))
             await hear_until(connection, is_text)
@@ -127,8 +127,8 @@ async def test_a_socket_that_is_far_behind_still_gets_the_end_of_its_run() -> No
 
 
 async def test_during_the_drain_new_runs_are_refused_and_ping_answers() -> None:
-    with Server() as server:
-        held = await (await Exchange.open(server.port, post(run_input("hold")))).until(is_text)
+    with ServerProcess() as server:
+        held = await (await HttpExchange.open(server.port, post(run_input("hold")))).until(is_text)
         async with socket_to(server.port) as connection:
             server.term()
             server.wait_for(lambda line: "shutting down" in line)
@@ -148,9 +148,9 @@ async def test_during_the_drain_new_runs_are_refused_and_ping_answers() -> None:
 
 @pytest.mark.parametrize(("error_status", "status"), [("http", 503), ("stream", 200)])
 async def test_a_request_whose_body_is_still_arriving_is_refused_at_the_end(error_status: str, status: int) -> None:
-    with Server(AGUI_ERROR_STATUS=error_status) as server:
+    with ServerProcess(AGUI_ERROR_STATUS=error_status) as server:
         headers = ("Content-Length: 100", "Expect: 100-continue", "X-Request-Id: mine")
-        exchange = await Exchange.open(server.port, request("POST", "/invocations", b"{", headers))
+        exchange = await HttpExchange.open(server.port, request("POST", "/invocations", b"{", headers))
         assert b"100 Continue" in await exchange.reader.readuntil(b"\r\n\r\n")
         server.term()
         await exchange.rest()
@@ -162,9 +162,9 @@ async def test_a_request_whose_body_is_still_arriving_is_refused_at_the_end(erro
 
 
 async def test_a_reader_that_does_not_read_does_not_hold_up_the_end() -> None:
-    with Server() as server:
+    with ServerProcess() as server:
         document = run_input("bulk 5000")
-        slow = await (await Exchange.open(server.port, post(document), window=4096)).head()
+        slow = await (await HttpExchange.open(server.port, post(document), window=4096)).head()
         connection = await socket_to(server.port, max_queue=1, compression=None)
         await connection.send(json.dumps(document))
         await ask(server.port, request("GET", f"/runs/{document['runId']}/events"))
@@ -176,7 +176,7 @@ async def test_a_reader_that_does_not_read_does_not_hold_up_the_end() -> None:
 
 
 async def test_ctrl_c_stops_an_idle_server_at_once_and_quietly() -> None:
-    with Server() as server:
+    with ServerProcess() as server:
         server.interrupt()
         assert server.wait(EXIT_SECONDS) == 0
         assert server.faults == []

@@ -9,7 +9,7 @@ import pytest
 from tests.sockets.agents import PIECE, piece
 from tests.sockets.client import (
     PATIENCE,
-    Exchange,
+    HttpExchange,
     ask,
     become,
     get,
@@ -38,9 +38,9 @@ async def test_readers_that_do_not_read_cost_little_and_get_everything_in_the_en
     await say(port, "count 10 warm")
     before = server.memory
     document = run_input(f"bulk {PIECES}")
-    slow = [await (await Exchange.open(port, post(document), window=WINDOW)).head()]
+    slow = [await (await HttpExchange.open(port, post(document), window=WINDOW)).head()]
     again = request("GET", f"/runs/{document['runId']}/events")
-    slow += [await (await Exchange.open(port, again, window=WINDOW)).head() for _ in range(SLOW_READERS - 1)]
+    slow += [await (await HttpExchange.open(port, again, window=WINDOW)).head() for _ in range(SLOW_READERS - 1)]
     sock = socket.create_connection(("127.0.0.1", port))
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW)
     async with socket_to(port, sock=sock, max_queue=1, compression=None) as slow_socket:
@@ -71,7 +71,7 @@ async def test_readers_that_do_not_read_cost_little_and_get_everything_in_the_en
 async def test_a_reader_that_never_reads_can_leave(servers: Servers) -> None:
     port = servers(AGUI_ON_DISCONNECT="cancel").port
     document = run_input(f"bulk {PIECES // 10}")
-    exchange = await (await Exchange.open(port, post(document), window=WINDOW)).head()
+    exchange = await (await HttpExchange.open(port, post(document), window=WINDOW)).head()
     await exchange.close(reset=True)
 
     async def unread() -> bool:
@@ -83,9 +83,9 @@ async def test_a_reader_that_never_reads_can_leave(servers: Servers) -> None:
 async def test_a_client_that_shuts_down_its_sending_side_is_served_or_gone_and_harms_nothing(servers: Servers) -> None:
     """ASGI servers cannot tell this from a client that left, so the run follows ``AGUI_ON_DISCONNECT``."""
     port = servers(AGUI_ON_DISCONNECT="grace:30").port
-    bystander = await (await Exchange.open(port, post(other := run_input("hold")))).until(is_text)
+    bystander = await (await HttpExchange.open(port, post(other := run_input("hold")))).until(is_text)
     document = run_input("hold")
-    half = await (await Exchange.open(port, post(document))).until(is_text)
+    half = await (await HttpExchange.open(port, post(document))).until(is_text)
     half.writer.write_eof()
 
     async def unread() -> bool:

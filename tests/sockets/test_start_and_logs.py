@@ -1,6 +1,7 @@
 """Starting, refusing to start, and what the log says and does not say."""
 
 import asyncio
+import base64
 import json
 import re
 import socket
@@ -9,11 +10,13 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
+from tests.secret_search import planted, search
 from tests.sockets.client import ask, get, post, request, run_input, socket_to
-from tests.sockets.process import COMMAND, ROOT, START_SECONDS, Server, environment
+from tests.sockets.process import COMMAND, ROOT, START_SECONDS, ServerProcess, environment
 
-TOKEN = "s3cr3t-t0k3n"  # noqa: S105 - looked for in the log
-TOKEN_BASE64 = "czNjcjN0LXQwazNu"  # noqa: S105 - the same as browsers send it
+TOKEN = planted("token")
+TOKEN_BASE64 = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
+"""The same as browsers send it."""
 
 BAD_SETTINGS = {
     "AGUI_PORT=eighty": "AGUI_PORT",
@@ -48,6 +51,7 @@ async def refused_start(**settings: str) -> tuple[int | None, str, str]:
         if process.returncode is None:
             process.kill()
             await process.wait()
+    search(out + err, "what a start that fails says")
     return process.returncode, out.decode(), err.decode()
 
 
@@ -83,7 +87,7 @@ UNREACHABLE = {
         "AGUI_BUS: the bus at 127.0.0.1:1 failed: ConnectionError: Error 111 connecting to 127.0.0.1:1."
     ),
 }
-"""Nobody listens there, and why a server cannot start with it."""
+"""Unreachable stores and buses, with the error that stops the start."""
 
 
 async def test_a_store_or_a_bus_that_cannot_be_reached_stops_the_start_with_one_line() -> None:
@@ -95,13 +99,13 @@ async def test_a_store_or_a_bus_that_cannot_be_reached_stops_the_start_with_one_
 
 
 @pytest.fixture(scope="module")
-def json_server() -> Iterator[Server]:
+def json_server() -> Iterator[ServerProcess]:
     """A server that logs as in the image."""
-    with Server(AGUI_LOG_FORMAT="json") as server:
+    with ServerProcess(AGUI_LOG_FORMAT="json") as server:
         yield server
 
 
-async def test_every_log_line_is_one_json_object_and_says_nothing_secret(json_server: Server) -> None:
+async def test_every_log_line_is_one_json_object_and_says_nothing_secret(json_server: ServerProcess) -> None:
     port = json_server.port
     body = json.dumps(document := run_input("fail")).encode()
     authorized = [f"Content-Length: {len(body)}", f"Authorization: Bearer {TOKEN}", "X-Request-Id: request-1"]
@@ -133,7 +137,7 @@ async def test_every_log_line_is_one_json_object_and_says_nothing_secret(json_se
 
 @pytest.mark.parametrize("log_format", ["console", "json"])
 async def test_no_level_and_no_agent_makes_libraries_log_tokens(log_format: str) -> None:
-    with Server(
+    with ServerProcess(
         AGUI_LOG_LEVEL="debug", AGUI_LOG_FORMAT=log_format, AGUI_AGENT="tests.sockets.verbose_agents:agent"
     ) as server:
         body = json.dumps(run_input(f"my password is {TOKEN}")).encode()
@@ -162,7 +166,7 @@ def call_daemon(port: int) -> None:
 
 
 async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log() -> None:
-    with Server() as server:
+    with ServerProcess() as server:
         blocking = run_input("stall 1.5")
         assert (await ask(server.port, post(blocking))).events[-1]["type"] == "RUN_FINISHED"
         line = await asyncio.to_thread(server.wait_for, lambda line: "event loop blocked" in line)

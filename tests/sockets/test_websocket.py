@@ -6,7 +6,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from tests.sockets.client import Json, hear, hear_until, is_last, is_text, run_input, say, socket_to, text_of
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 
 DELTAS = 3000
 FRAMES_AT_MOST = 500
@@ -17,7 +17,7 @@ SEEN = 8
 """Frames, of some sixteen."""
 
 
-async def test_deltas_merge_under_the_frame_limit_and_no_text_is_lost(server: Server) -> None:
+async def test_deltas_merge_under_the_frame_limit_and_no_text_is_lost(server: ServerProcess) -> None:
     async with socket_to(server.port) as connection:
         await connection.send(json.dumps(run_input(f"stream {DELTAS}")))
         raw: list[str] = []
@@ -30,7 +30,7 @@ async def test_deltas_merge_under_the_frame_limit_and_no_text_is_lost(server: Se
     assert [frame["type"] for frame in frames[:2]] == ["RUN_STARTED", "TEXT_MESSAGE_START"]
 
 
-async def test_merged_frames_carry_the_cursor_from_which_a_reader_goes_on(server: Server) -> None:
+async def test_merged_frames_carry_the_cursor_from_which_a_reader_goes_on(server: ServerProcess) -> None:
     document = run_input(f"stream {DELTAS}")
     async with socket_to(server.port, "/ws?cursor=1") as connection:
         await connection.send(json.dumps(document))
@@ -44,7 +44,7 @@ async def test_merged_frames_carry_the_cursor_from_which_a_reader_goes_on(server
     assert text_of([*first, *rest]) == "hello world, " * DELTAS
 
 
-async def test_an_open_run_does_not_hold_up_pings_and_commands(server: Server) -> None:
+async def test_an_open_run_does_not_hold_up_pings_and_commands(server: ServerProcess) -> None:
     document = run_input("hold")
     async with socket_to(server.port) as connection:
         await connection.send(json.dumps(document))
@@ -59,7 +59,7 @@ async def test_an_open_run_does_not_hold_up_pings_and_commands(server: Server) -
     assert [frame["type"] for frame in frames if "type" in frame] == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
 
 
-async def test_one_connection_serves_many_runs_one_after_another(server: Server) -> None:
+async def test_one_connection_serves_many_runs_one_after_another(server: ServerProcess) -> None:
     async with socket_to(server.port) as connection:
         for number in range(20):
             await connection.send(json.dumps(run_input(f"count 5 n{number}")))
@@ -68,7 +68,7 @@ async def test_one_connection_serves_many_runs_one_after_another(server: Server)
             assert {frame["runId"] for frame in frames if "runId" in frame} == {frames[0]["runId"]}
 
 
-async def test_a_run_during_a_run_is_refused_and_the_first_goes_on(server: Server) -> None:
+async def test_a_run_during_a_run_is_refused_and_the_first_goes_on(server: ServerProcess) -> None:
     document = run_input("hold")
     async with socket_to(server.port) as connection:
         await connection.send(json.dumps(document))
@@ -81,7 +81,7 @@ async def test_a_run_during_a_run_is_refused_and_the_first_goes_on(server: Serve
     assert text_of(frames) == "after"
 
 
-async def test_a_client_that_closes_in_order_gets_its_own_code_back(server: Server) -> None:
+async def test_a_client_that_closes_in_order_gets_its_own_code_back(server: ServerProcess) -> None:
     connection, document = await socket_to(server.port), run_input("hold")
     await connection.send(json.dumps(document))
     await hear_until(connection, is_text)
@@ -95,7 +95,7 @@ async def test_a_client_that_closes_in_order_gets_its_own_code_back(server: Serv
     [("/ws", {"Origin": "https://evil.example"}, 403), ("/other", {}, 403)],
 )
 async def test_a_handshake_that_is_not_welcome_is_refused(
-    server: Server, path: str, headers: dict[str, str], status: int
+    server: ServerProcess, path: str, headers: dict[str, str], status: int
 ) -> None:
     with pytest.raises(InvalidStatus) as refused:
         await socket_to(server.port, path, additional_headers=headers)

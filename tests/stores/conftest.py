@@ -1,10 +1,11 @@
 """One contract for every store: a test that takes ``store`` or ``replica`` runs over each."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, Pool, event
 
 from agui_container.ports.store import Store
 from agui_container.stores import open_store
@@ -13,6 +14,23 @@ from tests.stores.agentcore.server import memory_service
 
 Replica = Callable[[], Awaitable[Store]]
 """Opens a store on what all stores of the test share, as another process would."""
+
+Listen = Callable[[type[Engine | Pool], str, Callable[..., None]], None]
+"""Calls a function at an event of SQLAlchemy's engines or pools, until the test ends."""
+
+
+@pytest.fixture
+def listen() -> Iterator[Listen]:
+    """Every store's engine and pool are heard; a test has one store only."""
+    heard = []
+
+    def listen(target: type[Engine | Pool], name: str, function: Callable[..., None]) -> None:
+        event.listen(target, name, function)
+        heard.append((target, name, function))
+
+    yield listen
+    for one in heard:
+        event.remove(*one)
 
 
 @pytest.fixture

@@ -32,11 +32,11 @@ class Relay:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def stall(self) -> None:
-        """Nothing arrives any more."""
+        """Stop relaying. Connections stay open."""
         self._flows.clear()
 
     def flow(self) -> None:
-        """Everything arrives again."""
+        """Relay again."""
         self._flows.set()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import psycopg
 import pytest
-from sqlalchemy import event, make_url
+from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import DataError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -15,6 +15,7 @@ from agui_container.protocol.wire.envelope import Envelope
 from agui_container.stores.sql import envelopes as writing
 from agui_container.stores.sql.store import SqlStore
 from tests.requirements import requirement
+from tests.stores.conftest import Listen
 from tests.stores.doubles import A, B, claimed, envelopes, run
 
 RUNS = [run(f"r{number}", f"t{number}") for number in range(20)]
@@ -39,9 +40,9 @@ async def put(store: SqlStore, *keys: RunKey, first: int = 1, last: int = 3) -> 
 
 
 @requirement("durable.together")
-async def test_what_many_runs_append_at_once_is_few_transactions(database: SqlStore) -> None:
+async def test_what_many_runs_append_at_once_is_few_transactions(database: SqlStore, listen: Listen) -> None:
     commits: list[object] = []
-    event.listen(database._database._engine.sync_engine, "commit", commits.append)
+    listen(Engine, "commit", commits.append)
     assert await put(database, *RUNS) == [None] * len(RUNS)
     assert len(commits) == 1
     assert await put(database, *RUNS, first=4, last=4) == [None] * len(RUNS)

@@ -42,7 +42,7 @@ async def test_the_oldest_runs_are_forgotten_first() -> None:
     assert await kept(store, 4) == [False, False, True, True]
     again = await store.runs.claim(claim(run("r", "t0")))
     assert isinstance(again, AlreadyExists)
-    assert not again.run.kept
+    assert not again.run.has_events
 
 
 async def test_large_runs_are_forgotten_sooner() -> None:
@@ -170,7 +170,7 @@ async def test_a_fork_counts_for_the_caller_of_its_thread() -> None:
     assert await store.threads.get(source) is not None
 
 
-# --- how much there is ---
+# --- sizes ---
 
 IDS = st.sampled_from(["m0", "m1", "m2", "m3"])
 MESSAGES = st.builds(StoredMessage, IDS, st.binary(max_size=9))
@@ -192,4 +192,4 @@ def test_what_threads_take_is_the_sum_of_what_they_hold(steps: list[tuple[str, C
             kept.change(thread, change)
         held = [each.data for it in kept.threads.values() for each in it.messages.values()]
         states = [it.state or b"" for it in kept.threads.values()]
-        assert kept._eviction.bytes.total == sum(map(len, held + states)) + len(held) * MESSAGE_BYTES
+        assert kept.eviction.bytes.total == sum(map(len, held + states)) + len(held) * MESSAGE_BYTES

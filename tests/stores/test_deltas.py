@@ -16,7 +16,7 @@ from tests.stores.doubles import RUN, THREAD, A, claimed, ending, message, run, 
 
 
 @dataclass
-class Follower:
+class StoreFollower:
     """A client that knows a thread by its deltas."""
 
     token: str | None = None
@@ -38,7 +38,7 @@ class Follower:
 
 
 async def test_a_delta_has_only_what_is_new(store: Store) -> None:
-    follower = Follower()
+    follower = StoreFollower()
     await claimed(store)
     await store.runs.change(RUN, A, 1.0, Change([message("m1"), message("m2")], state=b"{}"))
     await follower.look(store)
@@ -67,7 +67,7 @@ async def test_a_thread_can_be_had_without_its_messages(store: Store) -> None:
 
 
 async def test_a_token_of_a_thread_that_was_deleted_says_nothing_of_its_successor(store: Store) -> None:
-    follower = Follower()
+    follower = StoreFollower()
     await told(store, message("old"), message("m1"))
     await follower.look(store)
     await store.threads.delete(THREAD)
@@ -77,7 +77,7 @@ async def test_a_token_of_a_thread_that_was_deleted_says_nothing_of_its_successo
 
 
 async def test_a_token_of_an_earlier_process_says_nothing_of_this_one() -> None:
-    follower = Follower()
+    follower = StoreFollower()
     for text in ("old", "new"):
         store = MemoryStore()
         await told(store, message("m1", text))
@@ -93,7 +93,7 @@ def test_processes_of_one_snapshot_give_numbers_of_their_own() -> None:
 
 
 async def test_a_message_in_between_or_gone_comes_as_an_order(store: Store) -> None:
-    follower = Follower()
+    follower = StoreFollower()
     await claimed(store)
     await store.runs.change(RUN, A, 1.0, Change([message("m1"), message("m2")]))
     await follower.look(store)
@@ -115,7 +115,7 @@ async def test_of_a_message_twice_in_one_change_the_last_counts(store: Store) ->
     assert list(delta.messages) == [message("m1", "last"), message("m2")]
 
 
-# --- any order of things ----------------------------------------------------------------------------------------------
+# --- random orders ----------------------------------------------------------------------------------------------------
 
 IDS = st.sampled_from(["m1", "m2", "m3", "m4", "m5"])
 PUT = st.lists(st.tuples(IDS, st.sampled_from(["", "a", "b"])), max_size=3).map(
@@ -128,7 +128,7 @@ STEPS = st.lists(st.one_of(PUT, PUT, ORDER, STATE, st.just("look"), st.just("nex
 
 async def play(store: Store, steps: list[Change | str]) -> None:
     """Followers that look at different moments end up with the same thread."""
-    often, seldom, number = Follower(), Follower(), 1
+    often, seldom, number = StoreFollower(), StoreFollower(), 1
     await claimed(store, run("r1"))
     for step in steps:
         if step == "look":
@@ -140,7 +140,7 @@ async def play(store: Store, steps: list[Change | str]) -> None:
             number += 1
             await claimed(store, run(f"r{number}"))
         await often.look(store)
-    new = Follower()
+    new = StoreFollower()
     for follower in (new, often, seldom):
         await follower.look(store)
         assert list(follower.messages.items()) == list(new.messages.items())

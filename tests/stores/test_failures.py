@@ -1,23 +1,40 @@
 """A database that is gone, slow, locked or full: one kind of error, and all is well once it is back."""
 
 import asyncio
+import json
 import sqlite3
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
 import psycopg
 import pytest
-from sqlalchemy import event, make_url
+from pydantic import SecretStr
+from sqlalchemy import Engine, Pool, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
+from agui_container.engine.service import Service
+from agui_container.main import build_service
 from agui_container.ports.store import Store, StoreUnavailable
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.settings import Settings
 from agui_container.stores import open_store
 from agui_container.stores.sql.store import SqlStore
+from tests.engine.doubles import asking, caller
+from tests.engine.doubles import envelopes as sent
 from tests.requirements import requirement
+from tests.secret_search import planted, search
+from tests.stores.conftest import Listen
 from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes, run
 from tests.stores.tcp_relay import relayed
 
 PATIENCE = 0.5
+
+PAGE = 4096
+"""Bytes of a page of SQLite's."""
+
+LARGE = 100_000
+"""Characters of a message that needs pages of its own."""
 
 
 async def works(store: Store, last_seq: int) -> None:
@@ -28,7 +45,7 @@ async def works(store: Store, last_seq: int) -> None:
     assert await store.threads.get(THREAD) is not None
 
 
-# --- gone -------------------------------------------------------------------------------------------------------------
+# --- lost connections -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("url", ["sqlite:////nonexistent/store.db", "postgresql://test@127.0.0.1:1/postgres"])
@@ -91,7 +108,7 @@ async def test_a_server_that_restarts_costs_no_more_than_the_calls_under_way(pos
     await store.aclose()
 
 
-# --- locked, full -----------------------------------------------------------------------------------------------------
+# --- locked and full databases ----------------------------------------------------------------------------------------
 
 
 async def test_a_file_that_another_program_has_locked_is_not_waited_for(sqlite_url: str) -> None:
@@ -109,7 +126,7 @@ async def test_a_file_that_another_program_has_locked_is_not_waited_for(sqlite_u
     await store.aclose()
 
 
-async def test_a_full_file_takes_nothing_in_part(sqlite_url: str) -> None:
+async def test_a_full_file_takes_nothing_in_part(sqlite_url: str, listen: Listen) -> None:
     store = SqlStore(make_url(sqlite_url))
     await store.open()
     await claimed(store)
@@ -118,7 +135,7 @@ async def test_a_full_file_takes_nothing_in_part(sqlite_url: str) -> None:
     def limit(connection: DBAPIConnection, *_: object) -> None:
         connection.cursor().execute(f"PRAGMA max_page_count = {1 if full else 1_000_000}")
 
-    event.listen(store._database._engine.sync_engine, "checkout", limit)
+    listen(Pool, "checkout", limit)
     await store.runs.append(RUN, A, envelopes(1, 1))
     with pytest.raises(StoreUnavailable, match=r"store\.db failed: OperationalError: database or disk is full"):
         await store.runs.finish(RUN, A, envelopes(2, 9, size=500_000), ending())
@@ -153,7 +170,7 @@ async def test_a_full_server_takes_nothing_in_part(postgres_url: str) -> None:
     await store.aclose()
 
 
-# --- callers that go --------------------------------------------------------------------------------------------------
+# --- cancelled callers ------------------------------------------------------------------------------------------------
 
 
 async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(store: Store) -> None:
@@ -171,7 +188,7 @@ async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(store: Store
 @pytest.mark.parametrize("statement", range(1, 7))
 @pytest.mark.parametrize("kind", ["sqlite_url", "postgres_url"])
 async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no_lock(
-    kind: str, statement: int, request: pytest.FixtureRequest
+    kind: str, statement: int, listen: Listen, request: pytest.FixtureRequest
 ) -> None:
     store = SqlStore(make_url(request.getfixturevalue(kind)), PATIENCE * 10)
     await store.open()
@@ -181,8 +198,7 @@ async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no
         if next(counted) == statement:
             asking.cancel()
 
-    engine = store._database._engine.sync_engine
-    event.listen(engine, "before_cursor_execute", go)
+    listen(Engine, "before_cursor_execute", go)
     await asyncio.wait([asking])
     await claimed(store, run("r2", "t2"))
     await store.aclose()  # what has begun comes to its end
@@ -191,11 +207,11 @@ async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no
 
 
 async def test_the_error_names_the_host_and_the_reason_and_no_password() -> None:
-    store = open_store("postgresql://somebody:secret@127.0.0.1:1/postgres")
+    store = open_store(f"postgresql://somebody:{planted('password')}@127.0.0.1:1/postgres")
     with pytest.raises(StoreUnavailable) as raised:
         await store.open()
     assert str(raised.value).startswith("the database at 127.0.0.1:1 failed: OperationalError: connection failed: ")
-    assert "secret" not in str(raised.value)
+    search(str(raised.value), "the error of a store")
     await store.aclose()
 
 
@@ -203,13 +219,68 @@ async def test_the_error_of_a_statement_has_none_of_its_values(sqlite_url: str) 
     store = SqlStore(make_url(sqlite_url))
     await store.open()
     await claimed(store)
-    async with store._database.write_transaction() as connection:
-        await connection.exec_driver_sql("DROP TABLE envelopes")
+    other = sqlite3.connect(make_url(sqlite_url).database or "")
+    other.execute("DROP TABLE envelopes")
+    other.close()
     with pytest.raises(StoreUnavailable, match="no such table: envelopes") as raised:
         await store.runs.append(RUN, A, envelopes(1, 1))
     assert RUN.run_id not in str(raised.value)
     assert envelopes(1, 1)[0].data.decode() not in str(raised.value.__cause__)
     await store.aclose()
+
+
+# --- causes in the log ------------------------------------------------------------------------------------------------
+
+
+def corrupt(file: Path, _listen: Listen) -> None:
+    """Overwrite every page but the first, which says that it is a database."""
+    pages = file.stat().st_size // PAGE
+    with file.open("r+b") as raw:
+        raw.seek(PAGE)
+        raw.write(b"\xff" * PAGE * (pages - 1))
+
+
+def forbid_writing(_file: Path, listen: Listen) -> None:
+    """Make each connection one of a file that may only be read; file modes do not keep root from writing."""
+    listen(Pool, "checkout", lambda connection, *_: connection.cursor().execute("PRAGMA query_only = 1"))
+
+
+def fill_disk(_file: Path, listen: Listen) -> None:
+    """Let the file not grow any more."""
+    listen(Pool, "checkout", lambda connection, *_: connection.cursor().execute("PRAGMA max_page_count = 1"))
+
+
+async def code_of(service: Service) -> str:
+    """The code with which a run is refused or ended."""
+    try:
+        *_, last = await sent(await service.admit(asking(text="x" * LARGE), caller()))
+    except AppError as refused:
+        return refused.code
+    return str(json.loads(last.data)["code"])
+
+
+@requirement("durable.gone")
+@pytest.mark.parametrize(
+    ("spoil", "cause"),
+    [
+        (corrupt, "DatabaseError: database disk image is malformed"),
+        (forbid_writing, "OperationalError: attempt to write a readonly database"),
+        (fill_disk, "OperationalError: database or disk is full"),
+    ],
+)
+async def test_a_file_that_fails_refuses_runs_and_the_log_names_its_cause(
+    sqlite_url: str, listen: Listen, caplog: pytest.LogCaptureFixture, spoil: Callable[[Path, Listen], None], cause: str
+) -> None:
+    file = Path(make_url(sqlite_url).database or "")
+    store = SqlStore(make_url(sqlite_url))
+    await store.open()
+    await store.aclose()  # so that the file has its tables, and not only its log
+    service = build_service(Settings(store=SecretStr(sqlite_url)))
+    await service.open()
+    spoil(file, listen)
+    assert await code_of(service) == ErrorCode.STORE_UNAVAILABLE
+    assert f"store unavailable error='the database file {file} failed: {cause}'" in caplog.messages
+    await service.aclose()
 
 
 # --- deleted files ----------------------------------------------------------------------------------------------------

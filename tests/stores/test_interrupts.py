@@ -83,7 +83,7 @@ async def test_what_has_expired_is_neither_shown_nor_answered(store: Store) -> N
 
 
 async def test_in_memory_interrupts_of_one_caller_push_out_its_own_only() -> None:
-    interrupts = MemoryInterrupts(max_places=10, max_bytes=200)
+    interrupts = MemoryInterrupts(max_scopes=10, max_bytes=200)
     waiting = InterruptScope(0, "second", "t")
     await interrupts.put(waiting, [PendingInterrupt("a", b"x" * 50, 50.0)])
     for n in range(100):
@@ -104,7 +104,7 @@ async def test_in_memory_all_interrupts_of_a_deleted_thread_are_removed() -> Non
 
 
 async def test_in_memory_the_place_that_was_written_to_longest_ago_makes_room() -> None:
-    interrupts = MemoryInterrupts(max_bytes=25, max_places=3)
+    interrupts = MemoryInterrupts(max_bytes=25, max_scopes=3)
     places = [InterruptScope(n, "owner", "t1") for n in range(4)]
     for place in places[:3]:
         await interrupts.put(place, [PendingInterrupt("a", b"x" * 8, 50.0)])

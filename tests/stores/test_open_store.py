@@ -5,12 +5,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url, text
+from sqlalchemy import Pool, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from agui_container.stores import is_durable, open_store
 from agui_container.stores.agentcore import AgentCoreStore
 from agui_container.stores.memory import MemoryStore
 from agui_container.stores.sql.store import SqlStore
+from tests.stores.conftest import Listen
 
 ROOT = Path(__file__).parents[2]
 
@@ -126,10 +128,17 @@ def test_a_store_in_memory_loads_no_database() -> None:
 
 
 async def test_a_file_has_what_is_committed_when_the_process_dies_and_not_always_when_the_power_does(
-    tmp_path: Path,
+    tmp_path: Path, listen: Listen
 ) -> None:
-    store = SqlStore(make_url(f"sqlite:///{tmp_path}/store.db"))
-    async with store._database.read_transaction() as connection:
-        chosen = [await connection.scalar(text(f"PRAGMA {name}")) for name in ("journal_mode", "synchronous")]
+    store, chosen = SqlStore(make_url(f"sqlite:///{tmp_path}/store.db")), set[tuple[object, ...]]()
+
+    def look(connection: DBAPIConnection, *_: object) -> None:
+        cursor = connection.cursor()
+        for name in ("journal_mode", "synchronous"):
+            cursor.execute(f"PRAGMA {name}")
+            chosen.add((name, *(cursor.fetchone() or ())))
+
+    listen(Pool, "checkout", look)
+    await store.open()
     await store.aclose()
-    assert chosen == ["wal", NORMAL]
+    assert chosen == {("journal_mode", "wal"), ("synchronous", NORMAL)}

@@ -13,6 +13,8 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from tests.secret_search import search
+
 SECONDS = 30.0
 T = TypeVar("T")
 KINDS: dict[str, type[Message]] = {
@@ -43,7 +45,7 @@ class Collector:
                     changed.notify_all()
 
             def log_message(self, *_: object) -> None:
-                """Nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -57,6 +59,8 @@ class Collector:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(SECONDS)
+        for request in self._received:
+            search(str(request), "exported telemetry")
 
     @property
     def endpoint(self) -> str:

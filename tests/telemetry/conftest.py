@@ -9,6 +9,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from tests.engine.doubles import Json
+from tests.secret_search import search
 
 Tree = dict[str, object]
 
@@ -57,5 +58,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
     """A provider of this test alone: OpenTelemetry takes only one for a process."""
     provider = TracerProvider()
     monkeypatch.setattr("agui_container.telemetry.spans.tracer", lambda: provider.get_tracer("tests"))
-    yield Recorded(provider)
+    recorded = Recorded(provider)
+    yield recorded
+    for span in recorded.spans:
+        search(span.to_json(), "a span")
     provider.shutdown()

@@ -1,4 +1,4 @@
-"""What is measured of limits: how often each has refused something, and how much of each is used."""
+"""Metrics of limits: refusals by each limit, and its use."""
 
 from collections.abc import Iterator
 from weakref import WeakSet
@@ -16,14 +16,14 @@ from tests.requirements import requirement
 
 @pytest.fixture
 def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
-    """What a process of this test alone has measured."""
+    """Return a reader of the metrics of this test."""
     reader = InMemoryMetricReader()
     provider = MeterProvider(metric_readers=[reader])
-    instruments = (limits._refusals, limits._make_gauge)
+    instruments = (limits.refusal_counter, limits.use_gauge)
     for instrument in instruments:
         instrument.cache_clear()
     monkeypatch.setattr("agui_container.telemetry.limits.get_meter", provider.get_meter)
-    monkeypatch.setattr("agui_container.telemetry.limits._engines", WeakSet())
+    monkeypatch.setattr("agui_container.telemetry.limits.observed_engines", WeakSet())
     yield reader
     for instrument in instruments:
         instrument.cache_clear()

@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 from tests.behaviour.client import outcome
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
-from tests.sockets.process import Server
+from tests.sockets.process import ServerProcess
 from tests.telemetry.collector import SECONDS, Collector, below, told
 
 COMMAND = (
@@ -39,7 +39,7 @@ def collector() -> Iterator[Collector]:
 
 
 @contextmanager
-def instrumented(collector: Collector) -> Iterator[Server]:
+def instrumented(collector: Collector) -> Iterator[ServerProcess]:
     """A server whose batches go every ten minutes: what comes at once was sent because nothing else was to do."""
     settings = {
         "AGUI_AGENT": "assistant",
@@ -49,12 +49,12 @@ def instrumented(collector: Collector) -> Iterator[Server]:
         "OTEL_BSP_SCHEDULE_DELAY": "600000",
         "OTEL_METRIC_EXPORT_INTERVAL": "600000",
     }
-    with Server(COMMAND, **settings) as server:
+    with ServerProcess(COMMAND, **settings) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def server(collector: Collector) -> Iterator[Server]:
+def server(collector: Collector) -> Iterator[ServerProcess]:
     with instrumented(collector) as server:
         yield server
 
@@ -64,7 +64,7 @@ def events_of(response: httpx.Response) -> list[Json]:
 
 
 @requirement("trace.server")
-def test_a_run_over_sse_is_one_trace_from_its_caller_down(server: Server, collector: Collector) -> None:
+def test_a_run_over_sse_is_one_trace_from_its_caller_down(server: ServerProcess, collector: Collector) -> None:
     url = f"http://127.0.0.1:{server.port}"
     httpx.get(f"{url}/ping", timeout=SECONDS)
     asked = ask(thread="sse", text="calculate 1+2")
@@ -78,7 +78,7 @@ def test_a_run_over_sse_is_one_trace_from_its_caller_down(server: Server, collec
 
 
 @requirement("trace.logs")
-def test_a_line_in_the_log_carries_the_ids_of_its_trace(server: Server) -> None:
+def test_a_line_in_the_log_carries_the_ids_of_its_trace(server: ServerProcess) -> None:
     url, headers = f"http://127.0.0.1:{server.port}/invocations", {"traceparent": f"00-{'b' * 32}-{CALLER}-01"}
     httpx.post(url, json=ask(thread="log", text="fail"), headers=headers, timeout=SECONDS)
     line = json.loads(server.wait_for(lambda line: "run failed" in line))

@@ -18,16 +18,16 @@ from agui_container.ports import Item, RunContext, ToolContent
 from agui_container.telemetry.semconv import SWITCH
 from tests.agents.doubles import ScriptedModel
 from tests.behaviour import approval_tools
-from tests.behaviour.client import outcome, types
+from tests.behaviour.client import begun, outcome, types
 from tests.behaviour.subagents import team
-from tests.behaviour.test_busy import OrderedAgent, begun
 from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask
 from tests.requirements import requirement
 from tests.telemetry.conftest import Recorded, is_error, told
+from tests.waiting_agent import WaitingAgent
 
 
-class Giving:
+class UndecoratedTool:
     """A tool of one's own, with no decorator to look at what it gives."""
 
     spec = ToolSpec(name="give", description="Give it.", parameters={})
@@ -94,7 +94,7 @@ async def test_what_a_subagent_does_is_below_the_call_that_hands_over(connect: C
 async def test_a_run_that_has_waited_in_line_is_not_below_the_run_before_it(
     connect: Connect, recorded: Recorded
 ) -> None:
-    talk = OrderedAgent()
+    talk = WaitingAgent()
     client = await connect(talk, on_busy="enqueue")
     first = await begun(client, "r1")
     second = await client.start(ask(run="r2"))
@@ -240,7 +240,7 @@ async def test_a_result_that_is_not_of_ag_uis_types_harms_no_run_that_is_told_of
     connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, given: object, result: object
 ) -> None:
     monkeypatch.setenv(SWITCH, "true")
-    events = await (await connect(Assistant(OfflineModel(), (Giving(given),)))).run(ask(text="call give {}"))
+    events = await (await connect(Assistant(OfflineModel(), (UndecoratedTool(given),)))).run(ask(text="call give {}"))
     assert [event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT"] == [result]
     assert outcome(events) == "success"
     assert str(told(recorded["execute_tool give"])["gen_ai.tool.call.result"])

@@ -176,7 +176,7 @@ def test_without_a_docstring_the_name_is_the_description() -> None:
     assert shown(function) == {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-# --- what cannot be a tool --------------------------------------------------------------------------------------------
+# --- invalid tools ----------------------------------------------------------------------------------------------------
 
 
 class Unknown: ...

@@ -19,7 +19,7 @@ from tests.engine.doubles import eventually
 from tests.tools.mcp_fixtures import WAIT, Rig, rigged
 from tests.tools.mcp_stateless import GIVEN
 
-# --- tools and what they give -----------------------------------------------------------------------------------------
+# --- tools and results ------------------------------------------------------------------------------------------------
 
 
 async def test_the_servers_tools_are_listed_under_a_prefix(rig: Rig) -> None:
@@ -140,7 +140,7 @@ async def test_nothing_is_kept_across_a_restored_snapshot(rig: Rig, seconds: flo
 async def test_a_changed_list_is_asked_for_again(rig: Rig) -> None:
     assert "demo_grown" not in await rig.tools()
     await rig.call("grow")
-    await eventually(lambda: rig.source._listing is None)
+    await eventually(lambda: rig.source.listing is None)
     assert await rig.call("grown") == "new"
 
 

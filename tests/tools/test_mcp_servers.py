@@ -8,25 +8,36 @@ import pytest
 
 from agui_container.tools.mcp import mcp_sources
 from agui_container.tools.mcp.servers import HttpServer, McpConfigError, StdioServer, parse_servers
+from tests.secret_search import planted
 
 
 def test_both_kinds_are_read() -> None:
     text = json.dumps(
         [
-            {"name": "shop", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer s3cret"}},
-            {"name": "git", "command": "uvx", "args": ["mcp-server-git"], "env": {"TOKEN": "s3cret"}, "timeout": 5},
+            {
+                "name": "shop",
+                "url": "https://example.com/mcp",
+                "headers": {"Authorization": f"Bearer {planted('mcp')}"},
+            },
+            {
+                "name": "git",
+                "command": "uvx",
+                "args": ["mcp-server-git"],
+                "env": {"TOKEN": planted("mcp")},
+                "timeout": 5,
+            },
         ]
     )
     shop, git = parse_servers(text)
     assert isinstance(shop, HttpServer)
     assert (str(shop.url), shop.headers, shop.timeout) == (
         "https://example.com/mcp",
-        {"Authorization": "Bearer s3cret"},
+        {"Authorization": f"Bearer {planted('mcp')}"},
         60,
     )
     assert isinstance(git, StdioServer)
-    assert (git.command, git.args, git.env, git.timeout) == ("uvx", ("mcp-server-git",), {"TOKEN": "s3cret"}, 5)
-    assert "s3cret" not in repr((shop, git))
+    assert (git.command, git.args, git.env, git.timeout) == ("uvx", ("mcp-server-git",), {"TOKEN": planted("mcp")}, 5)
+    assert planted("mcp") not in repr((shop, git))
 
 
 @pytest.mark.parametrize(("chosen", "prefix"), [({}, "git_"), ({"tool_prefix": ""}, ""), ({"tool_prefix": "x."}, "x.")])

@@ -20,7 +20,7 @@ async def send_at_once(_: bytes) -> None:
     """Take all there is, as an empty socket does."""
 
 
-class Exchange:
+class AsgiExchange:
     """A request and the server's side of its response.
 
     Args:

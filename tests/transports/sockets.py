@@ -12,17 +12,6 @@ from tests.behaviour.over_ws import OverWs
 from tests.engine.doubles import WAIT, Json
 
 
-class RunIdAgent:
-    """An agent that says its run's id and waits until it may end."""
-
-    def __init__(self) -> None:
-        self.may_end = asyncio.Event()
-
-    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
-        yield CustomEvent(name="n", value=asked.run_id)
-        await self.may_end.wait()
-
-
 async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
     """Say one thing."""
     yield CustomEvent(name="n", value=asked.run_id)
@@ -31,7 +20,7 @@ async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
 async def opened(client: OverWs, query: str = "", **options: object) -> ClientConnection:
     """A connection that the client closes."""
     connection = await connect(client.url.replace("http", "ws") + "/ws" + query, proxy=None, **options)  # type: ignore[arg-type]
-    client._connections.append(connection)
+    client.connections.append(connection)
     return connection
 
 
@@ -47,7 +36,7 @@ async def receive(socket: ClientConnection, count: int) -> list[Json]:
 
 
 def shown(frames: list[Json]) -> list[str]:
-    """What frames are: a type with its run, a custom value, or a control with its code."""
+    """Return a short name for each frame: a type with its run, a custom value, or a control with its code."""
     names = []
     for frame in frames:
         about = frame.get("runId") or frame.get("value") or frame.get("code") or frame.get("id") or ""

@@ -19,7 +19,8 @@ from tests.behaviour.over_ws import OverWs
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, forever
 from tests.requirements import requirement
-from tests.transports.sockets import RunIdAgent, opened, receive, send, shown
+from tests.transports.sockets import opened, receive, send, shown
+from tests.waiting_agent import WaitingAgent, run_id_event
 
 OTHER_ADDRESS = "127.0.0.2"
 RUNS = count()
@@ -80,13 +81,13 @@ async def test_sessions_that_a_gateway_names_have_an_allowance_each(serve: Serve
 async def connected(client: OverWs, session: str) -> ClientConnection:
     url = client.url.replace("http", "ws") + "/ws"
     socket = await connect(url, additional_headers={SESSION_HEADER: session}, proxy=None)
-    client._connections.append(socket)
+    client.connections.append(socket)
     return socket
 
 
 @requirement("caller.streams")
 async def test_sockets_of_one_caller_leave_room_for_those_of_another(serve: Serve) -> None:
-    _, client = await serve(RunIdAgent(), caller_limits=CallerLimits(sockets=2), limit_by="session")
+    _, client = await serve(WaitingAgent(run_id_event), caller_limits=CallerLimits(sockets=2), limit_by="session")
     sockets = [await connected(client, "first") for _ in range(2)]
     with pytest.raises(InvalidStatus) as refused:
         await connected(client, "first")
@@ -104,7 +105,9 @@ async def test_sockets_of_one_caller_leave_room_for_those_of_another(serve: Serv
 
 @requirement("caller.messages")
 async def test_a_caller_that_sends_too_many_messages_is_told_and_another_is_served(serve: Serve) -> None:
-    _, client = await serve(RunIdAgent(), caller_limits=CallerLimits(messages_per_second=3), limit_by="session")
+    _, client = await serve(
+        WaitingAgent(run_id_event), caller_limits=CallerLimits(messages_per_second=3), limit_by="session"
+    )
     first, again, other = [await connected(client, session) for session in ("first", "first", "second")]
     await send(first, *({"type": "ping", "id": number} for number in range(1, 4)))
     assert shown(await receive(first, 3)) == ["pong 1", "pong 2", "pong 3"]
@@ -119,7 +122,7 @@ async def test_a_caller_that_sends_too_many_messages_is_told_and_another_is_serv
 
 @requirement("caller.messages")
 async def test_messages_above_the_limit_are_not_even_parsed(serve: Serve) -> None:
-    _, client = await serve(RunIdAgent(), caller_limits=CallerLimits(messages_per_second=1))
+    _, client = await serve(WaitingAgent(run_id_event), caller_limits=CallerLimits(messages_per_second=1))
     socket = await opened(client)
     await send(socket, {"type": "ping", "id": 1})
     assert shown(await receive(socket, 1)) == ["pong 1"]

@@ -1,4 +1,4 @@
-"""What others add to the application works, whatever web pages may call it."""
+"""Routes and middleware that users add to the application, for each policy for browsers."""
 
 import pytest
 from fastapi import FastAPI

@@ -9,7 +9,7 @@ from agui_container.transports import bytes_in_flight, plain_response
 from agui_container.transports.bytes_in_flight import SMALL_BYTES, ByteBudget
 from agui_container.transports.plain_response import SLICE_BYTES, PlainResponse
 from tests.engine.doubles import caller
-from tests.transports.exchange import BUDGET, Exchange
+from tests.transports.exchange import BUDGET, AsgiExchange
 
 LARGE = 10 * SMALL_BYTES
 
@@ -77,7 +77,7 @@ async def test_an_event_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_a_large_response_is_sent_in_slices_and_is_whole() -> None:
-    exchange, body = Exchange(), bytes(range(250)) * (SLICE_BYTES // 150)
+    exchange, body = AsgiExchange(), bytes(range(250)) * (SLICE_BYTES // 150)
     await exchange.answer(PlainResponse(body), "GET")
     assert b"".join(exchange.bodies) == body
     assert max(map(len, exchange.bodies)) == SLICE_BYTES
@@ -85,7 +85,7 @@ async def test_a_large_response_is_sent_in_slices_and_is_whole() -> None:
 
 
 async def test_a_response_that_the_budget_has_no_room_for_is_refused() -> None:
-    exchange = Exchange()
+    exchange = AsgiExchange()
     exchange.state["caller"], exchange.state["refused_status"] = caller(), None
     await exchange.answer(PlainResponse(bytes(BUDGET)), "GET")
     assert exchange.messages[0]["status"] == 429
@@ -102,7 +102,7 @@ async def test_a_client_that_takes_nothing_of_a_response_is_disconnected(
 
     monkeypatch.setattr(plain_response, "SEND_SECONDS", 0)
     caplog.set_level("INFO")
-    exchange = Exchange(wait_for_ever)
+    exchange = AsgiExchange(wait_for_ever)
     await exchange.answer(PlainResponse(bytes(2 * SMALL_BYTES)), "GET")
     assert exchange.bodies == []
     assert "slow reader disconnected bytes=32000" in caplog.text

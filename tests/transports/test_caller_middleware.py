@@ -18,6 +18,7 @@ from tests.behaviour.over_sse import http_client, parsed
 from tests.conftest import Serve
 from tests.engine.doubles import forever
 from tests.requirements import requirement
+from tests.secret_search import planted
 
 FOREIGN = ["http://evil.example", "https://127.0.0.1", "http://127.0.0.1:1", "null", "", "file://", "http://[::1"]
 
@@ -154,7 +155,7 @@ async def test_several_session_ids_are_refused(serve: Serve) -> None:
     assert "may be sent once" in answer.text
 
 
-# --- what an agent sees ---
+# --- headers for agents ---
 
 
 def connection(kind: str, headers: dict[str, str], **more: object) -> HTTPConnection:
@@ -224,7 +225,7 @@ def offering(*protocols: str) -> HTTPConnection:
 
 
 @requirement("ws.bearer")
-@pytest.mark.parametrize("token", ["abc", "a.b-c_d/e+f~", "\N{GRINNING FACE}"])
+@pytest.mark.parametrize("token", ["abc", planted("socket-token"), "a.b-c_d/e+f~", "\N{GRINNING FACE}"])
 def test_a_token_is_decoded_with_or_without_padding(token: str) -> None:
     encoded = base64.urlsafe_b64encode(token.encode()).decode()
     for form in (encoded, encoded.rstrip("=")):

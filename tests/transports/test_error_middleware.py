@@ -1,4 +1,4 @@
-"""What nothing else has handled is answered once, and raised for the server to log."""
+"""Unhandled exceptions: they are answered once, and raised for the server to log."""
 
 import pytest
 from starlette.middleware.errors import ServerErrorMiddleware

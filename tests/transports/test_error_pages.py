@@ -21,7 +21,7 @@ def visiting(app: FastAPI) -> httpx.AsyncClient:
 
 
 def addresses(page: httpx.Response) -> list[str]:
-    """Where the links of a page lead."""
+    """Return the URLs of the links of a page."""
     return [urljoin(str(page.request.url), address) for address in re.findall(r'href="([^"]*)"', page.text)]
 
 

@@ -1,4 +1,4 @@
-"""How a run's events are written as an HTTP response: pushed to the connection, or sent in the response's own task."""
+"""Events of a run as an HTTP response: pushed to the connection, or sent in the response's own task."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ from agui_container.transports.event_stream import LAST_BYTES
 from agui_container.transports.formats import SseFormat
 from tests.engine.doubles import caller, eventually, make_service
 from tests.requirements import requirement
-from tests.transports.exchange import Exchange, send_at_once, sequence_numbers, task_name
+from tests.transports.exchange import AsgiExchange, send_at_once, sequence_numbers, task_name
 
 TOKEN = b'"delta":"word'
 EVENTS = list(range(1, 25))
@@ -52,13 +52,13 @@ def takes_all(_: bytes) -> bool:
     return True
 
 
-# --- who writes ---
+# --- writers ---
 
 
 @requirement("speed.push")
 async def test_a_lone_event_is_pushed_to_the_connection() -> None:
     app, _ = await application()
-    exchange = Exchange(takes=takes_all)
+    exchange = AsgiExchange(takes=takes_all)
     await exchange.answer(app)
     assert sequence_numbers(exchange.bodies) == EVENTS
     assert exchange.pushed >= 20
@@ -77,7 +77,7 @@ async def test_no_write_runs_in_the_task_of_the_agent(takes: object) -> None:
             yield item
 
     app, _ = await application(agent)
-    exchange = Exchange(takes=takes_all if takes else None)
+    exchange = AsgiExchange(takes=takes_all if takes else None)
     await exchange.answer(app)
     assert len(agents) == 1
     assert not agents & set(exchange.tasks)
@@ -93,7 +93,7 @@ async def test_what_the_connection_does_not_take_is_sent_and_nothing_overtakes_i
             await asyncio.sleep(0)
 
     app, _ = await application()
-    exchange = Exchange(wait_for_room, takes=lambda _: dice.random() < 0.5)
+    exchange = AsgiExchange(wait_for_room, takes=lambda _: dice.random() < 0.5)
     await exchange.answer(app)
     assert sequence_numbers(exchange.bodies) == EVENTS
     assert 0 < exchange.pushed < len(exchange.bodies) - 3
@@ -117,7 +117,7 @@ async def test_whatever_waits_the_frames_are_the_run_in_order(seed: int) -> None
             await room
 
     app, _ = await application(agent)
-    exchange = Exchange(wait_for_room, takes=(lambda _: dice.random() < 0.7) if seed % 2 else None)
+    exchange = AsgiExchange(wait_for_room, takes=(lambda _: dice.random() < 0.7) if seed % 2 else None)
     await exchange.answer(app)
     assert sequence_numbers(exchange.bodies) == list(range(1, 203))
 
@@ -132,7 +132,7 @@ async def test_the_beginning_of_a_run_is_written_before_its_agent_does_anything(
         yield "word"
 
     app, _ = await application(agent)
-    exchange = Exchange(takes=takes_all if takes else None)
+    exchange = AsgiExchange(takes=takes_all if takes else None)
     await exchange.answer(app)
     assert b"RUN_STARTED" in b"".join(written_before)
 
@@ -144,7 +144,7 @@ async def test_the_end_leaves_together_with_the_last_events_if_they_are_small(si
         yield CustomEvent(name="n", value="x" * size)
 
     app, _ = await application(agent)
-    exchange = Exchange()
+    exchange = AsgiExchange()
     await exchange.answer(app)
     assert b"RUN_FINISHED" in exchange.bodies[-1]
     assert (exchange.messages[-1]["body"] == b"") is separate_end
@@ -172,7 +172,7 @@ async def test_all_messages_of_a_response_are_sent_in_one_context_and_the_agent_
         span.reset(token)  # fails in another context
 
     app, _ = await application(agent)
-    exchange = Exchange(trace)
+    exchange = AsgiExchange(trace)
     await exchange.answer(app)
     assert sequence_numbers(exchange.bodies) == list(range(1, 23))
     assert set(seen) == {"response"}
@@ -208,7 +208,7 @@ async def test_a_timeout_that_middleware_sets_for_a_write_ends_the_stream_and_no
 
     app, service = await application()
     app.add_middleware(SendTimeout)
-    exchange = Exchange(wait_for_ever, takes=takes_all if takes else None)
+    exchange = AsgiExchange(wait_for_ever, takes=takes_all if takes else None)
     with pytest.raises(TimeoutError):
         await exchange.answer(app)
     assert await run_status(service) == "finished"
@@ -219,13 +219,13 @@ async def test_a_timeout_that_middleware_sets_for_a_write_ends_the_stream_and_no
 async def test_a_timeout_that_middleware_sets_for_a_write_harms_no_client_that_reads() -> None:
     app, service = await application()
     app.add_middleware(SendTimeout)
-    exchange = Exchange(takes=takes_all)
+    exchange = AsgiExchange(takes=takes_all)
     await exchange.answer(app)
     assert sequence_numbers(exchange.bodies) == EVENTS
     assert await run_status(service) == "finished"
 
 
-class Recorder:
+class BodyRecorder:
     """Middleware that records what is sent."""
 
     def __init__(self, app: ASGIApp, bodies: list[bytes]) -> None:
@@ -245,14 +245,14 @@ class Recorder:
 async def test_middleware_sees_every_chunk() -> None:
     recorded = list[bytes]()
     app, _ = await application()
-    app.add_middleware(Recorder, bodies=recorded)
-    exchange = Exchange(takes=takes_all)
+    app.add_middleware(BodyRecorder, bodies=recorded)
+    exchange = AsgiExchange(takes=takes_all)
     await exchange.answer(app)
     assert sequence_numbers(recorded) == EVENTS
     assert (exchange.pushed, exchange.bodies) == (0, recorded)
 
 
-# --- writes that wait or fail ---
+# --- slow and failed writes ---
 
 
 @requirement("speed.push")
@@ -273,7 +273,7 @@ async def test_a_write_that_waits_delays_neither_the_agent_nor_the_order() -> No
             await may_go_on.wait()
 
     app, _ = await application(agent)
-    exchange = Exchange(wait_for_room)
+    exchange = AsgiExchange(wait_for_room)
     await exchange.answer(app)
     assert len(values) == 50
     assert sequence_numbers(exchange.bodies) == list(range(1, 53))
@@ -297,7 +297,7 @@ async def test_a_write_that_raises_is_the_last_one_and_is_raised_to_the_server(
 
     app, service = await application()
     with pytest.raises(error, match="the socket is gone"):
-        await Exchange(fail).answer(app)
+        await AsgiExchange(fail).answer(app)
     assert len(attempts) == 1
     assert await run_status(service) == "finished"
     assert "agent" not in caplog.text
@@ -314,7 +314,7 @@ async def test_a_connection_that_raises_ends_the_stream_and_not_the_run(caplog: 
         fail(body)
 
     app, service = await application()
-    exchange = Exchange(fail_too, takes=fail)
+    exchange = AsgiExchange(fail_too, takes=fail)
     with pytest.raises(RuntimeError, match="the transport is gone"):
         await exchange.answer(app)
     assert sequence_numbers(exchange.bodies) == [1]
@@ -330,7 +330,7 @@ async def test_a_failure_behind_the_last_write_is_raised_although_the_server_say
             raise RuntimeError("behind the end")
 
     app, _ = await application()
-    exchange = Exchange(fail)
+    exchange = AsgiExchange(fail)
     with pytest.raises(RuntimeError, match="behind the end"):
         await exchange.answer(app)
 
@@ -348,5 +348,5 @@ async def test_a_frame_that_cannot_be_encoded_ends_the_stream_and_not_the_run(
     monkeypatch.setattr(SseFormat, "body_now", fail)
     app, service = await application()
     with pytest.raises(RuntimeError, match="no frame"):
-        await Exchange(send_at_once, takes=takes_all if takes else None).answer(app)
+        await AsgiExchange(send_at_once, takes=takes_all if takes else None).answer(app)
     assert await run_status(service) == "finished"

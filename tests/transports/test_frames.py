@@ -12,7 +12,9 @@ from agui_container.transports.caller_middleware import BEARER_PROTOCOL
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, eventually
 from tests.requirements import requirement
-from tests.transports.sockets import RunIdAgent, opened, receive, send
+from tests.secret_search import planted
+from tests.transports.sockets import opened, receive, send
+from tests.waiting_agent import WaitingAgent, run_id_event
 
 
 @requirement("ws.cursor")
@@ -74,7 +76,7 @@ async def test_no_frame_of_text_is_above_32_kb(serve: Serve) -> None:
     assert text == nasty * 3
 
 
-# --- who is asking ---
+# --- callers ---
 
 
 @requirement("ws.bearer", "ws.query")
@@ -83,20 +85,20 @@ async def test_a_browsers_token_and_query_reach_the_agent(serve: Serve) -> None:
         yield CustomEvent(name="n", value=dict(ctx.caller.headers))
 
     _, client = await serve(agent)
-    token = base64.urlsafe_b64encode(b"a.b.c").decode().rstrip("=")
+    token = base64.urlsafe_b64encode(planted("browser-token").encode()).decode().rstrip("=")
     offered = [BEARER_PROTOCOL, f"{BEARER_PROTOCOL}.{token}"]
     socket = await opened(client, "?X-Amzn-Bedrock-AgentCore-Runtime-Session-Id=s1", subprotocols=offered)
     assert socket.subprotocol == BEARER_PROTOCOL
     await send(socket, ask())
     assert (await receive(socket, 3))[1]["value"] == {
         "x-amzn-bedrock-agentcore-runtime-session-id": "s1",
-        "authorization": "Bearer a.b.c",
+        "authorization": f"Bearer {planted('browser-token')}",
     }
 
 
 @requirement("drop.cancel")
 async def test_a_run_that_waits_its_turn_is_left_too_when_the_socket_closes(serve: Serve) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy="enqueue", on_disconnect="cancel")
     socket = await opened(client)
     await send(socket, ask(), ask("t2", "r2"), {"type": "ping"})

@@ -1,4 +1,4 @@
-"""What only HTTP shows: frames, headers and statuses."""
+"""HTTP alone: frames, headers and statuses."""
 
 import asyncio
 import gzip
@@ -45,7 +45,7 @@ async def test_silence_is_broken_by_a_comment(serve: Serve) -> None:
             if b": keep-alive\n\n" in seen:
                 break
     assert b"\r" not in seen
-    await stream._close()
+    await stream.close()
 
 
 @requirement("http.content-type")

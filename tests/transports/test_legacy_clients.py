@@ -1,4 +1,4 @@
-"""What clients from before AG-UI 1.0 are sent, who declare no ``protocolVersion`` and refuse what they do not know."""
+"""Responses for clients from before AG-UI 1.0, which send no ``protocolVersion`` and reject unknown events."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -18,7 +18,14 @@ from agui_container.settings import Settings
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
 
-PATHS = {"runId": "nobody", "threadId": "nowhere", "messageId": "nothing", "name": "app.js"}
+PATHS = {
+    "runId": "nobody",
+    "threadId": "nowhere",
+    "messageId": "nothing",
+    "name": "app.js",
+    "sessionId": "nowhere",
+    "index": "0",
+}
 """A value of each path parameter."""
 
 
@@ -48,7 +55,7 @@ def operations(document: Json) -> Iterator[tuple[str, str, Json]]:
 
 
 def values(node: object, key: str) -> Iterator[Any]:
-    """What stands under a key, anywhere in a document."""
+    """Yield the values of a key at any depth of a document."""
     if isinstance(node, dict):
         for name, value in node.items():
             if name == key:
@@ -73,7 +80,7 @@ def served(app: FastAPI) -> set[tuple[str, str]]:
 
 
 @requirement("openapi.routes")
-@pytest.mark.parametrize("settings", [Settings(), Settings(console=False)])
+@pytest.mark.parametrize("settings", [Settings(), Settings(console=False), Settings(roboto=False)])
 def test_the_document_has_the_routes_of_the_application_and_no_others(settings: Settings) -> None:
     app = build_app(settings)
     assert {(method, path) for method, path, _ in operations(app.openapi())} == served(app)
@@ -121,7 +128,7 @@ async def test_routes_that_a_program_adds_are_in_it(app: FastAPI) -> None:
     assert "<b>" not in page
 
 
-# --- the server does what the document says ---------------------------------------------------------------------------
+# --- comparison with the server ---------------------------------------------------------------------------------------
 
 
 def check(document: Json, method: str, path: str, answer: httpx.Response) -> None:

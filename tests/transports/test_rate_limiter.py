@@ -21,7 +21,7 @@ class Now:
 
 
 def departures(pauses: list[float], woken_late: float = 0.0, sent_late: float = 0.0) -> list[float]:
-    """When frames leave that are ready after these pauses, each after the one before has left."""
+    """Return the times at which frames are sent that are ready after these pauses, each after the previous one."""
     now = Now()
     pace = RateLimiter(now)
     times = []

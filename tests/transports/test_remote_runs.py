@@ -1,13 +1,15 @@
-"""Readers of other replicas' runs: a store that does not come back, runs that give way, and runs that have ended."""
+"""Readers of other replicas' runs: a store that does not come back, runs that are evicted, and runs that have ended."""
 
 import asyncio
-from collections.abc import Callable
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
+from types import AsyncGeneratorType
 
 import pytest
 
 from agui_container.engine.persistence import remote_run
 from agui_container.engine.persistence.leases import Leases
-from agui_container.engine.persistence.remote_run import RemoteRun, RemoteSubscription
 from agui_container.main import build_app
 from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
@@ -18,7 +20,8 @@ from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, eventuall
 from tests.engine.replicas import Replicas
 from tests.engine.test_recorder import RUN, finished
 from tests.requirements import requirement
-from tests.transports.sockets import RunIdAgent, brief, opened, receive, send, shown, whole
+from tests.transports.sockets import brief, opened, receive, send, shown, whole
+from tests.waiting_agent import WaitingAgent, run_id_event
 
 ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
 
@@ -31,7 +34,7 @@ async def gone(*_: object) -> None:
 @requirement("durable.gone")
 async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_run, "GIVE_UP_SECONDS", 0.05)
-    replicas, talk = Replicas(), RunIdAgent()
+    replicas, talk = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
@@ -68,34 +71,49 @@ async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> No
     await asyncio.wait_for(there.subscriptions.wait_all_closed(WAIT), WAIT)
 
 
+@contextmanager
+def noted_readings() -> Iterator[list[AsyncGeneratorType[object, object]]]:
+    """The async generators of the module that reads runs of other replicas, from their first step on."""
+    noted, hooks = list[AsyncGeneratorType[object, object]](), sys.get_asyncgen_hooks()
+
+    def note(generator: AsyncGenerator[object, object]) -> None:
+        if isinstance(generator, AsyncGeneratorType) and generator.ag_code.co_filename == remote_run.__file__:
+            noted.append(generator)
+        if hooks.firstiter is not None:
+            hooks.firstiter(generator)
+
+    sys.set_asyncgen_hooks(firstiter=note)
+    try:
+        yield noted
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+
+
 @requirement("http.ended")
-async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, subscribe = list[RemoteSubscription](), RemoteRun.subscribe
-
-    def noted(run: RemoteRun, after: int = 0, on_close: Callable[[], None] | None = None) -> RemoteSubscription:
-        opened.append(subscribe(run, after, on_close))
-        return opened[-1]
-
-    monkeypatch.setattr(RemoteRun, "subscribe", noted)
-    replicas, talk = Replicas(), RunIdAgent()
+async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() -> None:
+    replicas, talk = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(talk), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url, http_client(url) as http:
-        following = asyncio.create_task(http.get("/runs/r1/events"))
-        await eventually(lambda: bool(opened) and opened[0]._after == 2)
-        talk.may_end.set()
-        live = await following
-        await finished(here)
-        ended = await http.get("/runs/r1/events")
-    assert live.content == ended.content
+        with noted_readings() as readings:
+            async with http.stream("GET", "/runs/r1/events") as response:
+                live, pieces = b"", response.aiter_bytes()
+                while live.count(b"data: ") < 2:
+                    live += await anext(pieces)
+                talk.may_end.set()
+                live += b"".join([piece async for piece in pieces])
+            await finished(here)
+            ended = await http.get("/runs/r1/events")
+    assert live == ended.content
     await asyncio.wait_for(there.subscriptions.wait_all_closed(WAIT), WAIT)
-    assert [getattr(each._batches, "ag_frame", each) for each in opened] == [None, None]
+    assert len(readings) >= 2
+    assert [reading for reading in readings if reading.ag_frame is not None] == []
 
 
 @requirement("ws.interrupt", "replica.cancel")
 async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
-    replicas, talk = Replicas(), RunIdAgent()
+    replicas, talk = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(talk), await replicas.start(brief)
     keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     theirs = await here.admit(asking(), caller())

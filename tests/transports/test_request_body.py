@@ -73,7 +73,7 @@ async def test_a_refusal_holds_nothing_of_the_bodies_that_were_refused_before() 
         with pytest.raises(AppError, match="did not arrive") as raised:
             await read_from(receive, make_service(forever))
         buffers = [frame.frame.f_locals.get("buffer") for frame in raised.traceback]
-        return [chunk for buffer in buffers if isinstance(buffer, BodyBuffer) for chunk in buffer._chunks]
+        return [chunk for buffer in buffers if isinstance(buffer, BodyBuffer) for chunk in buffer.chunks]
 
     assert [await refused() for _ in range(3)] == [[b"the half of it"]] * 3
 

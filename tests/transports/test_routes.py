@@ -153,6 +153,27 @@ async def test_a_runs_events_can_be_read_from_anywhere(
     assert [event async for event in frames(response)] == whole[first - 1 :]
 
 
+@requirement("http.events")
+@pytest.mark.parametrize(("after", "first"), [({}, 2), ({"after": 0}, 2), ({"after": 2}, 3)])
+async def test_the_command_attach_reads_on_from_last_event_id_unless_it_names_an_event_itself(
+    serve: Serve, after: dict[str, int], first: int
+) -> None:
+    client, _ = await serve(brief)
+    whole = [event async for event in frames(await post(client, ask()))]
+    attach = {"command": {"type": "attach", "runId": "r1", **after}}
+    response = await post(client, attach, {"last-event-id": "1"})
+    assert [event async for event in frames(response)] == whole[first - 1 :]
+
+
+@requirement("http.cursor")
+async def test_a_bad_last_event_id_of_the_command_attach_is_refused(serve: Serve) -> None:
+    client, _ = await serve(brief)
+    await client.run(ask())
+    response = await post(client, {"command": {"type": "attach", "runId": "r1"}}, {"last-event-id": "abc"})
+    assert response.status_code == 400
+    assert refused(response)["message"].startswith("after: ")
+
+
 @requirement("http.ended")
 @pytest.mark.parametrize("accept", ["text/event-stream", PROTOBUF])
 @pytest.mark.parametrize(("query", "last"), [("", "3"), ("?after=3", "")])

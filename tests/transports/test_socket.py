@@ -1,4 +1,4 @@
-"""What only a WebSocket shows: control frames, and several runs on one connection."""
+"""WebSocket alone: control frames, and several runs on one connection."""
 
 import json
 
@@ -9,7 +9,8 @@ from agui_container.transports.websocket import MAX_WAITING
 from tests.conftest import Serve
 from tests.engine.doubles import ask, caller
 from tests.requirements import requirement
-from tests.transports.sockets import RunIdAgent, brief, opened, receive, send, shown, whole
+from tests.transports.sockets import brief, opened, receive, send, shown, whole
+from tests.waiting_agent import WaitingAgent, run_id_event
 
 ENQUEUE = {"onBusy": "enqueue"}
 
@@ -39,7 +40,7 @@ async def test_a_bad_frame_is_answered_and_the_connection_lives(serve: Serve, ba
 
 @requirement("ws.bad-frame")
 async def test_a_bad_frame_harms_no_run_that_streams(serve: Serve) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
     socket = await opened(client)
     await send(socket, ask())
@@ -81,7 +82,7 @@ async def test_many_runs_follow_each_other_on_one_connection(serve: Serve) -> No
 @requirement("ws.reject")
 @pytest.mark.parametrize("thread", ["t1", "t2"])
 async def test_a_run_during_a_run_is_refused(serve: Serve, thread: str) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
     socket = await opened(client)
     await send(socket, ask())
@@ -96,7 +97,7 @@ async def test_a_run_during_a_run_is_refused(serve: Serve, thread: str) -> None:
 @requirement("ws.enqueue")
 @pytest.mark.parametrize("thread", ["t1", "t2"])
 async def test_enqueued_runs_do_not_interleave(serve: Serve, thread: str) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy="enqueue")
     socket = await opened(client)
     await send(socket, ask(), ask(thread, "r2"))
@@ -110,7 +111,7 @@ async def test_enqueued_runs_do_not_interleave(serve: Serve, thread: str) -> Non
 @requirement("ws.interrupt")
 @pytest.mark.parametrize("thread", ["t1", "t2"])
 async def test_an_interrupting_run_follows_at_once(serve: Serve, thread: str) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
     socket = await opened(client)
     await send(socket, ask())
@@ -123,7 +124,7 @@ async def test_an_interrupting_run_follows_at_once(serve: Serve, thread: str) ->
 
 @requirement("ws.interrupt")
 async def test_a_refused_interrupt_ends_nothing(serve: Serve) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     talk.may_end.set()
     _, client = await serve(talk, CapacityLimits(kept_runs=0))
     socket = await opened(client)
@@ -143,7 +144,7 @@ async def test_a_refused_interrupt_ends_nothing(serve: Serve) -> None:
 
 @requirement("ws.enqueue")
 async def test_a_run_that_may_not_wait_here_is_not_started(serve: Serve) -> None:
-    _, client = await serve(RunIdAgent(), on_busy="enqueue")
+    _, client = await serve(WaitingAgent(run_id_event), on_busy="enqueue")
     socket = await opened(client)
     await send(socket, *(ask(f"t{number}", f"r{number}") for number in range(MAX_WAITING + 2)))
     frames = await receive(socket, 3)
@@ -155,7 +156,7 @@ async def test_a_run_that_may_not_wait_here_is_not_started(serve: Serve) -> None
 @requirement("ws.retry")
 @pytest.mark.parametrize("on_busy", ["reject", "enqueue", "interrupt"])
 async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_busy: str) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy=on_busy)
     socket = await opened(client)
     await send(socket, ask(), ask())
@@ -171,7 +172,7 @@ async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_bu
 
 @requirement("ws.retry", "ws.enqueue")
 async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy="enqueue")
     socket = await opened(client)
     await send(socket, ask(), ask("t2", "r2"), ask("t2", "r2"), ask("t3", "r2"))
@@ -184,7 +185,7 @@ async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
 
 @requirement("ws.retry")
 async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serve: Serve) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
     socket = await opened(client)
     await send(socket, ask())
@@ -202,7 +203,7 @@ async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serv
 @requirement("ws.command")
 @pytest.mark.parametrize("key", [7, "seven", 0, {"a": 1}])
 async def test_answers_carry_the_commands_id(serve: Serve, key: object) -> None:
-    _, client = await serve(RunIdAgent())
+    _, client = await serve(WaitingAgent(run_id_event))
     socket = await opened(client)
     await send(socket, ask())
     await receive(socket, 2)
@@ -228,7 +229,7 @@ async def test_refusals_of_malformed_frames_carry_their_ids(serve: Serve) -> Non
 
 @requirement("ws.command")
 async def test_a_cancel_works_on_the_connection_that_streams(serve: Serve) -> None:
-    _, client = await serve(RunIdAgent())
+    _, client = await serve(WaitingAgent(run_id_event))
     socket = await opened(client)
     await send(socket, ask())
     await receive(socket, 2)
@@ -266,7 +267,7 @@ ATTACH = {"id": 1, "command": {"type": "attach"}}
 
 @requirement("ws.own-run")
 async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve) -> None:
-    _, client = await serve(RunIdAgent())
+    _, client = await serve(WaitingAgent(run_id_event))
     socket, other = await opened(client), await opened(client)
     await send(other, ask("t2", "r2"))
     await receive(other, 2)
@@ -282,7 +283,7 @@ async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve
 
 @requirement("ws.own-run")
 async def test_a_cancel_without_ids_right_behind_a_run_ends_that_run(serve: Serve) -> None:
-    _, client = await serve(RunIdAgent())
+    _, client = await serve(WaitingAgent(run_id_event))
     socket = await opened(client)
     await send(socket, ask(), CANCEL)
     frames = shown(await receive(socket, 3))
@@ -293,7 +294,7 @@ async def test_a_cancel_without_ids_right_behind_a_run_ends_that_run(serve: Serv
 
 @requirement("ws.own-run")
 async def test_of_several_runs_the_one_that_streams_is_cancelled(serve: Serve) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy="enqueue")
     socket = await opened(client)
     await send(socket, ask(), ask("t2", "r2"))
@@ -307,7 +308,7 @@ async def test_of_several_runs_the_one_that_streams_is_cancelled(serve: Serve) -
 
 @requirement("ws.own-run")
 async def test_a_cancel_without_ids_needs_an_open_run_of_this_connection(serve: Serve) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
     socket, other = await opened(client), await opened(client)
     await send(other, ask("t2", "r2"))

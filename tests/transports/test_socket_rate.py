@@ -25,7 +25,7 @@ Sent = list[tuple[float, Json]]
 
 
 class Hurried(selectors.DefaultSelector):
-    """Nothing is waited for: the time passes."""
+    """A selector that waits for nothing and advances the time instead."""
 
     now = 0.0
 
@@ -60,7 +60,7 @@ def loop() -> Loop:
 
 
 async def heard(agent: object, frames: Mapping[float, list[Json]], until: int) -> Sent:
-    """What a connection sends where these frames come at these times, until it has sent so many."""
+    """Return the frames that a connection sends, up to ``until``, when it receives these frames at these times."""
     app, sent, incoming = build_app(Settings(), make_service(agent)), Sent(), asyncio.Queue[Message]()
     incoming.put_nowait({"type": "websocket.connect"})
 
@@ -82,7 +82,7 @@ async def heard(agent: object, frames: Mapping[float, list[Json]], until: int) -
 
 
 async def chatty(_: RunAgentInput) -> AsyncIterator[Item]:
-    """What cannot be merged, at once."""
+    """Yield events that cannot be merged, without waiting."""
     for number in range(EVENTS):
         yield CustomEvent(name="number", value=number)
 

@@ -8,14 +8,15 @@ from agui_container.ports.records import Page, ThreadRecord
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, eventually, forever
 from tests.requirements import requirement
-from tests.transports.sockets import RunIdAgent, opened, receive, send, shown, whole
+from tests.transports.sockets import opened, receive, send, shown, whole
+from tests.waiting_agent import WaitingAgent, run_id_event
 
 ENQUEUE = {"onBusy": "enqueue"}
 
 
 @requirement("ws.at-once")
 async def test_a_cancel_waits_for_nothing_that_was_asked_before(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    talk, may = RunIdAgent(), asyncio.Event()
+    talk, may = WaitingAgent(run_id_event), asyncio.Event()
     _, client = await serve(talk)
 
     async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
@@ -55,7 +56,7 @@ async def test_a_cancel_waits_for_the_run_that_it_names(serve: Serve, monkeypatc
 
 @requirement("ws.at-once")
 async def test_what_was_asked_before_the_client_left_is_done(serve: Serve) -> None:
-    _, client = await serve(RunIdAgent(), on_disconnect="continue")
+    _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
     socket = await opened(client)
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
     await socket.close()
@@ -68,7 +69,7 @@ async def test_who_leaves_amid_its_questions_leaves_no_fault(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked, may = asyncio.Event(), asyncio.Event()
-    _, client = await serve(RunIdAgent(), on_disconnect="continue")
+    _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
 
     async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
         asked.set()
@@ -90,7 +91,7 @@ async def test_who_leaves_amid_its_questions_leaves_no_fault(
 @requirement("ws.at-once")
 async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, may, calls = asyncio.Event(), asyncio.Event(), list[object]()
-    _, client = await serve(RunIdAgent(), on_disconnect="continue")
+    _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
 
     async def slow(*arguments: object, **__: object) -> Page[ThreadRecord]:
         calls.append(arguments)
@@ -115,7 +116,7 @@ async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkey
 
 @requirement("ws.at-once")
 async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(serve: Serve) -> None:
-    talk = RunIdAgent()
+    talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
     socket = await opened(client)
     await send(socket, ask(run="r1", thread="t1"))

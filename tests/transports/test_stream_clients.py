@@ -16,14 +16,13 @@ from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.settings import Settings
-from agui_container.transports import event_stream, stream_monitor
-from agui_container.transports.event_stream import SEND_SECONDS, EventStreamResponse
+from agui_container.transports import event_stream
+from agui_container.transports.event_stream import SEND_SECONDS, EventStreamResponse, StreamMonitor
 from agui_container.transports.formats import SseFormat
-from agui_container.transports.stream_monitor import StreamMonitor
 from tests.engine.doubles import asking, caller, eventually, forever, happened, make_service
 from tests.engine.replicas import Replicas
 from tests.requirements import requirement
-from tests.transports.exchange import Exchange, sequence_numbers
+from tests.transports.exchange import AsgiExchange, sequence_numbers
 
 KEEPALIVE = 15.0
 HISTORY = 50
@@ -107,7 +106,7 @@ class ReplayedSubscription(SubscriptionDouble):
         return Batch("r1", self.batches, [EventType.CUSTOM], [b"{}"])
 
 
-# --- clients that leave ---
+# --- disconnected clients ---
 
 
 @requirement("speed.push")
@@ -121,7 +120,7 @@ async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() 
 
     service = make_service(five_events)
     subscription = await service.admit(asking(), caller())
-    exchange = Exchange(wait_at_two)
+    exchange = AsgiExchange(wait_at_two)
     answering = asyncio.create_task(exchange.answer(make_response(subscription)))
     await happened(is_waiting)
     exchange.leave()
@@ -135,7 +134,7 @@ async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() 
 async def test_a_client_that_leaves_in_silence_leaves_nothing_behind() -> None:
     service = make_service(forever)
     subscription = await service.admit(asking(), caller())
-    exchange = Exchange()
+    exchange = AsgiExchange()
     answering = asyncio.create_task(exchange.answer(make_response(subscription)))
     await eventually(lambda: exchange.bodies)
     exchange.leave()
@@ -147,7 +146,7 @@ async def test_a_client_that_leaves_in_silence_leaves_nothing_behind() -> None:
 
 @requirement("speed.push")
 async def test_a_read_from_the_store_is_not_cut_off_when_the_client_leaves() -> None:
-    subscription, exchange = StoreSubscription(), Exchange()
+    subscription, exchange = StoreSubscription(), AsgiExchange()
     answering = asyncio.create_task(exchange.answer(make_response(subscription)))
     await happened(subscription.is_reading)
     exchange.leave()
@@ -162,7 +161,7 @@ async def test_a_client_that_leaves_amid_a_replay_ends_it() -> None:
             exchange.leave()
             await asyncio.sleep(0)
 
-    subscription, exchange = ReplayedSubscription(), Exchange(leave)
+    subscription, exchange = ReplayedSubscription(), AsgiExchange(leave)
     await exchange.answer(make_response(subscription))
     assert subscription.batches < 5
     assert subscription.closed.is_set()
@@ -173,7 +172,7 @@ async def test_nothing_is_written_behind_the_end() -> None:
     async def check(_: bytes) -> None:
         response.check(now() + KEEPALIVE)
 
-    subscription, exchange = ReplayedSubscription(), Exchange(check)
+    subscription, exchange = ReplayedSubscription(), AsgiExchange(check)
     response = make_response(subscription)
     await exchange.answer(response)
     response.check(now() + 1_000)
@@ -182,7 +181,7 @@ async def test_nothing_is_written_behind_the_end() -> None:
     assert sequence_numbers(exchange.bodies) == list(range(1, HISTORY + 1))
 
 
-# --- clients that take nothing ---
+# --- slow clients ---
 
 
 @requirement("speed.push")
@@ -193,7 +192,7 @@ async def test_a_client_that_takes_nothing_is_disconnected(
     caplog.set_level(logging.INFO)
     service = make_service(five_events)
     subscription = await service.admit(asking(), caller())
-    response, exchange = make_response(subscription), Exchange(wait_for_ever, takes)
+    response, exchange = make_response(subscription), AsgiExchange(wait_for_ever, takes)
     answering = asyncio.create_task(exchange.answer(response))
     await eventually(lambda: subscription.run.log.has_ended)
     response.check(now() + SEND_SECONDS - 1)
@@ -203,7 +202,7 @@ async def test_a_client_that_takes_nothing_is_disconnected(
     response.check(now() + SEND_SECONDS)
     await answering
     assert subscription.run.presence.local == 0
-    assert f"slow reader disconnected run=r1 idle_seconds={SEND_SECONDS:.0f}" in caplog.messages
+    assert f"slow reader disconnected run=r1 idle_seconds={SEND_SECONDS}" in caplog.messages
 
 
 @requirement("speed.push")
@@ -213,7 +212,7 @@ async def test_the_monitor_disconnects_a_client_whatever_it_does_not_take(
 ) -> None:
     monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.05)
     monkeypatch.setattr(event_stream, "LAST_BYTES", 0)  # the end is a write of its own
-    monkeypatch.setattr(stream_monitor, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(event_stream, "CHECK_SECONDS", 0.01)
 
     async def wait_at_stuck(body: bytes) -> None:
         if (stuck in body) if stuck else (not body and exchange.messages):
@@ -221,7 +220,7 @@ async def test_the_monitor_disconnects_a_client_whatever_it_does_not_take(
 
     service = make_service(five_events)
     await service.open()
-    exchange = Exchange(wait_at_stuck)
+    exchange = AsgiExchange(wait_at_stuck)
     await exchange.answer(build_app(Settings(), service))
     run = service.runs.find_local(caller(), "t1", "r1")
     assert run is not None
@@ -243,7 +242,7 @@ async def test_a_slow_client_whose_write_ends_slowly_harms_no_other_stream() -> 
             await may_end.wait()
 
     service = make_service(forever)
-    response, exchange = make_response(await service.admit(asking(), caller())), Exchange(end_slowly)
+    response, exchange = make_response(await service.admit(asking(), caller())), AsgiExchange(end_slowly)
     answering = asyncio.create_task(exchange.answer(response))
     await asyncio.sleep(0)
     response.check(now() + SEND_SECONDS)
@@ -265,7 +264,7 @@ class Silence:
 
     def __init__(self, takes: Callable[[bytes], bool] | None) -> None:
         self.items = asyncio.Queue[str]()
-        self.exchange = Exchange(takes=takes)
+        self.exchange = AsgiExchange(takes=takes)
         self._service = make_service(self._agent)
 
     async def _agent(self, _: RunAgentInput) -> AsyncIterator[Item]:
@@ -316,7 +315,7 @@ async def test_a_silent_stream_of_a_run_on_another_replica_gets_a_comment(monkey
     here, there = await replicas.start(forever), await replicas.start(forever)
     own = await here.admit(asking(), caller())
     await anext(own)
-    response, exchange = make_response(await there.attach(caller(), "t1", "r1", 0)), Exchange(takes=takes_all)
+    response, exchange = make_response(await there.attach(caller(), "t1", "r1", 0)), AsgiExchange(takes=takes_all)
     answering = asyncio.create_task(exchange.answer(response))
     await eventually(lambda: exchange.bodies)
     response.check(now())
@@ -348,7 +347,7 @@ async def test_a_silent_stream_behind_middleware_gets_comments() -> None:
     await service.open()
     app = build_app(Settings(keepalive=0.001), service)
     app.add_middleware(Passing)
-    exchange = Exchange(takes=takes_all)
+    exchange = AsgiExchange(takes=takes_all)
     answering = asyncio.create_task(exchange.answer(app))
     await eventually(lambda: exchange.bodies.count(SseFormat.comment) == 3)
     exchange.leave()
@@ -365,7 +364,7 @@ async def test_a_head_request_gets_headers_only_and_reads_nothing() -> None:
     service = make_service(forever)
     await service.open()
     subscription = await service.admit(asking(), caller())
-    exchange = Exchange(takes=takes_all)
+    exchange = AsgiExchange(takes=takes_all)
     await exchange.answer(build_app(Settings(), service), "HEAD", "/runs/r1/events")
     start, end = exchange.messages
     assert start["status"] == 200

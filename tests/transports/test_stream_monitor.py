@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agui_container.transports.stream_monitor import CHECK_SECONDS, StreamMonitor
+from agui_container.transports.event_stream import CHECK_SECONDS, StreamMonitor
 from tests.engine.doubles import eventually
 from tests.requirements import requirement
 

@@ -30,6 +30,7 @@ from agui_container.runtime.daemon_threads import (
     ThreadPoolBusy,
     ThreadStream,
 )
+from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.user_code import CodePosition, suspended_at, user_exc_info
 
 T = TypeVar("T")
@@ -242,7 +243,9 @@ class ThreadAgent(Struct, frozen=True):
         except BaseException as error:
             if stream.is_stopped:
                 exc_info = user_exc_info(error)
-                ctx.logger.warning("agent failed after its run had ended run=%s", ctx.run_id, exc_info=exc_info)
+                ctx.logger.warning(
+                    "agent failed after its run had ended %s", format_fields({"run": ctx.run_id}), exc_info=exc_info
+                )
             raise
 
 

@@ -15,6 +15,7 @@ from agui_container.ports import Agent, Item, RunContext, RunLimits
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.token_usage import count_tokens
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.log_values import format_fields
 
 NO_LIMITS = RunLimits()
 
@@ -35,7 +36,9 @@ def check_step(steps: int, max_steps: int, ctx: RunContext) -> None:
             ErrorCode.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {steps} model calls without finishing."
         )
     if steps == 1 and not ctx.usage and ctx.allowance.tokens is not None:
-        ctx.logger.warning("token limit has no effect because the model reports no usage run=%s", ctx.run_id)
+        ctx.logger.warning(
+            "token limit has no effect because the model reports no usage %s", format_fields({"run": ctx.run_id})
+        )
     check_tokens(ctx)
 
 

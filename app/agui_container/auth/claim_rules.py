@@ -76,8 +76,8 @@ class ClaimRule(_AwsModel):
         if self.inbound_token_claim_value_type != value_type:
             raise ValueError(f"{match.claim_match_operator} is for claims of the type {value_type}")
         value = match.claim_match_value
-        given = (value.match_value_string is not None, value.match_value_string_list is not None)
-        if given != (not is_list, is_list):
+        has_values = (value.match_value_string is not None, value.match_value_string_list is not None)
+        if has_values != (not is_list, is_list):
             name = "matchValueStringList" if is_list else "matchValueString"
             raise ValueError(f"{match.claim_match_operator} takes {name} alone")
         return self
@@ -89,8 +89,8 @@ class ClaimRule(_AwsModel):
         value = match.claim_match_value
         if match.claim_match_operator is ClaimOperator.EQUALS:
             return isinstance(claim, str) and claim == value.match_value_string
-        wanted = value.match_value_string_list or (value.match_value_string,)
-        return isinstance(claim, list) and any(each in claim for each in wanted)
+        allowed = value.match_value_string_list or (value.match_value_string,)
+        return isinstance(claim, list) and any(each in claim for each in allowed)
 
 
 CLAIM_RULES: TypeAdapter[tuple[ClaimRule, ...]] = TypeAdapter(tuple[ClaimRule, ...])

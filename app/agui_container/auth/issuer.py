@@ -21,6 +21,7 @@ from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
 from agui_container.runtime.addresses import is_loopback
+from agui_container.runtime.log_values import format_fields
 
 FETCH_SECONDS = 5.0
 """Seconds in which both documents must have arrived."""
@@ -179,10 +180,10 @@ def keys_of(entry: Mapping[str, object]) -> Mapping[tuple[str, str], PyJWK]:
     try:
         keys = {(key_id, name): PyJWK(public, name) for name in algorithms}
     except (PyJWTError, UnsupportedAlgorithm, ValueError, TypeError) as error:
-        logger.warning("issuer key skipped kid=%s cause=%s", key_id, type(error).__name__)
+        logger.warning("issuer key skipped %s", format_fields({"kid": key_id, "cause": type(error).__name__}))
         return {}
     key = keys[key_id, algorithms[0]].key
     if isinstance(key, RSAPublicKey) and key.key_size not in RSA_BITS:
-        logger.warning("issuer key skipped kid=%s bits=%s", key_id, key.key_size)
+        logger.warning("issuer key skipped %s", format_fields({"kid": key_id, "bits": key.key_size}))
         return {}
     return keys

@@ -14,6 +14,7 @@ from jwt import PyJWK
 from agui_container.auth.claim_rules import unauthorized
 from agui_container.auth.issuer import IssuerFailure, IssuerKeys
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 
 REFRESH_SECONDS = 600.0
 """Age at which keys are read again. A key that the issuer has withdrawn is used so long at most."""
@@ -41,7 +42,7 @@ class KeyCache:
     def __init__(self, fetch: Callable[[], Awaitable[IssuerKeys]], now: Callable[[], float]) -> None:
         self._fetch = fetch
         self._now = now
-        self._known: IssuerKeys | None = None
+        self._issuer_keys: IssuerKeys | None = None
         self._fetched_at = self._asked_at = float("-inf")
         self._has_failed = False
         self._task: asyncio.Task[None] | None = None
@@ -67,10 +68,10 @@ class KeyCache:
         raise unauthorized("The token is signed with an unknown key.")
 
     def _cached(self, key_id: str, algorithm: str) -> tuple[str, PyJWK] | None:
-        if self._known is None or self._now() - self._fetched_at >= MAX_AGE_SECONDS:
+        if self._issuer_keys is None or self._now() - self._fetched_at >= MAX_AGE_SECONDS:
             return None
-        key = self._known.keys.get((key_id, algorithm))
-        return None if key is None else (self._known.issuer, key)
+        key = self._issuer_keys.keys.get((key_id, algorithm))
+        return None if key is None else (self._issuer_keys.issuer, key)
 
     async def _ask(self) -> None:
         """Read the keys, or wait for the reading that is under way. Returns at once if it is too early to ask again."""
@@ -80,18 +81,18 @@ class KeyCache:
 
     def _start(self) -> None:
         """Begin to read the keys, unless that is under way or was done a short while ago."""
-        pause = RETRY_SECONDS if self._known is None else ASK_SECONDS
+        pause = RETRY_SECONDS if self._issuer_keys is None else ASK_SECONDS
         if self._task is None and self._now() - self._asked_at >= pause:
             self._asked_at = self._now()
             self._task = asyncio.create_task(self._read(), name="issuer keys")
 
     async def _read(self) -> None:
         try:
-            self._known = await self._fetch()
+            self._issuer_keys = await self._fetch()
             self._fetched_at, self._has_failed = self._now(), False
         except IssuerFailure as failure:
             self._has_failed = True
-            logger.warning("issuer keys not read cause=%s", failure)
+            logger.warning("issuer keys not read %s", format_fields({"cause": failure}))
         except Exception:
             self._has_failed = True
             logger.exception("issuer keys not read")

@@ -9,8 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Generic, TypeVar
 
-from agui_container.buses.dedupe import skip_seen
-from agui_container.ports.bus import SILENCE
+from agui_container.ports.bus import SILENCE, skip_seen
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Envelope
 

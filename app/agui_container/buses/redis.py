@@ -16,8 +16,7 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.exceptions import RedisError
 from redis.typing import EncodableT, FieldT
 
-from agui_container.buses.dedupe import skip_seen
-from agui_container.ports.bus import SILENCE, BusUnavailable
+from agui_container.ports.bus import SILENCE, BusUnavailable, skip_seen
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Envelope
 

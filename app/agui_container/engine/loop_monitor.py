@@ -40,13 +40,13 @@ class LoopMonitor:
         while True:
             await self._health.wait_busy()
             runs = self._registry.active_run_ids(SHOWN_RUNS)  # now, because a run may end in the step that blocks
-            due = time.monotonic() + INTERVAL_SECONDS
+            expected_at = time.monotonic() + INTERVAL_SECONDS
             await asyncio.sleep(INTERVAL_SECONDS)
-            delay = time.monotonic() - due
+            delay = time.monotonic() - expected_at
             if delay > BLOCKED_SECONDS:
                 self._warn(delay, runs)
 
     def _warn(self, delay: float, runs: list[str]) -> None:
-        shown = dict.fromkeys([*runs, *self._registry.active_run_ids(SHOWN_RUNS)])
-        facts = {"seconds": f"{delay:.1f}", "open_runs": self._registry.open_count, "runs": ",".join(shown)}
-        logger.warning("event loop blocked %s", format_fields(facts))
+        run_ids = dict.fromkeys([*runs, *self._registry.active_run_ids(SHOWN_RUNS)])
+        fields = {"seconds": f"{delay:.1f}", "open_runs": self._registry.open_count, "runs": ",".join(run_ids)}
+        logger.warning("event loop blocked %s", format_fields(fields))

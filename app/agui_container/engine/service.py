@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
-from agui_container.engine.caller_ledger import CallerLedgers, Resource
+from agui_container.engine.caller_usage import CallerUsages, Resource
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.log.subscription import Subscription
@@ -63,7 +63,7 @@ class Service:
         runs: finds, lists and cancels runs.
         threads: the callers' operations on threads.
         clock: source of time.
-        ledgers: what each caller uses of this process.
+        usages: what each caller uses of this process.
         registry: the runs of this process.
         subscriptions: the open readers of this process.
         local_runs: this process's runs as the leases and other replicas need them.
@@ -94,9 +94,9 @@ class Service:
         self._policy = policy
         self.clock = clock
         self._tools = tools
-        self.ledgers = CallerLedgers(policy.limits, policy.caller_limits, clock)
-        self.registry = RunRegistry(agent, policy.limits, self.ledgers, self.health)
-        self.subscriptions = Subscriptions(self.registry, self.ledgers, policy.on_disconnect, clock)
+        self.usages = CallerUsages(policy.limits, policy.caller_limits, clock)
+        self.registry = RunRegistry(agent, policy.limits, self.usages, self.health)
+        self.subscriptions = Subscriptions(self.registry, self.usages, policy.on_disconnect, clock)
         self.local_runs = LocalRuns(self.registry, self.subscriptions, clock)
         self.runs = RunFinder(self.registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
@@ -116,9 +116,9 @@ class Service:
                 run's events were removed; VALIDATION_ERROR for a bad ``onBusy`` or ``budget`` in ``forwardedProps``.
         """
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        known = self.registry.get(key)
-        if known is not None:
-            return self.subscriptions.open(known, 0, caller)
+        existing = self.registry.get(key)
+        if existing is not None:
+            return self.subscriptions.open(existing, 0, caller)
         if self.registry.is_forgotten(key) and not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
@@ -129,13 +129,13 @@ class Service:
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
         recorder = RunRecorder(self.cluster, key, on_busy, predecessors, account=caller.account)
         on_flush = recorder.notify if self.cluster.durable else None
-        ledger = self.ledgers.of(caller.account)
-        log = EventLog(key.run_id, ledger.logs, self.registry.flusher, on_flush)
+        usage = self.usages.of(caller.account)
+        log = EventLog(key.run_id, usage.logs, self.registry.flusher, on_flush)
         run = self._run(run_input, caller, log, recorder)
-        ledger.check(Resource.STREAMS)
-        leaving = self.registry.plan_room(run, size, runs_to_cancel(queue, on_busy, now), now)
-        ledger.count_run()
-        for other in reversed(leaving):
+        usage.check(Resource.STREAMS)
+        plan = self.registry.plan_room(run, size, runs_to_cancel(queue, on_busy, now), now)
+        usage.count_run()
+        for other in reversed(plan):
             other.cancel()
         self.registry.add(run, size)
         return self.subscriptions.open(run, 0, caller)
@@ -221,9 +221,9 @@ class Service:
         if self._responder is None and (thread is None or not thread.messages):
             return None
         interrupts = await self._pending_interrupts(caller, run_input.thread_id)
-        ledger = self.ledgers.of(caller.account)
-        ledger.check(Resource.STREAMS)
-        ledger.count_run()
+        usage = self.usages.of(caller.account)
+        usage.check(Resource.STREAMS)
+        usage.count_run()
         log = EventLog(run_input.run_id, self.registry.new_snapshot_budget(), self.registry.flusher)
         run = self._run(run_input, caller, log, None)
         self.registry.run_snapshot(run, SnapshotAgent(thread, interrupts))
@@ -277,7 +277,7 @@ class Service:
         return self._attach_remote(record, after, caller)
 
     def _attach_remote(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
-        if not record.kept or not self.cluster.durable:
+        if not record.has_events or not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         return self.subscriptions.open(RemoteRun(self.cluster, record), after, caller)
 
@@ -302,7 +302,7 @@ class Service:
         monitor = LoopMonitor(self.health, self.registry)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
-        observe_use(self.ledgers)
+        observe_use(self.usages)
 
     @property
     def is_draining(self) -> bool:

@@ -143,7 +143,7 @@ async def next_loop_turn() -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Everything that an agent or a tool may use during one run.
+    """Services and data for an agent or a tool during one run.
 
     Attributes:
         thread_id, run_id: ids of the run.

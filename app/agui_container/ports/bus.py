@@ -49,3 +49,15 @@ class Bus(Protocol):
 
     async def aclose(self) -> None:
         """Close all connections. No other method is called afterwards."""
+
+
+def skip_seen(after: int, envelopes: Sequence[Envelope]) -> Sequence[Envelope]:
+    """Return the envelopes after ``seq`` ``after``, each once. Raises ``Missed`` if there is a gap."""
+    batch: list[Envelope] = []
+    for envelope in envelopes:
+        expected = after + len(batch) + 1
+        if envelope.seq > expected:
+            raise Missed(f"received event {envelope.seq}, expected {expected}")
+        if envelope.seq == expected:
+            batch.append(envelope)
+    return batch

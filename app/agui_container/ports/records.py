@@ -4,11 +4,12 @@ Rule: JSON is ``bytes`` and is returned byte for byte. Times are Unix seconds. A
 messages. It orders and counts them and reports changes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
+from pydantic_core import from_json, to_json
 
 T = TypeVar("T")
 
@@ -66,7 +67,7 @@ class RunRecord(Struct, frozen=True):
         ended_at: time of the end; None while the run is active.
         usage: token usage of its model calls so far as JSON; None if unknown.
         error: the error as JSON; None unless the run failed.
-        kept: True while its envelopes can be read. ``RunStore.forget`` removes them.
+        has_events: True while its envelopes can be read. ``RunStore.forget`` removes them.
         readers: number of readers, according to the last report of its replica.
     """
 
@@ -79,7 +80,7 @@ class RunRecord(Struct, frozen=True):
     ended_at: float | None = None
     usage: bytes | None = None
     error: bytes | None = None
-    kept: bool = True
+    has_events: bool = True
     readers: int = 0
 
     @property
@@ -345,3 +346,13 @@ class Review(Struct, frozen=True):
     thread: ThreadKey
     feedback: Feedback
     triage: Triage
+
+
+def merge_metadata(metadata: bytes | None, notes: Mapping[str, object]) -> bytes | None:
+    """Return metadata with ``notes`` merged in by name, as JSON. A note of None removes the entry.
+
+    Returns None if no entry remains.
+    """
+    merged = {**(from_json(metadata) if metadata else {}), **notes}
+    remaining = {name: value for name, value in merged.items() if value is not None}
+    return to_json(remaining) if remaining else None

@@ -63,7 +63,7 @@ def store_errors_as_app_errors() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        logger.warning("store unavailable error=%s", error)
+        logger.warning("store unavailable error=%r", str(error))
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "What this server keeps cannot be reached right now.") from error
 
 
@@ -77,13 +77,13 @@ class CannotFork(Exception):
     Args:
         reason: text for the log.
         active: True if the run of the message is still active.
-        taken: True if the new thread's id exists.
+        id_exists: True if the new thread's id exists.
     """
 
-    def __init__(self, reason: str, *, active: bool = False, taken: bool = False) -> None:
+    def __init__(self, reason: str, *, active: bool = False, id_exists: bool = False) -> None:
         super().__init__(reason)
         self.active = active
-        self.taken = taken
+        self.id_exists = id_exists
 
 
 class BadToken(ValueError):

@@ -159,13 +159,13 @@ class NumberReader:
         return placeholder
 
 
-def _path_to(wanted: RefusedNumber, document: object) -> str:
+def _path_to(target: RefusedNumber, document: object) -> str:
     """Return the path of the field whose value is this object, such as ``state.count``."""
     path: list[str] = []
     levels = [_members(document)]
     while levels:
         for name, value in levels[-1]:
-            if value is wanted:
+            if value is target:
                 return ".".join([*path, str(name)])
             if isinstance(value, dict | list):
                 path.append(str(name))

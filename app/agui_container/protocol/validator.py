@@ -123,7 +123,7 @@ class RunSequence:
             if event.input is not None:
                 self._seed(event.input.messages, restate=False)
 
-    # --- what is open ---
+    # --- queries ---
 
     def is_open(self, entity: Entity) -> bool:
         """Return True if an entity of this kind is open."""
@@ -148,7 +148,7 @@ class RunSequence:
             return SubagentFinishedEvent(subagent_run_id=name)
         return SubagentErrorEvent(subagent_run_id=name, message=failure)
 
-    # --- entities open ---
+    # --- open entities ---
 
     def _begin(self, item: Open, event: BaseEvent) -> None:
         if item in self._open:
@@ -207,7 +207,7 @@ class RunSequence:
         if restate or (ids, key) not in self._owners:
             self._owners[ids, key] = owner
 
-    # --- events without an open entity that set or check an owner ---
+    # --- events that open nothing ---
 
     def _record_event(self, event: BaseEvent) -> None:
         match event:

@@ -18,7 +18,7 @@ class Shares:
     """Amounts of one resource by account.
 
     Args:
-        limit: largest sum of all amounts before entries give way.
+        limit: largest sum of all amounts before entries are evicted.
     """
 
     def __init__(self, limit: int) -> None:
@@ -55,7 +55,7 @@ class Shares:
 
 
 class EvictionQueue(Generic[K]):
-    """Keys of entries in memory, in the order in which they give way.
+    """Keys of entries in memory, in the order in which they are evicted.
 
     Args:
         max_items: limit of the number of entries.
@@ -102,11 +102,11 @@ class EvictionQueue(Generic[K]):
 
     @property
     def is_full(self) -> bool:
-        """True if a limit is exceeded, so that entries must give way."""
+        """True if a limit is exceeded, so that entries must be evicted."""
         return self.items.is_over or self.bytes.is_over
 
     def candidates(self) -> Iterator[K]:
-        """Iterate the keys in the order in which they give way. Nothing may change during the iteration.
+        """Iterate the keys in the order in which they are evicted. Nothing may change during the iteration.
 
         The oldest entry of the largest account is the first one. If that account holds more than half of the limit,
         there are no others.

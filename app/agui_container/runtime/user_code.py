@@ -76,11 +76,11 @@ def _remove_own_frames(error: BaseException, seen: set[int]) -> None:
     if id(error) in seen:
         return
     seen.add(id(error))
-    kept = None
+    remaining = None
     for entry in reversed(list(_entries(error.__traceback__))):
         if not entry.tb_frame.f_code.co_filename.startswith(PACKAGE):
-            kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    error.__traceback__ = kept
+            remaining = TracebackType(remaining, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    error.__traceback__ = remaining
     members = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
     for other in filter(None, (error.__cause__, error.__context__, *members)):
         _remove_own_frames(other, seen)

@@ -1,11 +1,11 @@
 """The open connections of a process: how many there may be, and the end of those whose clients have gone.
 
-Rule: a connection that waits for the head of a request gives way to a new one if there are too many, the oldest first.
-If none waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the
-process silent.
+Rule: if there are too many connections, the one that has waited longest for the head of a request is closed. If none
+waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the process
+silent.
 
 Rule: one network address may have all connections while no other address needs one. If there are too many, connections
-of the address with more than half of the limit give way to those of others, first those that wait and then those in
+of the address with more than half of the limit are closed for those of others, first those that wait and then those in
 use. An address with more than half never pushes out connections of another one.
 """
 
@@ -68,11 +68,11 @@ class Event(StrEnum):
 def raise_descriptor_limit() -> int:
     """Raise the limit of open files as far as the system allows, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    return wanted if soft == resource.RLIM_INFINITY else soft
+    limit = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        soft = limit
+    return limit if soft == resource.RLIM_INFINITY else soft
 
 
 class ConnectionLimit:

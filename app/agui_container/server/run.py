@@ -24,7 +24,7 @@ from agui_container.main import DRAIN_SECONDS, create_app
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.addresses import is_loopback
-from agui_container.runtime.log_values import mask_passwords
+from agui_container.runtime.log_values import format_fields, mask_passwords
 from agui_container.server.connections import ConnectionLimit, raise_descriptor_limit
 from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
 from agui_container.settings import Auth, LimitBy, Scope, Settings, SettingsError, load_settings
@@ -110,7 +110,8 @@ class Server(uvicorn.Server):
         enable_gc()
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
-            logger.info("listening on %s:%s; try:\n%s", self.config.host, port, EXAMPLE.format(port=port))
+            logger.info("listening on %s:%s", self.config.host, port)
+            logger.info("try: %s", EXAMPLE.format(port=port))
 
     async def on_tick(self, counter: int) -> bool:
         """Check the half-closed connections, and all connections once per second."""
@@ -145,7 +146,10 @@ def force_exit_after(seconds: float) -> None:
     def force_exit() -> None:
         names = sorted(task.get_name() for task in tasks if not task.done())
         if names:
-            logger.error("shutdown: abandoned tasks still running count=%s names=%s", len(names), ", ".join(names))
+            logger.error(
+                "shutdown: abandoned tasks still running %s",
+                format_fields({"count": len(names), "names": ", ".join(names)}),
+            )
         else:
             logger.error("shutdown: abandoned threads still running")
         logging.shutdown()
@@ -214,9 +218,8 @@ def print_start_error(reason: str) -> None:
 def warn_if_shared(settings: Settings) -> None:
     """Log a warning if callers on other machines share all threads."""
     if settings.auth is Auth.NONE and settings.scope is Scope.NONE and not is_loopback(settings.host):
-        logger.warning(
-            "server is open: every caller can read and change every thread host=%s auth=none scope=none", settings.host
-        )
+        fields = {"host": settings.host, "auth": settings.auth, "scope": settings.scope}
+        logger.warning("server is open: every caller can read and change every thread %s", format_fields(fields))
 
 
 def uvicorn_config(app: ASGIApp, settings: Settings, descriptors: int) -> uvicorn.Config:

@@ -166,7 +166,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.scope = self.headers = self.cycle = None  # type: ignore[assignment] # as uvicorn initializes them
         self._active_cycle = None
 
-    # --- what is read ---
+    # --- reading ---
 
     def data_received(self, data: bytes) -> None:
         """Parse the data. Refuse a head that is too large."""
@@ -226,7 +226,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._active_cycle is not None and self.cycle.response_complete and not self.transport.is_closing():
             self._restart_head_timeout(self.timeout_keep_alive)
 
-    # --- one request after the other ---
+    # --- requests ---
 
     def on_response_complete(self) -> None:
         """Start the next pipelined request.

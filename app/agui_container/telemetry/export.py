@@ -16,6 +16,7 @@ from opentelemetry.metrics import get_meter_provider
 from opentelemetry.trace import get_tracer_provider
 
 from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy
+from agui_container.runtime.log_values import format_fields
 
 TIMEOUT_SECONDS = 5.0
 """Maximum time that the process reports to be busy because of an export."""
@@ -49,4 +50,4 @@ async def _export(flush_spans: Flush) -> None:
             with contextlib.suppress(ThreadPoolBusy):
                 await _threads.call("export telemetry", flush)
     except TimeoutError:
-        logger.warning("telemetry export timed out seconds=%s", TIMEOUT_SECONDS)
+        logger.warning("telemetry export timed out %s", format_fields({"seconds": TIMEOUT_SECONDS}))

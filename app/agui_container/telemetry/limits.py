@@ -19,11 +19,12 @@ LIMIT, SCOPE = "agui.limit.name", "agui.limit.scope"
 
 def count_refusal(name: str, scope: str) -> None:
     """Count a request, run or message that a limit has refused or ended. ``scope`` is ``caller`` or ``process``."""
-    _refusals().add(1, {LIMIT: name, SCOPE: scope})
+    refusal_counter().add(1, {LIMIT: name, SCOPE: scope})
 
 
 @cache
-def _refusals() -> MetricCounter:
+def refusal_counter() -> MetricCounter:
+    """Return the counter of refusals."""
     meter = get_meter("agui-container", __version__)
     return meter.create_counter("agui.limit.refusals", "{refusal}", "Refusals because a limit was reached.")
 
@@ -35,24 +36,25 @@ class LimitUse(Protocol):
         """Return the amounts by the names of the limits."""
 
 
-_engines: WeakSet[LimitUse] = WeakSet()
+observed_engines: WeakSet[LimitUse] = WeakSet()
 """The engines of this process, usually one. Telemetry must not keep an engine that has ended."""
 
 
 def observe_use(engine: LimitUse) -> None:
     """Report the use of the limits of an engine, as long as the engine exists."""
-    _make_gauge()
-    _engines.add(engine)
+    use_gauge()
+    observed_engines.add(engine)
 
 
 @cache
-def _make_gauge() -> ObservableGauge:
+def use_gauge() -> ObservableGauge:
+    """Return the gauge of the use of all engines."""
     meter = get_meter("agui-container", __version__)
     return meter.create_observable_gauge("agui.limit.used", [_observe], "{unit}", "Use of the limits of this process.")
 
 
 def _observe(_: CallbackOptions) -> Iterable[Observation]:
     total = Counter[str]()
-    for engine in _engines:
+    for engine in observed_engines:
         total.update(engine.use())
     return [Observation(amount, {LIMIT: name}) for name, amount in total.items()]

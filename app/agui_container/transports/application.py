@@ -1,6 +1,11 @@
-"""The FastAPI application, with a response for exceptions that no other handler has caught.
+"""The FastAPI application: its class, and a response for exceptions that no other handler has caught.
 
-Rule: such an exception is answered by INTERNAL_ERROR and raised again, so that the server logs it. ``send`` is not
+Rule: FastAPI is imported here and nowhere else, with the models of its OpenAPI deferred. That saves a fifteenth of a
+start, and pydantic builds them on first use. It is FastAPI's own class, which traces requests by itself
+(docs/observability.md): the class that OpenTelemetry's instrumentation puts in its place makes a span for every write,
+which is one for every token.
+
+Rule: an uncaught exception is answered by INTERNAL_ERROR and raised again, so that the server logs it. ``send`` is not
 wrapped. Starlette's own layer wraps ``send`` to see whether a response has begun, but a stream can only write to its
 connection directly if nothing wraps ``send``. The check is not needed, because servers refuse a second response.
 """
@@ -9,13 +14,21 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import BaseModel
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.transports.error_responses import on_error
-from agui_container.transports.fastapi_class import FastAPI
+
+BaseModel.model_config["defer_build"] = True
+try:
+    from fastapi.applications import FastAPI
+finally:
+    del BaseModel.model_config["defer_build"]
+
+__all__ = ["Application", "ErrorMiddleware", "FastAPI"]
 
 
 class ErrorMiddleware:

@@ -27,7 +27,7 @@ SECURE_SCHEMES = ("https", "wss")
 
 @dataclass(frozen=True, slots=True)
 class ProtectedResource:
-    """This server as a resource that tokens protect.
+    """OAuth protected resource: this server, as clients need it to get a token.
 
     Attributes:
         url: public URL of the server; empty if clients reach it under the URL of their request.

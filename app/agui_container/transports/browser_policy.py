@@ -115,9 +115,9 @@ class BrowserPolicy:
         return name == "localhost" or name.endswith(".localhost") or name in self._hosts or is_address(name)
 
 
-def first(headers: Headers, wanted: str) -> str | None:
+def first(headers: Headers, searched_name: str) -> str | None:
     """Return the first header of that name."""
-    return next((value for name, value in headers if name == wanted), None)
+    return next((value for name, value in headers if name == searched_name), None)
 
 
 def opens_start_page(headers: Headers, scope: Scope) -> bool:

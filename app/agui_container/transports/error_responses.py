@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode, run_error
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.formats import SseFormat, requested_format
 from agui_container.transports.html_page import html_page, links, wants_page
 
@@ -52,7 +53,7 @@ def error_response(error: AppError, request: HTTPConnection, *, status: int | No
         request: the request, whose state ``CallerMiddleware`` has filled.
         status: HTTP status instead of the error table's, for example 405.
     """
-    logger.info("request refused code=%s message=%s", error.code, error.message)
+    logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
     request_id = request.state.caller.request_id
     headers = {"Cache-Control": "no-store", "Vary": "Accept", "X-Request-Id": request_id}
     if error.wait_seconds is not None:
@@ -78,9 +79,9 @@ async def send_refusal(error: AppError, response: Response, scope: Scope, receiv
 def error_page(error: AppError, request: HTTPConnection, status: int) -> Response:
     """Return the page for an error: the request, the message, and links to the pages that the server has."""
     title = TITLES.get(status, "The server refused this request")
-    asked = f"{request.scope['method']} {request.url.path}"
+    request_line = f"{request.scope['method']} {request.url.path}"
     body = (
-        f"<p>You asked for <code>{escape(asked)}</code>.</p><p>{escape(error.message)}</p>{links(request)}"
+        f"<p>You asked for <code>{escape(request_line)}</code>.</p><p>{escape(error.message)}</p>{links(request)}"
         f'<p class="small">Status {status}, {error.code}, request {request.state.caller.request_id}</p>'
     )
     return html_page(title, body, status=status)

@@ -5,6 +5,9 @@ if the connection accepts them at once. Otherwise the task of this response writ
 wait. The subscription is closed however the response ends.
 
 Rule: a large write counts as in flight until the client has taken it. If too many bytes are in flight, it waits.
+
+Rule: a stream has no timer of its own. One periodic check covers all streams of a process, so an action that is due may
+happen up to two intervals late.
 """
 
 import asyncio
@@ -19,10 +22,57 @@ from starlette.types import Receive, Scope, Send
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.bytes_in_flight import SMALL_BYTES, share_of
 from agui_container.transports.caller_middleware import OUTER_SEND
 from agui_container.transports.formats import Format
-from agui_container.transports.stream_monitor import StreamMonitor
+
+CHECK_SECONDS = 1.0
+"""Longest interval between two checks."""
+
+
+class MonitoredStream(Protocol):
+    """A stream with periodic checks."""
+
+    def check(self, now: float) -> None:
+        """Perform the actions that are due. ``now`` is the event loop's time, in seconds."""
+
+
+class StreamMonitor:
+    """The open streams.
+
+    Args:
+        keepalive: seconds of silence before a stream sends a comment; the interval is never longer.
+    """
+
+    def __init__(self, keepalive: float) -> None:
+        self.keepalive = keepalive
+        self._streams: set[MonitoredStream] = set()
+        self._scheduled_on: asyncio.AbstractEventLoop | None = None
+
+    def add(self, stream: MonitoredStream) -> None:
+        """Start checking a stream."""
+        self._streams.add(stream)
+        loop = asyncio.get_running_loop()
+        if self._scheduled_on is not loop:  # an application may outlive an event loop that was closed
+            self._schedule(loop)
+
+    def remove(self, stream: MonitoredStream) -> None:
+        """Stop checking a stream. Further calls have no effect."""
+        self._streams.discard(stream)
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._scheduled_on = loop
+        loop.call_later(min(self.keepalive, CHECK_SECONDS), self._check)
+
+    def _check(self) -> None:
+        self._scheduled_on, loop = None, asyncio.get_running_loop()
+        if self._streams:
+            self._schedule(loop)
+        now = loop.time()
+        for stream in tuple(self._streams):
+            stream.check(now)
+
 
 SEND_SECONDS = 60.0
 """Seconds without progress of a write until a slow reader is disconnected, because unread bytes use memory. The client
@@ -84,7 +134,9 @@ class EventStreamResponse:
             if not self._deadline.expired():
                 raise
             if self._is_slow:
-                logger.info("slow reader disconnected run=%s idle_seconds=%d", self._run_id, SEND_SECONDS)
+                logger.info(
+                    "slow reader disconnected %s", format_fields({"run": self._run_id, "idle_seconds": SEND_SECONDS})
+                )
         finally:
             self._monitor.remove(self)
             self._subscription.close()
@@ -119,7 +171,7 @@ class EventStreamResponse:
                 del batch  # the write may take long
                 await self._send_body(body, more=not is_complete)
         except AppError as error:  # the stream ends, but the run continues and the client may reconnect
-            logger.warning("stream ended run=%s code=%s", self._run_id, error.code)
+            logger.warning("stream ended %s", format_fields({"run": self._run_id, "code": error.code}))
         if not is_complete:
             await self._send_body(b"", more=False)
 

@@ -24,6 +24,9 @@ SECURITY_HEADERS = {
 }
 """Headers of every page, beside its Content-Security-Policy."""
 
+PATH_CHARACTERS = "/!$&'()*+,;=:@"
+"""Characters that clients send in a path as they are, beside letters, digits and ``-._~`` (RFC 3986)."""
+
 STYLE = """
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
 body { max-width: 56rem; margin: 0 auto; padding: 2rem 1rem 4rem; overflow-wrap: anywhere; }
@@ -83,5 +86,5 @@ def links(connection: HTTPConnection) -> str:
 def path_to_root(connection: HTTPConnection) -> str:
     """Return the relative address of ``/`` as seen from the requested address, for example ``../`` or ``./``."""
     raw_path: bytes = connection.scope.get("raw_path") or quote(connection.scope["path"]).encode()
-    route = raw_path.decode("latin-1").removeprefix(quote(connection.scope.get("root_path", "")))
+    route = raw_path.decode("latin-1").removeprefix(quote(connection.scope.get("root_path", ""), safe=PATH_CHARACTERS))
     return "../" * (route.count("/") - 1) or "./"

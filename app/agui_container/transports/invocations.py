@@ -26,13 +26,12 @@ from agui_container.protocol.wire import envelope
 from agui_container.transports.caller_middleware import INVOCATIONS, caller_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.error_responses import refuse_in_stream
-from agui_container.transports.event_stream import EventStreamResponse
+from agui_container.transports.event_stream import EventStreamResponse, StreamMonitor
 from agui_container.transports.formats import HEADERS, Format, SseFormat, names_event_format, requested_format
 from agui_container.transports.legacy_clients import LegacySseFormat, is_legacy_client
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.request_body import read_request
-from agui_container.transports.stream_monitor import StreamMonitor
 
 
 class Endpoint(Struct, frozen=True):
@@ -70,7 +69,8 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
             return EventStreamResponse(subscription, event_format, caller.request_id, monitor)
         command = agent_request.command
         if isinstance(command, Attach):
-            subscription = await service.attach(caller, command.thread_id, command.run_id, command.after)
+            after = command.after or envelope.parse_cursor(request.headers.get("last-event-id"))
+            subscription = await service.attach(caller, command.thread_id, command.run_id, after)
             return EventStreamResponse(subscription, event_format, caller.request_id, monitor)
         return await execute(agent_request, caller, event_format)
 

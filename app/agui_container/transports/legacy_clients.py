@@ -18,6 +18,7 @@ import orjson
 from agui_container.protocol.parser import CommandRequest, Request
 from agui_container.protocol.wire import envelope
 from agui_container.protocol.wire.sse_frames import sse_frames
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.formats import SseFormat
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,8 @@ def _reduce_outcome(event: dict[str, Any]) -> None:
             del event["outcome"]
         case {"type": "cancelled"}:
             del event["outcome"]
-            logger.warning("legacy client: outcome removed run=%s outcome=cancelled", event["runId"])
+            fields = {"run": event["runId"], "outcome": "cancelled"}
+            logger.warning("legacy client: outcome removed %s", format_fields(fields))
 
 
 def _reduce_content(event: dict[str, Any]) -> None:
@@ -66,7 +68,9 @@ def _reduce_content(event: dict[str, Any]) -> None:
     if isinstance(parts, list):
         event["content"] = "".join(part["text"] for part in parts if part["type"] == "text")
         if any(part["type"] != "text" for part in parts):
-            logger.warning("legacy client: media of a tool result removed call=%s", event["toolCallId"])
+            logger.warning(
+                "legacy client: media of a tool result removed %s", format_fields({"call": event["toolCallId"]})
+            )
 
 
 def _reduce_messages(event: dict[str, Any]) -> None:

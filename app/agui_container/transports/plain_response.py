@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agui_container.protocol.errors import AppError
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.bytes_in_flight import SMALL_BYTES, share_of
 from agui_container.transports.error_responses import error_response
 from agui_container.transports.event_stream import SEND_SECONDS
@@ -51,5 +52,6 @@ class PlainResponse(Response):
             except TimeoutError:
                 if not limit.expired():
                     raise
-                logger.info("slow reader disconnected bytes=%d idle_seconds=%d", len(self.body), SEND_SECONDS)
+                fields = {"bytes": len(self.body), "idle_seconds": SEND_SECONDS}
+                logger.info("slow reader disconnected %s", format_fields(fields))
                 return

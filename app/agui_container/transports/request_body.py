@@ -107,7 +107,7 @@ class BodyBuffer:
         self.size = 0
         self._max_bytes = max_bytes
         self._reservation = reservation
-        self._chunks: list[bytes] = []
+        self.chunks: list[bytes] = []
         self._refusal: AppError | None = None
 
     def add(self, chunk: bytes) -> None:
@@ -120,10 +120,10 @@ class BodyBuffer:
             except AppError as error:
                 # A new error, because a raised one refers to frames.
                 self._refusal = AppError(error.code, error.message, wait_seconds=error.wait_seconds)
-                self._chunks.clear()
+                self.chunks.clear()
                 self._reservation.resize(0)
             else:
-                self._chunks.append(chunk)
+                self.chunks.append(chunk)
 
     def body(self) -> bytes:
         """Return the whole body.
@@ -134,7 +134,7 @@ class BodyBuffer:
         check_size(self.size, self._max_bytes)  # rather than a refusal, which the client may try again
         if self._refusal is not None:
             raise self._refusal
-        return b"".join(self._chunks)
+        return b"".join(self.chunks)
 
 
 def incomplete_body_error() -> AppError:

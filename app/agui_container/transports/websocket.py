@@ -28,7 +28,7 @@ from ag_ui.core import RunAgentInput
 from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from agui_container.engine.caller_ledger import Resource
+from agui_container.engine.caller_usage import Resource
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnBusy, busy_choice
 from agui_container.engine.service import Service
@@ -90,15 +90,15 @@ def routes(
     async def socket(websocket: WebSocket) -> None:
         offered = websocket.scope.get("subprotocols", ())
         caller = caller_of(websocket)
-        ledger = service.ledgers.of(caller.account)
+        usage = service.usages.of(caller.account)
         try:
-            ledger.check(Resource.SOCKETS)
+            usage.check(Resource.SOCKETS)
         except AppError as error:
             response = error_response(error, websocket)
             await send_refusal(error, response, websocket.scope, websocket.receive, websocket.send)
             return
         check_expiry = partial(authentication.check_expiry, caller)
-        with ledger.use(Resource.SOCKETS):
+        with usage.use(Resource.SOCKETS):
             await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
             connection = WebSocketConnection(
                 websocket, service, commands, check_expiry, max_body=max_body, on_busy=on_busy
@@ -127,7 +127,7 @@ class WebSocketConnection:
         self._service = service
         self._commands = commands
         self._caller: Caller = caller_of(websocket)
-        self._ledger = service.ledgers.of(self._caller.account)
+        self._usage = service.usages.of(self._caller.account)
         self._max_body = max_body
         self._on_busy = on_busy
         self._with_seq = websocket.query_params.get("cursor") == "1"
@@ -166,7 +166,7 @@ class WebSocketConnection:
                 frame.reservation.resize(0)
             self._subscriptions.clear()
 
-    # --- out ---
+    # --- outgoing frames ---
 
     async def _stream(self) -> None:
         while self._subscriptions:
@@ -209,7 +209,7 @@ class WebSocketConnection:
                 self._has_left = True
                 raise WebSocketDisconnect(ABNORMAL_CLOSURE) from error
 
-    # --- in ---
+    # --- incoming frames ---
 
     async def _receive_frames(self) -> None:
         while True:
@@ -232,7 +232,7 @@ class WebSocketConnection:
     async def _may_handle(self) -> bool:
         """Count a frame. If its caller has sent too many, answer with the error and read nothing for a while."""
         try:
-            self._ledger.count_message()
+            self._usage.count_message()
         except AppError as error:
             await self._send_error(error)
             await asyncio.sleep(PAUSE_SECONDS)

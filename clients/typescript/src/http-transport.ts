@@ -1,8 +1,9 @@
 /**
  * Runs and commands as POST requests to `/invocations`, answered by Server-Sent Events.
  *
- * Rule: everything is a POST to the one URL, also the attach after a drop, because behind AgentCore no other route can
- * be reached. The cursor is the last `id:` that arrived, so `after` is what `Last-Event-ID` is for an EventSource.
+ * Rule: everything is a POST to the one URL, also the attach after a drop, because AgentCore forwards no other route.
+ * The cursor is the last `id:` that arrived. An attach sends it as `Last-Event-ID`, as an EventSource does, and as
+ * `after` in the body, because AgentCore forwards no header that it was not told to forward.
  */
 
 import type { BaseEvent } from "@ag-ui/client";
@@ -33,6 +34,11 @@ export interface HttpTransportOptions {
   silenceTimeoutMs: number;
 }
 
+interface PreparedRequest {
+  url: string;
+  init: RequestInit;
+}
+
 /** HTTP statuses of gateways in front of a server that does not answer just now. */
 const PASSING_STATUSES = new Set([429, 502, 503, 504]);
 
@@ -40,9 +46,12 @@ export class HttpTransport implements Transport {
   constructor(private readonly options: HttpTransportOptions) {}
 
   async stream(request: StreamRequest, observer: StreamObserver, signal: AbortSignal): Promise<void> {
-    const body = "input" in request ? request.input : { command: { type: "attach", ...request.attach } };
-    const response = await this.post(body, signal);
-    observer.opened((command) => this.command(command));
+    const send = (command: Command) => this.command(command);
+    const prepared = await this.prepare(request);
+    signal.throwIfAborted();
+    observer.opened(send); // the server may get a command before this request, so the observer hears of the answer, too
+    const response = await this.post(prepared, signal);
+    observer.opened(send);
     for await (const { event, seq } of this.events(response)) {
       signal.throwIfAborted();
       observer.event(event, seq);
@@ -51,7 +60,7 @@ export class HttpTransport implements Transport {
   }
 
   async command(command: Command, signal?: AbortSignal): Promise<CommandResult> {
-    const response = await this.post({ command }, signal);
+    const response = await this.post(await this.prepare({ command }), signal);
     for await (const { event } of this.events(response)) {
       if (event.type === "CUSTOM" && isObject(event.value)) return event.value;
     }
@@ -60,18 +69,27 @@ export class HttpTransport implements Transport {
 
   close(): void {}
 
-  /** Send a request. Its answer is a stream of events, or a refusal. */
-  private async post(body: object, signal: AbortSignal | undefined): Promise<ReadableStream<Uint8Array>> {
+  private async prepare(request: StreamRequest | { command: Command }): Promise<PreparedRequest> {
     const url = absolute(await provide(this.options.url));
     const headers = await this.headers();
-    const response = await this.answer(url.href, { method: "POST", headers, body: JSON.stringify(body) }, signal);
+    let body: object = "input" in request ? request.input : request;
+    if ("attach" in request) {
+      body = { command: { type: "attach", ...request.attach } };
+      if (!isForeign(url)) headers["Last-Event-ID"] = String(request.attach.after);
+    }
+    return { url: url.href, init: { method: "POST", headers, body: JSON.stringify(body) } };
+  }
+
+  /** Send a request. Its answer is a stream of events, or a refusal. */
+  private async post(request: PreparedRequest, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+    const response = await this.answer(request, signal);
     if (!response.body) throw new ConnectionDropped("The response has no body.");
     if (!response.ok) throw await this.refused(response.status, response.body);
     return response.body;
   }
 
   /** Wait for the head of a response. Throws ConnectionDropped if it does not come in time. */
-  private async answer(url: string, init: RequestInit, signal: AbortSignal | undefined): Promise<Response> {
+  private async answer({ url, init }: PreparedRequest, signal: AbortSignal | undefined): Promise<Response> {
     const { silenceTimeoutMs } = this.options;
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), silenceTimeoutMs);
@@ -122,4 +140,9 @@ export class HttpTransport implements Transport {
     const message = `The request was answered with status ${status}.`;
     return new RunRefusedError({ code: `HTTP_${status}`, message, retryable: false });
   }
+}
+
+/** Another origin than the page's. Its CORS rules may not allow `Last-Event-ID`, and then the whole request fails. */
+function isForeign(url: URL): boolean {
+  return globalThis.location !== undefined && url.origin !== globalThis.location.origin;
 }

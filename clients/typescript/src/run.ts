@@ -82,9 +82,10 @@ class RunFollower implements StreamObserver {
 
   opened(send: (command: Command) => Promise<unknown>): void {
     this.wasRequested = true;
+    this.removeCancelListener();
     this.removeCancelListener = onAbort(this.cancel, () => {
       const { threadId, runId } = this.target;
-      // A cancel that is lost with its connection is sent again on the next one; one that is too late changes nothing.
+      // A cancel that is lost or that the server gets before the run is sent again. One that is too late changes nothing.
       send({ type: "cancel", threadId, runId }).catch(() => {});
     });
   }
@@ -110,7 +111,7 @@ class RunFollower implements StreamObserver {
       await this.transport.stream(this.request(), this, this.stopping.signal);
       if (!this.hasEnded) throw new ConnectionDropped("The stream ended before the run did.");
     } catch (error) {
-      if (this.hasEnded) return;
+      if (this.hasEnded || this.isUnsent) return;
       this.stopping.signal.throwIfAborted();
       await this.recover(error);
     } finally {
@@ -135,7 +136,7 @@ class RunFollower implements StreamObserver {
       throw new ConnectionLostError("The connection dropped, and the server does not number its events.", 1, error);
     }
     await this.backoff.pause(error, [this.cancel, this.stopping.signal]);
-    this.stopping.signal.throwIfAborted();
+    if (!this.isUnsent) this.stopping.signal.throwIfAborted();
   }
 
   /** A drop may pass, and after one a refusal, such as that of a server that restarts. A first refusal is final. */
@@ -151,10 +152,15 @@ class RunFollower implements StreamObserver {
     return isNotFound && this.cancel.aborted && !this.hasBegun && this.target.input !== undefined;
   }
 
+  /** On a cancel, end a run that was not sent yet, and bound the wait for the end of any other. */
   private limitCancel(): () => void {
     const { cancelTimeoutMs = 5_000 } = this.options;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const removeListener = onAbort(this.cancel, () => {
+      if (this.isUnsent) {
+        this.stop();
+        return;
+      }
       const expire = () => this.stop(new CancelTimeoutError(this.target.runId, cancelTimeoutMs));
       timer = setTimeout(expire, cancelTimeoutMs);
     });

@@ -16,7 +16,11 @@ export type StreamRequest = { input: RunAgentInput } | { attach: { threadId: str
 
 /** Receives one stream. */
 export interface StreamObserver {
-  /** The request is on its way or further. `send` sends a command that arrives behind it. */
+  /**
+   * The request is being sent, or its answer has begun. A transport may call this for both.
+   *
+   * @param send sends a command to the same server, on the same connection where there is one.
+   */
   opened(send: (command: Command) => Promise<unknown>): void;
   /** `seq` is the event's number in the run, from 1; undefined if the server does not number events. */
   event(event: BaseEvent, seq: number | undefined): void;

@@ -5,6 +5,7 @@ import { type AbstractAgent, type BaseEvent, enforceEvents, type RunAgentInput, 
 import { lastValueFrom, tap, toArray } from "rxjs";
 import { WebSocket } from "ws";
 import {
+  type Provided,
   ResumableHttpAgent,
   type ResumableHttpAgentConfig,
   type ResumeOptions,
@@ -15,7 +16,7 @@ import {
 import type { Relay } from "./relay.js";
 
 export type Agent = WebSocketAgent | ResumableHttpAgent;
-type Config = ResumeOptions & { threadId?: string; token?: string; sessionId?: string };
+type Config = ResumeOptions & { threadId?: string; token?: Provided<string>; sessionId?: string };
 
 export const webSocketFactory: WebSocketFactory = (url, protocols, headers) =>
   new WebSocket(url, protocols, { headers });

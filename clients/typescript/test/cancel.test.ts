@@ -3,7 +3,7 @@ import { after, before, describe, it } from "node:test";
 import type { BaseEvent } from "@ag-ui/client";
 import { firstValueFrom } from "rxjs";
 import { CancelTimeoutError } from "../src/index.js";
-import { AGENTS, close, eventsOf, inputOf } from "./agents.js";
+import { AGENTS, close, eventsOf, httpAgent, inputOf, until, webSocketAgent } from "./agents.js";
 import { withRelay } from "./fixtures.js";
 import { runsOf, type Server, startServer } from "./server.js";
 
@@ -68,6 +68,33 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
         assert.equal(relay.connections, 0);
       }));
 
+    it("reaches the server though no answer has come", () =>
+      withRelay(server.port, async (relay) => {
+        const agent = makeAgent(relay, { cancelTimeoutMs: 500 });
+        await agent.getCapabilities(); // opens the socket
+        relay.isFrozen = true;
+        const input = inputOf("wait 600");
+        const running = assert.rejects(eventsOf(agent, input), CancelTimeoutError);
+        await until(async () => (await statusOf(input.threadId)) === "running");
+        agent.abortRun();
+        await until(async () => (await statusOf(input.threadId)) === "cancelled");
+        await running;
+      }));
+
+    it("sends no input while the agent waits for its token", () =>
+      withRelay(server.port, async (relay) => {
+        const agent = makeAgent(relay, {
+          token: () => {
+            agent.abortRun();
+            return "token";
+          },
+        });
+        const input = inputOf("wait 600");
+        assert.deepEqual(await eventsOf(agent, input), []);
+        assert.deepEqual(await runsOf(server.port, input.threadId), []);
+        close(agent);
+      }));
+
     it("cancels on the next connection when the run's own is lost", () =>
       withRelay(server.port, async (relay) => {
         const agent = makeAgent(relay, { onReconnect: () => agent.abortRun() });
@@ -130,3 +157,34 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
       }));
   });
 }
+
+describe("abortRun() over HTTP, of a request that is delayed on its way", () => {
+  it("is sent again when the server answers, because the first cancel came before the run", () =>
+    withRelay(server.port, async (relay) => {
+      const agent = httpAgent(relay);
+      const input = inputOf("wait 600");
+      relay.holdsNext = true;
+      const events = eventsOf(agent, input);
+      await until(() => relay.connections === 1);
+      agent.abortRun();
+      await until(() => relay.answered > 0); // to the cancel
+      relay.release();
+      assert.deepEqual((await events).at(-1)?.outcome, { type: "cancelled" });
+    }));
+});
+
+describe("abortRun() over WebSocket, of a socket that is still being opened", () => {
+  it("ends the stream at once and sends nothing", () =>
+    withRelay(server.port, async (relay) => {
+      const agent = webSocketAgent(relay);
+      const input = inputOf("wait 600");
+      relay.holdsNext = true;
+      const events = eventsOf(agent, input);
+      await until(() => relay.connections === 1);
+      agent.abortRun();
+      assert.deepEqual(await events, []);
+      relay.release();
+      await until(() => relay.open === 0);
+      assert.deepEqual(await runsOf(server.port, input.threadId), []);
+    }));
+});

@@ -7,6 +7,11 @@ import { eventsOf, httpAgent, inputOf, textOf } from "./agents.js";
 import { withRelay } from "./fixtures.js";
 import { type Server, startServer } from "./server.js";
 
+/** The value of that header. */
+function lastEventId(request: string): string | undefined {
+  return /^last-event-id: (.+)$/im.exec(request)?.[1];
+}
+
 describe("requests of a ResumableHttpAgent", () => {
   let server: Server;
 
@@ -28,6 +33,27 @@ describe("requests of a ResumableHttpAgent", () => {
       assert.match(request, /x-one: 1/);
       assert.match(request, /x-two: 2/);
     }));
+
+  it("name the last event in Last-Event-ID when they attach after a drop", () =>
+    withRelay(server.port, async (relay) => {
+      relay.cuts.push({ after: 4 });
+      const events = await eventsOf(httpAgent(relay), inputOf("calculate 1+1"));
+      assert.equal(textOf(events), "The result of calculate is 2.");
+      assert.deepEqual(relay.requests.map(lastEventId), [undefined, "4"]);
+    }));
+
+  it("of a page do not name it to another origin, which may not allow the header", async (t) => {
+    t.after(() => Reflect.deleteProperty(globalThis, "location"));
+    for (const isForeign of [true, false]) {
+      await withRelay(server.port, async (relay) => {
+        const href = isForeign ? "https://example.com/chat" : relay.http;
+        Object.defineProperty(globalThis, "location", { value: new URL(href), configurable: true });
+        relay.cuts.push({ after: 4 });
+        await eventsOf(httpAgent(relay), inputOf("calculate 1+1"));
+        assert.deepEqual(relay.requests.map(lastEventId), [undefined, isForeign ? undefined : "4"]);
+      });
+    }
+  });
 
   it("answer commands", () =>
     withRelay(server.port, async (relay) => {

@@ -24,6 +24,11 @@ export class Relay {
   isFrozen = false;
   /** Whether new connections are refused. */
   isDown = false;
+  /** Whether what the next connection sends waits for `release()`. */
+  holdsNext = false;
+  /** Bytes that the server has sent. */
+  answered = 0;
+  private readonly held: (() => void)[] = [];
   private readonly sockets = new Set<Socket>();
 
   private constructor(
@@ -63,6 +68,11 @@ export class Relay {
     for (const socket of this.sockets) socket.destroy();
   }
 
+  /** Let the bytes of the connection that is held back pass. */
+  release(): void {
+    for (const forward of this.held.splice(0)) forward();
+  }
+
   close(): void {
     this.cutAll();
     this.listener.close();
@@ -88,11 +98,17 @@ export class Relay {
       });
     }
     const meter = new Meter();
+    if (this.holdsNext) {
+      this.holdsNext = false;
+      client.pause();
+      this.held.push(() => client.resume());
+    }
     client.on("data", (bytes) => {
       meter.request(bytes, this.requests);
       server.write(bytes);
     });
     server.on("data", (bytes) => {
+      this.answered += bytes.length;
       if (this.isFrozen) return;
       this.pass(meter, bytes, client, end);
     });

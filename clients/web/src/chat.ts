@@ -81,7 +81,9 @@ async function follow(input: RunAgentInput): Promise<void> {
   active = handle;
   try {
     await handle.done;
-    if (handle === active) queue.flush();
+    if (handle !== active) return;
+    queue.flush();
+    endStopped();
   } catch (error) {
     if (handle !== active) return;
     queue.flush();
@@ -91,6 +93,12 @@ async function follow(input: RunAgentInput): Promise<void> {
   active = null;
   answers = [];
   void threads.refresh();
+}
+
+/** A run that has no last event was stopped before the server admitted it. */
+function endStopped(): void {
+  if (!isRunning()) return;
+  chat.update((state) => ({ ...state, run: { ...state.run, status: "cancelled", endedAt: Date.now() } }));
 }
 
 function failRun(error: unknown): void {
@@ -125,16 +133,9 @@ export async function retry(messageId?: string): Promise<void> {
   if (last >= 0) await run(messages.slice(0, last + 1));
 }
 
-/** End the run at the server. What it has said stays. */
-export async function stop(): Promise<void> {
-  const { threadId, run } = chat.value;
-  if (run.id === undefined) return;
-  try {
-    await api.cancel(threadId, run.id);
-  } catch (error) {
-    active?.detach();
-    failRun(error);
-  }
+/** Cancel the run at the server. The text that has arrived stays. */
+export function stop(): void {
+  active?.cancel();
 }
 
 // --- answers -------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import { createRoot } from "react-dom/client";
 import { serverFeedback, serverHistory, ThreadAgent } from "./adapters";
 import { Chat, Threads } from "./chat";
 import "./style.css";
+import { pageTools } from "./theme-tool";
 import { useThreadList } from "./thread-list";
 
 /** One thread at a time. It stands in the address, so that a reload shows it again. */
@@ -22,7 +23,7 @@ function Thread({ threadId, open }: { threadId: string; open: (threadId: string)
   const adapters = useMemo(() => ({ history: serverHistory(agent), feedback: serverFeedback(agent) }), [agent]);
   const runtime = useAgUiRuntime({ agent, adapters: { ...adapters, threadList } });
   return (
-    <AssistantRuntimeProvider runtime={runtime}>
+    <AssistantRuntimeProvider runtime={runtime} config={pageTools}>
       <Threads />
       <Chat />
     </AssistantRuntimeProvider>

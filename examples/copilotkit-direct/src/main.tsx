@@ -6,6 +6,7 @@ import "@copilotkit/react-core/v2/styles.css";
 import { createRoot } from "react-dom/client";
 import { Approval, ToolCard } from "./cards";
 import "./style.css";
+import { ThemeTool } from "./theme-tool";
 import { threadId } from "./thread";
 
 const agents = { default: new WebSocketAgent({ url: new URL("/ws", location.href) }) };
@@ -15,6 +16,7 @@ function App() {
     <CopilotKitProvider selfManagedAgents={agents} enableInspector={false}>
       <ToolCard />
       <Approval />
+      <ThemeTool />
       <main>
         <CopilotChat threadId={threadId} />
       </main>

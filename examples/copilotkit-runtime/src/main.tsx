@@ -5,6 +5,7 @@ import "@copilotkit/react-core/v2/styles.css";
 import { createRoot } from "react-dom/client";
 import { Approval, ToolCard } from "./cards";
 import "./style.css";
+import { ThemeTool } from "./theme-tool";
 import { threadId } from "./thread";
 
 function App() {
@@ -12,6 +13,7 @@ function App() {
     <CopilotKitProvider runtimeUrl="/api/copilotkit" enableInspector={false}>
       <ToolCard />
       <Approval />
+      <ThemeTool />
       <main>
         <CopilotChat threadId={threadId} />
       </main>

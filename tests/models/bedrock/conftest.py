@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.models.bedrock.doubles import Bedrock, Pauses, as_nobody
-from tests.models.bedrock.server import Wire, wire_server
+from tests.models.bedrock.doubles import BedrockModels, Pauses, as_nobody
+from tests.models.bedrock.server import BedrockServer, wire_server
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +14,7 @@ def _aws(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def wire() -> AsyncIterator[Wire]:
+async def wire() -> AsyncIterator[BedrockServer]:
     """A server; every request that reaches it must be one that Bedrock would take."""
     async with wire_server() as wire:
         yield wire
@@ -28,6 +28,6 @@ def pauses() -> Pauses:
 
 
 @pytest.fixture
-def bedrock(wire: Wire, pauses: Pauses) -> Bedrock:
+def bedrock(wire: BedrockServer, pauses: Pauses) -> BedrockModels:
     """Make models that talk to the server."""
-    return Bedrock(wire.url, pauses)
+    return BedrockModels(wire.url, pauses)

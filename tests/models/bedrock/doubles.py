@@ -23,6 +23,7 @@ from agui_container.ports import (
     ToolCallDelta,
     UsageDelta,
 )
+from tests.secret_search import planted
 
 MODEL = "anthropic.claude-sonnet-4-5-20250929-v1:0"
 USAGE = {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}
@@ -43,7 +44,7 @@ def as_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Credentials of nobody, and none of those that this machine may have."""
     settings = {
         "AWS_ACCESS_KEY_ID": "AKIDEXAMPLE",
-        "AWS_SECRET_ACCESS_KEY": "not-a-secret",
+        "AWS_SECRET_ACCESS_KEY": planted("aws-key"),
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_CONFIG_FILE": "/dev/null",
         "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
@@ -67,7 +68,7 @@ class Pauses:
 
 
 @dataclass
-class Bedrock:
+class BedrockModels:
     """Makes models; keywords are options."""
 
     url: str

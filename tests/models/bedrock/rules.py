@@ -14,10 +14,15 @@ MEDIA = {"image": 20, "document": 5}
 
 
 @cache
+def service_model() -> Any:  # noqa: ANN401 - botocore has no types
+    """Return botocore's model of the service."""
+    return botocore.session.get_session().get_service_model("bedrock-runtime")
+
+
+@cache
 def input_shape() -> Any:  # noqa: ANN401 - botocore has no types
     """The shape of ConverseStream's input."""
-    model = botocore.session.get_session().get_service_model("bedrock-runtime")
-    return model.operation_model("ConverseStream").input_shape
+    return service_model().operation_model("ConverseStream").input_shape
 
 
 def broken_rules(body: Body) -> list[str]:
@@ -27,7 +32,7 @@ def broken_rules(body: Body) -> list[str]:
     return [*schema, *_constraints(body, input_shape(), "$"), *_conversation(body)]
 
 
-# --- what ParamValidator does not look at: enums, patterns, lengths, unions -------------------------------------------
+# --- rules that ParamValidator does not check: enums, patterns, lengths, unions ---------------------------------------
 
 
 def _constraints(value: Any, shape: Any, path: str) -> Iterator[str]:  # noqa: ANN401

@@ -19,7 +19,7 @@ Event = Mapping[str, Any]
 
 
 @dataclass
-class Answer:
+class BedrockResponse:
     """Response of the server to one request.
 
     ``hold`` and ``hold_head``: before the end, or before the first byte, wait until the test sets ``release`` or the
@@ -66,18 +66,18 @@ class Answer:
 
 
 @dataclass
-class Wire:
+class BedrockServer:
     """The running server. ``requests`` are the bodies as parsed JSON, with the model id under ``modelId``."""
 
     url: str
-    answers: deque[Answer] = field(default_factory=deque)
+    answers: deque[BedrockResponse] = field(default_factory=deque)
     requests: list[dict[str, Any]] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     connections: int = 0
 
-    def will(self, *answers: Answer | Sequence[Event]) -> list[Answer]:
+    def will(self, *answers: BedrockResponse | Sequence[Event]) -> list[BedrockResponse]:
         """Say what the next requests are answered with."""
-        made = [answer if isinstance(answer, Answer) else Answer(answer) for answer in answers]
+        made = [answer if isinstance(answer, BedrockResponse) else BedrockResponse(answer) for answer in answers]
         self.answers.extend(made)
         return made
 
@@ -112,7 +112,7 @@ async def _request(reader: asyncio.StreamReader) -> dict[str, Any] | None:
     return {**body, "modelId": unquote(model_id)}
 
 
-async def _send(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+async def _send(answer: BedrockResponse, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
     """True if the connection can be used again."""
     if answer.hold_head:
         await _hold(answer, reader)
@@ -129,7 +129,7 @@ async def _send(answer: Answer, reader: asyncio.StreamReader, writer: asyncio.St
     return not answer.gone.is_set()
 
 
-async def _hold(answer: Answer, reader: asyncio.StreamReader) -> None:
+async def _hold(answer: BedrockResponse, reader: asyncio.StreamReader) -> None:
     """Until the test lets go or the client leaves."""
     answer.held.set()
     leaving, releasing = asyncio.create_task(reader.read(1)), asyncio.create_task(answer.release.wait())
@@ -142,9 +142,9 @@ async def _hold(answer: Answer, reader: asyncio.StreamReader) -> None:
 
 
 @asynccontextmanager
-async def wire_server() -> AsyncIterator[Wire]:
+async def wire_server() -> AsyncIterator[BedrockServer]:
     """Serve until the block ends."""
-    wire = Wire("")
+    wire = BedrockServer("")
     tasks: set[asyncio.Task[None]] = set()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

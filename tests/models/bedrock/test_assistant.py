@@ -12,8 +12,8 @@ from agui_container.models.bedrock import CachePlace
 from agui_container.protocol.errors import AppError
 from agui_container.tools.builtin import builtin_tools
 from tests.contexts import client_tool, collected, expanded, of_type, run_context, run_input, types
-from tests.models.bedrock.doubles import END, METADATA, MODEL, START, Bedrock, text
-from tests.models.bedrock.server import Wire
+from tests.models.bedrock.doubles import END, METADATA, MODEL, START, BedrockModels, text
+from tests.models.bedrock.server import BedrockServer
 
 CALLS: Mapping[str, Any] = {"messageStop": {"stopReason": "tool_use"}}
 
@@ -33,7 +33,7 @@ def call(index: int, name: str, arguments: object) -> list[Mapping[str, Any]]:
     ]
 
 
-async def test_a_loop_of_tools(wire: Wire, bedrock: Bedrock) -> None:
+async def test_a_loop_of_tools(wire: BedrockServer, bedrock: BedrockModels) -> None:
     wire.will(
         [
             START,
@@ -70,7 +70,9 @@ async def test_a_loop_of_tools(wire: Wire, bedrock: Bedrock) -> None:
     )
 
 
-async def test_a_call_of_a_client_tool_with_a_strange_name_is_the_clients(wire: Wire, bedrock: Bedrock) -> None:
+async def test_a_call_of_a_client_tool_with_a_strange_name_is_the_clients(
+    wire: BedrockServer, bedrock: BedrockModels
+) -> None:
     name = "ui/open: the door"
     request = run_input("open", tools=[client_tool(name)])
     wire.will([START, text("No."), END, METADATA])
@@ -82,7 +84,7 @@ async def test_a_call_of_a_client_tool_with_a_strange_name_is_the_clients(wire: 
     assert getattr(items[0], "tool_call_name", None) == name
 
 
-async def test_usage_of_a_call_that_failed_is_counted(wire: Wire, bedrock: Bedrock) -> None:
+async def test_usage_of_a_call_that_failed_is_counted(wire: BedrockServer, bedrock: BedrockModels) -> None:
     wire.will([START, text("a"), METADATA, {"exception": "throttlingException", "message": "m"}])
     ctx = run_context()
     with pytest.raises(AppError) as caught:

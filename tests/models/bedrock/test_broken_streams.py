@@ -8,8 +8,8 @@ import pytest
 from agui_container.models.bedrock import BedrockModel
 from agui_container.ports import Delta, StopDelta, TextDelta
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.models.bedrock.doubles import END, METADATA, START, Bedrock, prompt, text
-from tests.models.bedrock.server import Answer, Wire
+from tests.models.bedrock.doubles import END, METADATA, START, BedrockModels, prompt, text
+from tests.models.bedrock.server import BedrockResponse, BedrockServer
 
 EVENTS = (START, text("Hel"), text("lo"), END, METADATA)
 TOGETHER = 32
@@ -26,11 +26,11 @@ async def said_by(model: BedrockModel) -> tuple[list[Delta], ErrorCode | None]:
 
 
 async def test_a_cut_at_every_byte_is_an_error_or_an_answer(
-    wire: Wire, bedrock: Bedrock, caplog: pytest.LogCaptureFixture
+    wire: BedrockServer, bedrock: BedrockModels, caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole = Answer(EVENTS)
+    whole = BedrockResponse(EVENTS)
     cuts = range(len(whole.head + whole.body + whole.tail))
-    wire.will(*(Answer(EVENTS, cut=cut) for cut in cuts))
+    wire.will(*(BedrockResponse(EVENTS, cut=cut) for cut in cuts))
     model = bedrock(max_attempts=1)
 
     turns = asyncio.Semaphore(TOGETHER)

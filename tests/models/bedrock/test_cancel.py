@@ -14,7 +14,7 @@ from tests.models.bedrock.doubles import (
     END,
     METADATA,
     START,
-    Bedrock,
+    BedrockModels,
     Pauses,
     collected,
     model_threads,
@@ -23,7 +23,7 @@ from tests.models.bedrock.doubles import (
     text,
     threads_gone,
 )
-from tests.models.bedrock.server import Answer, Wire
+from tests.models.bedrock.server import BedrockResponse, BedrockServer
 
 
 async def cancelled(task: asyncio.Task[list[Delta]]) -> None:
@@ -34,8 +34,10 @@ async def cancelled(task: asyncio.Task[list[Delta]]) -> None:
             await task
 
 
-async def test_a_cancel_during_a_stalled_read_returns_at_once_and_ends_the_read(wire: Wire, bedrock: Bedrock) -> None:
-    (answer,) = wire.will(Answer([START, text("Hel")], hold=True))
+async def test_a_cancel_during_a_stalled_read_returns_at_once_and_ends_the_read(
+    wire: BedrockServer, bedrock: BedrockModels
+) -> None:
+    (answer,) = wire.will(BedrockResponse([START, text("Hel")], hold=True))
     task = asyncio.create_task(collected(bedrock().stream(prompt())))
     await answer.held.wait()
     await cancelled(task)
@@ -45,9 +47,9 @@ async def test_a_cancel_during_a_stalled_read_returns_at_once_and_ends_the_read(
 
 
 async def test_a_cancel_before_bedrock_answers_returns_while_the_thread_still_waits(
-    wire: Wire, bedrock: Bedrock
+    wire: BedrockServer, bedrock: BedrockModels
 ) -> None:
-    (answer, _) = wire.will(Answer(ANSWER, hold_head=True), ANSWER)
+    (answer, _) = wire.will(BedrockResponse(ANSWER, hold_head=True), ANSWER)
     model = bedrock(max_calls=1, max_attempts=1)
     task = asyncio.create_task(collected(model.stream(prompt())))
     await answer.held.wait()
@@ -62,10 +64,10 @@ async def test_a_cancel_before_bedrock_answers_returns_while_the_thread_still_wa
 
 
 async def test_where_a_read_cannot_be_ended_the_thread_goes_when_the_read_does(
-    wire: Wire, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch
+    wire: BedrockServer, bedrock: BedrockModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BedrockEvents, "abort", lambda _: None)  # urllib3 before 2.3
-    (answer,) = wire.will(Answer([START, text("Hel")], hold=True))
+    (answer,) = wire.will(BedrockResponse([START, text("Hel")], hold=True))
     task = asyncio.create_task(collected(bedrock().stream(prompt())))
     await answer.held.wait()
     await cancelled(task)
@@ -74,8 +76,8 @@ async def test_where_a_read_cannot_be_ended_the_thread_goes_when_the_read_does(
     await threads_gone()
 
 
-async def test_a_stream_that_is_left_halfway_is_closed(wire: Wire, bedrock: Bedrock) -> None:
-    (answer,) = wire.will(Answer([START, text("Hel")], hold=True))
+async def test_a_stream_that_is_left_halfway_is_closed(wire: BedrockServer, bedrock: BedrockModels) -> None:
+    (answer,) = wire.will(BedrockResponse([START, text("Hel")], hold=True))
     deltas = bedrock().stream(prompt())
     async for _ in deltas:
         break
@@ -84,7 +86,7 @@ async def test_a_stream_that_is_left_halfway_is_closed(wire: Wire, bedrock: Bedr
     await threads_gone()
 
 
-async def test_a_cancel_between_tries_is_not_a_failure(wire: Wire, bedrock: Bedrock) -> None:
+async def test_a_cancel_between_tries_is_not_a_failure(wire: BedrockServer, bedrock: BedrockModels) -> None:
     reached = asyncio.Event()
 
     class Endless(Pauses):
@@ -93,14 +95,14 @@ async def test_a_cancel_between_tries_is_not_a_failure(wire: Wire, bedrock: Bedr
             await asyncio.Event().wait()
 
     bedrock.pauses = Endless()
-    wire.will(Answer(status=429, error="ThrottlingException"))
+    wire.will(BedrockResponse(status=429, error="ThrottlingException"))
     task = asyncio.create_task(collected(bedrock().stream(prompt())))
     await reached.wait()
     await cancelled(task)
 
 
-async def test_calls_stream_side_by_side(wire: Wire, bedrock: Bedrock) -> None:
-    answers = wire.will(*(Answer([START, text("a"), END, METADATA], hold=True) for _ in range(8)))
+async def test_calls_stream_side_by_side(wire: BedrockServer, bedrock: BedrockModels) -> None:
+    answers = wire.will(*(BedrockResponse([START, text("a"), END, METADATA], hold=True) for _ in range(8)))
     model = bedrock()
     streams = [model.stream(prompt()) for _ in answers]
 
@@ -115,17 +117,19 @@ async def test_calls_stream_side_by_side(wire: Wire, bedrock: Bedrock) -> None:
 
 
 async def test_an_answer_is_over_with_its_last_event_even_if_the_connection_stays_open(
-    wire: Wire, bedrock: Bedrock
+    wire: BedrockServer, bedrock: BedrockModels
 ) -> None:
-    (answer,) = wire.will(Answer(ANSWER, hold=True))
+    (answer,) = wire.will(BedrockResponse(ANSWER, hold=True))
     assert len(await collected(bedrock().stream(prompt()))) == 3
     assert not answer.release.is_set()
     answer.release.set()
     await threads_gone()
 
 
-async def test_a_cancelled_call_leaves_no_noise(wire: Wire, bedrock: Bedrock, caplog: pytest.LogCaptureFixture) -> None:
-    (answer,) = wire.will(Answer([START], hold=True))
+async def test_a_cancelled_call_leaves_no_noise(
+    wire: BedrockServer, bedrock: BedrockModels, caplog: pytest.LogCaptureFixture
+) -> None:
+    (answer,) = wire.will(BedrockResponse([START], hold=True))
     task = asyncio.create_task(collected(bedrock().stream(prompt())))
     await answer.held.wait()
     await cancelled(task)
@@ -134,7 +138,7 @@ async def test_a_cancelled_call_leaves_no_noise(wire: Wire, bedrock: Bedrock, ca
 
 
 async def test_a_clean_up_that_fails_costs_neither_the_answer_nor_the_thread(
-    wire: Wire, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch
+    wire: BedrockServer, bedrock: BedrockModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     close = BedrockEvents.close
 
@@ -151,9 +155,9 @@ async def test_a_clean_up_that_fails_costs_neither_the_answer_nor_the_thread(
 
 
 async def test_after_the_last_event_a_connection_is_not_cut_because_another_call_may_have_it(
-    wire: Wire, bedrock: Bedrock
+    wire: BedrockServer, bedrock: BedrockModels
 ) -> None:
-    (answer, _) = wire.will(Answer([START, METADATA], hold=True), ANSWER)
+    (answer, _) = wire.will(BedrockResponse([START, METADATA], hold=True), ANSWER)
     model = bedrock()
     deltas = model.stream(prompt())
     await anext(deltas)

@@ -7,35 +7,35 @@ import botocore.exceptions  # type: ignore[import-untyped]
 import pytest
 import urllib3.exceptions
 
-from agui_container.models.bedrock.failures import TABLE, StreamFault, failure_of
+from agui_container.models.bedrock.failures import FAILURES, StreamFault, failure_of
 from agui_container.models.bedrock.retries import MAX_PAUSE, backoff
 from agui_container.models.bedrock.stream_parser import FAILED_STOPS, STOPS
 from agui_container.protocol.errors import ERRORS as CODES
-from tests.models.bedrock.rules import input_shape
+from tests.models.bedrock.rules import service_model
 
 
 def test_every_exception_of_the_service_has_a_row() -> None:
-    service = input_shape()._shape_resolver
-    output = service.get_shape_by_name("ConverseStreamOutput").members
+    service = service_model()
+    output = service.shape_for("ConverseStreamOutput").members
     exceptions = {name[0].upper() + name[1:] for name in output if name.endswith("Exception")}
     assert len(exceptions) == 5
-    assert exceptions <= TABLE.keys()
+    assert exceptions <= FAILURES.keys()
 
 
 def test_every_stop_reason_is_known() -> None:
-    reasons = {*input_shape()._shape_resolver.get_shape_by_name("StopReason").enum}
+    reasons = {*service_model().shape_for("StopReason").enum}
     assert STOPS.keys() | FAILED_STOPS == reasons
-    assert TABLE.keys() >= FAILED_STOPS
+    assert FAILURES.keys() >= FAILED_STOPS
 
 
 def test_class_names_in_the_table_exist() -> None:
     known = {name for module in (botocore.exceptions, urllib3.exceptions) for name, _ in inspect.getmembers(module)}
-    named = {name for name in TABLE if name[0].isupper() and not name.endswith("Exception")}
+    named = {name for name in FAILURES if name[0].isupper() and not name.endswith("Exception")}
     assert named - known == {"ModuleNotFoundError", "OSError", "ParserError", "ResponseParserError"}
 
 
 def test_only_what_is_retryable_is_tried_again() -> None:
-    for name, failure in TABLE.items():
+    for name, failure in FAILURES.items():
         assert failure.code.value.startswith("MODEL_")
         assert not failure.retry or CODES[failure.code].retryable, name
 

@@ -28,9 +28,9 @@ from agui_container.models.bedrock.media import (
     limit_media,
 )
 from agui_container.models.bedrock.request import request_of
-from tests.models.bedrock.doubles import ANSWER, MODEL, Bedrock, collected, prompt
-from tests.models.bedrock.rules import broken_rules, input_shape
-from tests.models.bedrock.server import Wire
+from tests.models.bedrock.doubles import ANSWER, MODEL, BedrockModels, collected, prompt
+from tests.models.bedrock.rules import broken_rules, service_model
+from tests.models.bedrock.server import BedrockServer
 
 PNG, JPEG, GIF, WEBP = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0", b"GIF89a", b"RIFF\0\0\0\nWEBP"
 
@@ -65,10 +65,10 @@ def test_the_format_of_an_image_is_that_of_its_bytes(data: bytes, kind: str) -> 
 
 
 def test_every_format_of_the_service_can_be_sent() -> None:
-    shapes = input_shape()._shape_resolver
-    assert {*DOCUMENT_FORMATS.values()} == {*shapes.get_shape_by_name("DocumentFormat").enum}
+    shapes = service_model()
+    assert {*DOCUMENT_FORMATS.values()} == {*shapes.shape_for("DocumentFormat").enum}
     kinds = {blocks(image(data))[0]["image"]["format"] for data in (PNG, JPEG, GIF, WEBP)}
-    assert kinds == {*shapes.get_shape_by_name("ImageFormat").enum}
+    assert kinds == {*shapes.shape_for("ImageFormat").enum}
 
 
 @pytest.mark.parametrize(("mime", "kind"), [*DOCUMENT_FORMATS.items(), ("Text/Plain; charset=utf-8", "txt")])
@@ -149,7 +149,7 @@ def test_names_of_documents_are_unique_in_a_request() -> None:
     assert names == ["a pdf", "a pdf (2)", "document", "document (2)"]
 
 
-async def test_bytes_arrive_as_they_are(wire: Wire, bedrock: Bedrock) -> None:
+async def test_bytes_arrive_as_they_are(wire: BedrockServer, bedrock: BedrockModels) -> None:
     wire.will(ANSWER)
     message = UserMessage(id="u", content=[TextPart(text="look"), image(), document()])
     await collected(bedrock().stream(prompt(message)))

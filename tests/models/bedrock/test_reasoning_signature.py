@@ -5,8 +5,8 @@ from ag_ui.core import AssistantMessage, ReasoningMessage
 
 from agui_container.models.bedrock.reasoning_signature import sign_redacted, sign_text, verify_reasoning
 from agui_container.ports import EncryptedDelta, ReasoningDelta
-from tests.models.bedrock.doubles import ANSWER, END, METADATA, MODEL, START, Bedrock, collected, prompt, text
-from tests.models.bedrock.server import Wire
+from tests.models.bedrock.doubles import ANSWER, END, METADATA, MODEL, START, BedrockModels, collected, prompt, text
+from tests.models.bedrock.server import BedrockServer
 
 SIGNATURE = "a.b/c+d==ü"
 
@@ -50,7 +50,7 @@ def test_a_sealed_value_does_not_name_the_model() -> None:
     assert MODEL not in sign_text(MODEL, "hm", "s") + sign_redacted(MODEL, b"x")
 
 
-async def test_reasoning_goes_to_the_client_and_back_to_bedrock(wire: Wire, bedrock: Bedrock) -> None:
+async def test_reasoning_goes_to_the_client_and_back_to_bedrock(wire: BedrockServer, bedrock: BedrockModels) -> None:
     pieces = [{"text": "Let me "}, {"text": "think."}, {"signature": SIGNATURE}]
     thinking = [{"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"reasoningContent": one}}} for one in pieces]
     wire.will([START, *thinking, text("Yes.", 1), END, METADATA], ANSWER)

@@ -8,9 +8,9 @@ from ag_ui.core import Tool as ToolSpec
 from agui_container.models.bedrock import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.request import fit_name, request_of
 from agui_container.ports import Prompt
-from tests.models.bedrock.doubles import ANSWER, MODEL, Bedrock, collected, prompt
+from tests.models.bedrock.doubles import ANSWER, MODEL, BedrockModels, collected, prompt
 from tests.models.bedrock.rules import broken_rules
-from tests.models.bedrock.server import Wire
+from tests.models.bedrock.server import BedrockServer
 
 SYSTEM = {"text": "Be good."}
 CALLED = AssistantMessage(id="a", tool_calls=[ToolCall(id="1", function=FunctionCall(name="old/one", arguments="{}"))])
@@ -26,7 +26,7 @@ def test_what_is_not_chosen_is_not_sent() -> None:
     assert body_of(prompt()) == {"modelId": MODEL, "messages": [{"role": "user", "content": [{"text": "hi"}]}]}
 
 
-async def test_every_option_reaches_the_wire(wire: Wire, bedrock: Bedrock) -> None:
+async def test_every_option_reaches_the_wire(wire: BedrockServer, bedrock: BedrockModels) -> None:
     wire.will(ANSWER)
     model = bedrock(
         max_tokens=100,

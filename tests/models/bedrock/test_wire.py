@@ -16,7 +16,7 @@ from tests.models.bedrock.doubles import (
     ANSWER,
     MODEL,
     START,
-    Bedrock,
+    BedrockModels,
     Pauses,
     collected,
     prompt,
@@ -24,7 +24,7 @@ from tests.models.bedrock.doubles import (
     text,
     threads_gone,
 )
-from tests.models.bedrock.server import Answer, Wire, wire_server
+from tests.models.bedrock.server import BedrockResponse, BedrockServer, wire_server
 
 SCENARIOS = {
     f"{path.stem}: {name}": scenario
@@ -34,24 +34,24 @@ SCENARIOS = {
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def shared() -> AsyncIterator[tuple[Wire, BedrockModel, Pauses]]:
+async def shared() -> AsyncIterator[tuple[BedrockServer, BedrockModel, Pauses]]:
     """One server and one model for all scenarios: making boto3's client takes longer than all of them."""
     async with wire_server() as wire:
         pauses = Pauses()
-        yield wire, Bedrock(wire.url, pauses)(), pauses
+        yield wire, BedrockModels(wire.url, pauses)(), pauses
 
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_a_scenario(
-    name: str, shared: tuple[Wire, BedrockModel, Pauses], caplog: pytest.LogCaptureFixture
+    name: str, shared: tuple[BedrockServer, BedrockModel, Pauses], caplog: pytest.LogCaptureFixture
 ) -> None:
     wire, model, pauses = shared
     scenario: dict[str, Any] = SCENARIOS[name]
     tries = scenario.get("tries", 1)
     wire.requests.clear()
     pauses.taken.clear()
-    wire.will(*(Answer(**answer) for answer in scenario["answers"]))
+    wire.will(*(BedrockResponse(**answer) for answer in scenario["answers"]))
     deltas: list[Delta] = []
     failed = None
     with caplog.at_level(logging.CRITICAL):
@@ -70,16 +70,16 @@ async def test_a_scenario(
 
 
 def test_there_is_a_scenario_for_every_stop_reason_and_exception_of_the_service() -> None:
-    from tests.models.bedrock.rules import input_shape  # noqa: PLC0415
+    from tests.models.bedrock.rules import service_model  # noqa: PLC0415
 
-    service = input_shape()._shape_resolver
+    service = service_model()
     stops = {name.partition(": ")[2] for name in SCENARIOS if name.startswith("stops")}
-    assert stops >= {*service.get_shape_by_name("StopReason").enum}
-    output = service.get_shape_by_name("ConverseStreamOutput").members
+    assert stops >= {*service.shape_for("StopReason").enum}
+    output = service.shape_for("ConverseStreamOutput").members
     said = json.dumps(list(SCENARIOS.values()))
     assert all(f'"{member}"' in said for member in output)
     refused = {name.partition(": ")[2] for name in SCENARIOS if name.startswith("refusals")}
-    assert refused >= {name for name in service._shape_map if _is_refusal(service.get_shape_by_name(name))}
+    assert refused >= {name for name in service.shape_names if _is_refusal(service.shape_for(name))}
 
 
 def _is_refusal(shape: Any) -> bool:  # noqa: ANN401
@@ -89,7 +89,7 @@ def _is_refusal(shape: Any) -> bool:  # noqa: ANN401
 
 
 async def test_the_region_of_the_options_and_boto3s_own_endpoint_setting_are_used(
-    wire: Wire, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch
+    wire: BedrockServer, bedrock: BedrockModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", wire.url)
@@ -98,7 +98,9 @@ async def test_the_region_of_the_options_and_boto3s_own_endpoint_setting_are_use
     assert len(wire.requests) == 1
 
 
-async def test_a_model_is_named_by_an_arn_and_usage_does_not_name_the_account(wire: Wire, bedrock: Bedrock) -> None:
+async def test_a_model_is_named_by_an_arn_and_usage_does_not_name_the_account(
+    wire: BedrockServer, bedrock: BedrockModels
+) -> None:
     arn = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc123"
     wire.will(ANSWER)
     deltas = await collected(bedrock(arn).stream(prompt()))
@@ -107,7 +109,7 @@ async def test_a_model_is_named_by_an_arn_and_usage_does_not_name_the_account(wi
     assert "abc123" in repr(deltas)
 
 
-async def test_a_connection_serves_one_call_after_the_other(wire: Wire, bedrock: Bedrock) -> None:
+async def test_a_connection_serves_one_call_after_the_other(wire: BedrockServer, bedrock: BedrockModels) -> None:
     model = bedrock()
     answers = wire.will(ANSWER, ANSWER, ANSWER)
     for _ in answers:
@@ -116,7 +118,7 @@ async def test_a_connection_serves_one_call_after_the_other(wire: Wire, bedrock:
     assert wire.connections == 1
 
 
-async def test_a_refused_connection_is_a_coded_error(bedrock: Bedrock, pauses: Pauses) -> None:
+async def test_a_refused_connection_is_a_coded_error(bedrock: BedrockModels, pauses: Pauses) -> None:
     with pytest.raises(AppError) as caught:
         await collected(bedrock(endpoint_url="http://127.0.0.1:9").stream(prompt()))
     assert caught.value.code == "MODEL_UNAVAILABLE"
@@ -128,7 +130,7 @@ async def test_a_refused_connection_is_a_coded_error(bedrock: Bedrock, pauses: P
     [("AWS_DEFAULT_REGION", "MODEL_NOT_FOUND"), ("AWS_ACCESS_KEY_ID", "MODEL_ACCESS_DENIED")],
 )
 async def test_what_the_server_lacks_is_a_coded_error(
-    missing: str, code: str, bedrock: Bedrock, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
+    missing: str, code: str, bedrock: BedrockModels, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(missing)
     if missing == "AWS_ACCESS_KEY_ID":
@@ -139,26 +141,28 @@ async def test_what_the_server_lacks_is_a_coded_error(
     assert pauses.taken == []
 
 
-async def test_silence_is_a_timeout_that_is_not_tried_again(wire: Wire, bedrock: Bedrock) -> None:
-    wire.will(Answer([START], hold=True))
+async def test_silence_is_a_timeout_that_is_not_tried_again(wire: BedrockServer, bedrock: BedrockModels) -> None:
+    wire.will(BedrockResponse([START], hold=True))
     with pytest.raises(AppError) as caught:
         await collected(bedrock(read_timeout=0.05).stream(prompt()))
     assert caught.value.code == "MODEL_TIMEOUT"
 
 
-async def test_a_damaged_frame_is_a_coded_error(wire: Wire, bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_damaged_frame_is_a_coded_error(
+    wire: BedrockServer, bedrock: BedrockModels, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (answer,) = wire.will((START, text("Hello")))
     damaged = answer.body.replace(b"Hello", b"Jello")
-    monkeypatch.setattr(Answer, "body", property(lambda _: damaged))
+    monkeypatch.setattr(BedrockResponse, "body", property(lambda _: damaged))
     with pytest.raises(AppError) as caught:
         await collected(bedrock(max_attempts=1).stream(prompt()))
     assert caught.value.code == "MODEL_ERROR"
 
 
 async def test_the_log_has_what_clients_are_not_told(
-    wire: Wire, bedrock: Bedrock, caplog: pytest.LogCaptureFixture
+    wire: BedrockServer, bedrock: BedrockModels, caplog: pytest.LogCaptureFixture
 ) -> None:
-    wire.will(Answer(status=400, error="ValidationException", message="the inner reason"))
+    wire.will(BedrockResponse(status=400, error="ValidationException", message="the inner reason"))
     with pytest.raises(AppError):
         await collected(bedrock().stream(prompt()))
     (record,) = caplog.records

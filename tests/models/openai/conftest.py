@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
-from tests.models.openai.server import WireServer, wire_server
+from tests.models.openai.server import OpenAIServer, wire_server
+from tests.secret_search import planted
+
+KEY = planted("openai-key")
 
 
 @dataclass
@@ -24,12 +27,12 @@ class Naps:
 class Models:
     """Makes models for the wire server, with one key, and closes them."""
 
-    wire: WireServer
+    wire: OpenAIServer
     naps: Naps
     opened: Callable[[Callable[[], Awaitable[None]]], object]
 
     def __call__(
-        self, *, options: OpenAIOptions | None = None, key: str | None = "sk-secret", read: float = 5.0
+        self, *, options: OpenAIOptions | None = None, key: str | None = KEY, read: float = 5.0
     ) -> OpenAIModel:
         retry_policy = RetryPolicy(read=read, jitter=lambda: 0.0, sleep=self.naps)
         model = OpenAIModel("m", self.wire.url, key, options, retry_policy)
@@ -38,12 +41,12 @@ class Models:
 
 
 @pytest.fixture
-async def wire() -> AsyncIterator[WireServer]:
+async def wire() -> AsyncIterator[OpenAIServer]:
     async with wire_server() as wire:
         yield wire
 
 
 @pytest.fixture
-async def models(wire: WireServer) -> AsyncIterator[Models]:
+async def models(wire: OpenAIServer) -> AsyncIterator[Models]:
     async with AsyncExitStack() as stack:
         yield Models(wire, Naps(), stack.push_async_callback)

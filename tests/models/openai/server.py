@@ -19,7 +19,7 @@ class End(Enum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class OpenAIResponse:
     """One response. Every piece is a write of its own."""
 
     pieces: Sequence[bytes] = ()
@@ -31,7 +31,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Request:
+class ReceivedRequest:
     """Request of a client."""
 
     line: str
@@ -46,12 +46,12 @@ class Request:
 
 
 @dataclass
-class WireServer:
+class OpenAIServer:
     """Gives its answers in order, one per request, whatever the connection."""
 
     port: int = 0
-    answers: list[Answer] = field(default_factory=list)
-    requests: list[Request] = field(default_factory=list)
+    answers: list[OpenAIResponse] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     """A request has come."""
@@ -62,7 +62,7 @@ class WireServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
 
-    def gives(self, *answers: Answer) -> None:
+    def gives(self, *answers: OpenAIResponse) -> None:
         self.answers.extend(answers)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -85,14 +85,14 @@ class WireServer:
             writer.close()
 
 
-async def _request(reader: asyncio.StreamReader, connection: int) -> Request:
+async def _request(reader: asyncio.StreamReader, connection: int) -> ReceivedRequest:
     head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     pairs = (line.split(": ", 1) for line in head[1:] if line)
     headers = {name.lower(): value for name, value in pairs}
-    return Request(head[0], headers, await reader.readexactly(int(headers["content-length"])), connection)
+    return ReceivedRequest(head[0], headers, await reader.readexactly(int(headers["content-length"])), connection)
 
 
-async def _write(writer: asyncio.StreamWriter, answer: Answer) -> bool:
+async def _write(writer: asyncio.StreamWriter, answer: OpenAIResponse) -> bool:
     """Write a response; whether the connection can go on."""
     headers = {"Content-Type": answer.type, "Transfer-Encoding": "chunked", **answer.headers}
     lines = [f"HTTP/1.1 {answer.status} Said", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
@@ -107,8 +107,8 @@ async def _write(writer: asyncio.StreamWriter, answer: Answer) -> bool:
 
 
 @asynccontextmanager
-async def wire_server() -> AsyncIterator[WireServer]:
-    wire = WireServer()
+async def wire_server() -> AsyncIterator[OpenAIServer]:
+    wire = OpenAIServer()
     tasks: set[asyncio.Task[None]] = set()
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -137,12 +137,14 @@ def says(text: str, finish: str | None = None, **more: object) -> dict[str, obje
     return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}], **more}
 
 
-def speaks(*texts: str) -> Answer:
+def speaks(*texts: str) -> OpenAIResponse:
     """A whole answer."""
-    return Answer(sse(*(says(text) for text in texts), says("", "stop"), "[DONE]"))
+    return OpenAIResponse(sse(*(says(text) for text in texts), says("", "stop"), "[DONE]"))
 
 
-def refuses(status: int, body: object = None, **headers: str) -> Answer:
+def refuses(status: int, body: object = None, **headers: str) -> OpenAIResponse:
     """A refusal with a JSON body."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer([json.dumps(body or {"error": {"message": "no"}}).encode()], status, "application/json", named)
+    return OpenAIResponse(
+        [json.dumps(body or {"error": {"message": "no"}}).encode()], status, "application/json", named
+    )

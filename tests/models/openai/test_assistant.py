@@ -7,7 +7,7 @@ from agui_container.ports import RunContext
 from agui_container.tools.builtin import builtin_tools
 from tests.contexts import collected, expanded, of_type, run_context, run_input, types
 from tests.models.openai.conftest import Models
-from tests.models.openai.server import Answer, WireServer, says, speaks, sse
+from tests.models.openai.server import OpenAIResponse, OpenAIServer, says, speaks, sse
 
 
 def piece(arguments: str, **first: object) -> dict[str, object]:
@@ -36,11 +36,11 @@ SHOWN = [
 """Events of reasoning, one call, and the answer."""
 
 
-async def test_the_assistant_calculates(wire: WireServer, models: Models) -> None:
+async def test_the_assistant_calculates(wire: OpenAIServer, models: Models) -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 9, "total_tokens": 39}}
     thinks = {"choices": [{"index": 0, "delta": {"reasoning_content": "Arithmetic."}}]}
     call = [piece("", id="call_x"), piece('{"expression": '), piece('"2*(3+4)"}'), says("", "tool_calls"), usage]
-    wire.gives(Answer(sse(thinks, *call, "[DONE]")), speaks("It is ", "14."))
+    wire.gives(OpenAIResponse(sse(thinks, *call, "[DONE]")), speaks("It is ", "14."))
     ctx: RunContext = run_context()
     events = expanded(await collected(Assistant(models(), builtin_tools()).run(run_input("calculate 2*(3+4)"), ctx)))
 

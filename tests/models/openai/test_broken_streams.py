@@ -6,7 +6,7 @@ from agui_container.models.openai import transport as sse_module
 from agui_container.models.openai.transport import EventTooLong, SseReader
 from agui_container.protocol.errors import ErrorCode
 from tests.models.openai.conftest import Models
-from tests.models.openai.server import Answer, End, WireServer, says, sse
+from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, says, sse
 from tests.models.openai.stream_reader import PROMPT, said, text_in
 
 LINES = (
@@ -70,20 +70,20 @@ def test_an_event_beyond_reason_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
         reader.feed(b"x" * 30)
 
 
-async def test_a_stream_cut_anywhere_reads_the_same_from_a_socket(wire: WireServer, models: Models) -> None:
+async def test_a_stream_cut_anywhere_reads_the_same_from_a_socket(wire: OpenAIServer, models: Models) -> None:
     stream, model = LINES.replace(b"\n", b"\r\n"), models()
-    wire.gives(*(Answer([stream[:cut], stream[cut:]]) for cut in range(1, len(stream))))
+    wire.gives(*(OpenAIResponse([stream[:cut], stream[cut:]]) for cut in range(1, len(stream))))
     for _ in range(1, len(stream)):
         assert await said(model.stream(PROMPT)) == ([{"text": "hé"}, {"text": "!"}, {"stop": "end"}], None)
     assert wire.connections == 1
 
 
-async def test_a_server_that_dies_anywhere_is_unavailable(wire: WireServer, models: Models) -> None:
+async def test_a_server_that_dies_anywhere_is_unavailable(wire: OpenAIServer, models: Models) -> None:
     stream = b"".join(sse(says("a"), says("b", "stop"), "[DONE]"))
     first, second = (len(b"".join(sse(says("a"), says("b", "stop"))[:number])) for number in (1, 2))
     model = models()
     for cut in range(1, len(stream) + 1):
-        wire.gives(*[Answer([stream[:cut]], end=End.ABORTED)] * 3)
+        wire.gives(*[OpenAIResponse([stream[:cut]], end=End.ABORTED)] * 3)
         given, failure = await said(model.stream(PROMPT))
         assert text_in(given) == ("" if cut < first else "a" if cut < second else "ab")
         assert (failure is None) == (cut >= second)
@@ -92,10 +92,10 @@ async def test_a_server_that_dies_anywhere_is_unavailable(wire: WireServer, mode
 
 
 async def test_an_endless_event_ends_the_call(
-    wire: WireServer, models: Models, monkeypatch: pytest.MonkeyPatch
+    wire: OpenAIServer, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sse_module, "MAX_EVENT", 1000)
-    wire.gives(Answer([*sse(says("a")), b"data: " + b"x" * 2000], end=End.SILENT))
+    wire.gives(OpenAIResponse([*sse(says("a")), b"data: " + b"x" * 2000], end=End.SILENT))
     given, failure = await said(models().stream(PROMPT))
     assert given == [{"text": "a"}]
     assert failure is not None

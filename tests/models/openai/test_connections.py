@@ -12,8 +12,8 @@ from agui_container.models.openai import OpenAIModel, transport
 from agui_container.models.openai import model as model_module
 from agui_container.ports import TextDelta
 from agui_container.protocol.errors import ErrorCode
-from tests.models.openai.conftest import Models
-from tests.models.openai.server import Answer, End, WireServer, says, speaks, sse
+from tests.models.openai.conftest import KEY, Models
+from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, says, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, said, text_in
 
 
@@ -26,7 +26,7 @@ def test_nothing_is_imported_before_it_is_used() -> None:
 
 
 def test_a_model_does_not_show_its_key() -> None:
-    assert "sk-secret" not in repr(OpenAIModel("m", api_key="sk-secret"))
+    assert KEY not in repr(OpenAIModel("m", api_key=KEY))
 
 
 WRONG = ["", "localhost:8000", "ftp://host/v1", "http://", "file:///etc/passwd", "http://[host/v1", "http://host/v1\n"]
@@ -44,21 +44,21 @@ def test_a_key_must_be_one(key: str) -> None:
         OpenAIModel("m", api_key=key)
 
 
-async def test_calls_share_a_connection(wire: WireServer, models: Models) -> None:
+async def test_calls_share_a_connection(wire: OpenAIServer, models: Models) -> None:
     wire.gives(speaks("a"), speaks("b"))
     model = models()
     assert [text_in((await said(model.stream(PROMPT)))[0]) for _ in range(2)] == ["a", "b"]
     assert wire.connections == 1
 
 
-async def test_calls_at_the_same_time_open_one_client(wire: WireServer, models: Models) -> None:
+async def test_calls_at_the_same_time_open_one_client(wire: OpenAIServer, models: Models) -> None:
     wire.gives(speaks("a"), speaks("a"))
     model = models()
     answers = await asyncio.gather(*(said(model.stream(PROMPT)) for _ in range(2)))
     assert [text_in(given) for given, _ in answers] == ["a", "a"]
 
 
-async def test_calls_at_the_same_time_keep_their_streams_apart(wire: WireServer, models: Models) -> None:
+async def test_calls_at_the_same_time_keep_their_streams_apart(wire: OpenAIServer, models: Models) -> None:
     texts = [f"answer {number}" for number in range(20)]
     wire.gives(*(speaks(*text) for text in texts))
     model = models()
@@ -67,16 +67,16 @@ async def test_calls_at_the_same_time_keep_their_streams_apart(wire: WireServer,
 
 
 async def test_a_server_that_keeps_the_stream_open_after_its_end_holds_up_nothing(
-    wire: WireServer, models: Models, monkeypatch: pytest.MonkeyPatch
+    wire: OpenAIServer, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_module, "LINGER", 0.01)
-    wire.gives(Answer(sse(says("a", "stop"), "[DONE]"), end=End.SILENT))
+    wire.gives(OpenAIResponse(sse(says("a", "stop"), "[DONE]"), end=End.SILENT))
     assert await said(models().stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
     await wire.closed.wait()
 
 
-async def test_a_cancel_closes_the_connection(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer(sse(says("a")), end=End.SILENT))
+async def test_a_cancel_closes_the_connection(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse(sse(says("a")), end=End.SILENT))
     begun = asyncio.Event()
 
     async def consume() -> None:
@@ -93,15 +93,15 @@ async def test_a_cancel_closes_the_connection(wire: WireServer, models: Models) 
     await asyncio.wait_for(wire.closed.wait(), 5)
 
 
-async def test_a_reader_that_leaves_closes_the_connection(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer(sse(says("a")), end=End.SILENT))
+async def test_a_reader_that_leaves_closes_the_connection(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse(sse(says("a")), end=End.SILENT))
     async with aclosing(models().stream(PROMPT)) as deltas:
         assert await anext(deltas) == TextDelta("a")
     await asyncio.wait_for(wire.closed.wait(), 5)
 
 
-async def test_a_cancel_before_the_answer_closes_the_connection(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer(end=End.SILENT))
+async def test_a_cancel_before_the_answer_closes_the_connection(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse(end=End.SILENT))
     task = asyncio.create_task(said(models().stream(PROMPT)))
     await wire.asked.wait()
     task.cancel()
@@ -110,7 +110,7 @@ async def test_a_cancel_before_the_answer_closes_the_connection(wire: WireServer
     await asyncio.wait_for(wire.closed.wait(), 5)
 
 
-async def test_a_closed_model_opens_new_connections(wire: WireServer, models: Models) -> None:
+async def test_a_closed_model_opens_new_connections(wire: OpenAIServer, models: Models) -> None:
     wire.gives(speaks("a"), speaks("b"))
     model = models()
     await model.aclose()  # nothing to close yet
@@ -120,34 +120,34 @@ async def test_a_closed_model_opens_new_connections(wire: WireServer, models: Mo
     assert wire.connections == 2
 
 
-async def test_a_server_that_does_not_stream_is_understood(wire: WireServer, models: Models) -> None:
+async def test_a_server_that_does_not_stream_is_understood(wire: OpenAIServer, models: Models) -> None:
     call = {"id": "a", "type": "function", "function": {"name": "one", "arguments": "{}"}}
     message = {"role": "assistant", "content": "Hello", "tool_calls": [call]}
     body = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
-    wire.gives(Answer([json.dumps(body).encode()], type="application/json"))
+    wire.gives(OpenAIResponse([json.dumps(body).encode()], type="application/json"))
     assert await said(models().stream(PROMPT)) == (
         [{"text": "Hello"}, {"call": [0, "{}", "one"]}, {"stop": "tools"}],
         None,
     )
 
 
-async def test_a_stream_whose_last_event_has_no_empty_line_is_read(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer([*sse(says("a")), b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}']))
+async def test_a_stream_whose_last_event_has_no_empty_line_is_read(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse([*sse(says("a")), b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}']))
     assert await said(models().stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
 
 
-async def test_an_answer_without_streaming_that_breaks_off_is_unavailable(wire: WireServer, models: Models) -> None:
-    wire.gives(*[Answer([b'{"choices":['], type="application/json", end=End.ABORTED)] * 3)
+async def test_an_answer_without_streaming_that_breaks_off_is_unavailable(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(*[OpenAIResponse([b'{"choices":['], type="application/json", end=End.ABORTED)] * 3)
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_UNAVAILABLE
 
 
 async def test_an_answer_without_streaming_that_does_not_end_is_an_error(
-    wire: WireServer, models: Models, monkeypatch: pytest.MonkeyPatch
+    wire: OpenAIServer, models: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "MAX_EVENT", 1000)
-    wire.gives(Answer([b"x" * 2000], type="application/json", end=End.SILENT))
+    wire.gives(OpenAIResponse([b"x" * 2000], type="application/json", end=End.SILENT))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_ERROR

@@ -10,8 +10,8 @@ import pytest
 from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
 from agui_container.models.openai.failures import TEXTS, ModelFailure, failure_of, parse_error_body, retry_after
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.models.openai.conftest import Models
-from tests.models.openai.server import Answer, End, WireServer, refuses, says, speaks, sse
+from tests.models.openai.conftest import KEY, Models
+from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, refuses, says, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, said, text_in
 
 STATUSES = {
@@ -34,17 +34,17 @@ STATUSES = {
     504: (ErrorCode.MODEL_TIMEOUT, True),
     529: (ErrorCode.MODEL_UNAVAILABLE, True),
 }
-HTML = b"<html><body><h1>sk-secret is no good, /etc/passwd</h1></body></html>"
+HTML = f"<html><body><h1>{KEY} is no good, /etc/passwd</h1></body></html>".encode()
 
 
 @pytest.mark.parametrize("kind", ["json", "html"])
 @pytest.mark.parametrize("status", STATUSES)
 async def test_a_status_has_a_code(
-    status: int, kind: str, wire: WireServer, models: Models, caplog: pytest.LogCaptureFixture
+    status: int, kind: str, wire: OpenAIServer, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
     code, retry = STATUSES[status]
-    said_json = {"error": {"message": "your key sk-secret is no good", "type": "t", "code": None}}
-    wire.gives(*[Answer([HTML], status, "text/html") if kind == "html" else refuses(status, said_json)] * 3)
+    said_json = {"error": {"message": f"your key {KEY} is no good", "type": "t", "code": None}}
+    wire.gives(*[OpenAIResponse([HTML], status, "text/html") if kind == "html" else refuses(status, said_json)] * 3)
     given, failure = await said(models().stream(PROMPT))
     assert not given
     assert failure is not None
@@ -52,7 +52,7 @@ async def test_a_status_has_a_code(
     assert len(wire.requests) == len(caplog.records) == (3 if retry else 1)
     assert models.naps.taken == ([0.5, 1.0] if retry else [])
     assert "***" in caplog.text
-    assert "sk-secret" not in caplog.text
+    assert KEY not in caplog.text
     assert str(status) in caplog.text
 
 
@@ -111,13 +111,13 @@ def test_every_code_of_a_failure_has_a_sentence() -> None:
     assert all(re.fullmatch(r"[A-Z][^\n]*\.", text) for text in TEXTS.values())
 
 
-async def test_a_call_is_made_again_until_it_succeeds(wire: WireServer, models: Models) -> None:
+async def test_a_call_is_made_again_until_it_succeeds(wire: OpenAIServer, models: Models) -> None:
     wire.gives(refuses(503), refuses(429, retry_after="7"), speaks("Hello"))
     assert await said(models().stream(PROMPT)) == ([{"text": "Hello"}, {"stop": "end"}], None)
     assert models.naps.taken == [0.5, 7.0]
 
 
-async def test_a_server_that_asks_for_a_long_wait_is_not_asked_again(wire: WireServer, models: Models) -> None:
+async def test_a_server_that_asks_for_a_long_wait_is_not_asked_again(wire: OpenAIServer, models: Models) -> None:
     wire.gives(refuses(429, retry_after="3600"))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
@@ -157,9 +157,9 @@ def test_waits_grow_to_a_limit_and_are_spread() -> None:
     assert retry_policy.wait(ModelFailure(ErrorCode.MODEL_REJECTED), 0) is None
 
 
-async def test_a_call_that_has_begun_is_not_made_again(wire: WireServer, models: Models) -> None:
+async def test_a_call_that_has_begun_is_not_made_again(wire: OpenAIServer, models: Models) -> None:
     broken = {"error": {"message": "no", "code": "rate_limit_exceeded"}}
-    wire.gives(Answer(sse(says("a", usage={"prompt_tokens": 3, "completion_tokens": 1}), broken)))
+    wire.gives(OpenAIResponse(sse(says("a", usage={"prompt_tokens": 3, "completion_tokens": 1}), broken)))
     given, failure = await said(models().stream(PROMPT))
     assert text_in(given) == "a"
     assert "usage" in given[-1]
@@ -168,8 +168,8 @@ async def test_a_call_that_has_begun_is_not_made_again(wire: WireServer, models:
     assert len(wire.requests) == 1
 
 
-async def test_an_error_in_the_stream_before_the_first_delta_is_tried_again(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer(sse({"error": {"message": "no", "code": 503}})), speaks("Hello"))
+async def test_an_error_in_the_stream_before_the_first_delta_is_tried_again(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse(sse({"error": {"message": "no", "code": 503}})), speaks("Hello"))
     given, failure = await said(models().stream(PROMPT))
     assert failure is None
     assert text_in(given) == "Hello"
@@ -191,25 +191,25 @@ STREAMED: Mapping[str, tuple[Mapping[str, object], ErrorCode, bool]] = {
 
 @pytest.mark.parametrize("name", STREAMED)
 async def test_only_a_status_among_the_codes_of_an_error_in_the_stream_counts_as_one(
-    name: str, wire: WireServer, models: Models
+    name: str, wire: OpenAIServer, models: Models
 ) -> None:
     error, code, retry = STREAMED[name]
-    wire.gives(*[Answer(sse({"error": {"message": "no", **error}}))] * 3)
+    wire.gives(*[OpenAIResponse(sse({"error": {"message": "no", **error}}))] * 3)
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is code
     assert len(wire.requests) == (3 if retry else 1)
 
 
-async def test_a_connection_that_is_dropped_is_tried_again(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer(drop=True), Answer(end=End.ABORTED), speaks("Hello"))
+async def test_a_connection_that_is_dropped_is_tried_again(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse(drop=True), OpenAIResponse(end=End.ABORTED), speaks("Hello"))
     given, failure = await said(models().stream(PROMPT))
     assert failure is None
     assert text_in(given) == "Hello"
     assert models.naps.taken == [0.5, 1.0]
 
 
-async def test_a_server_that_is_not_there_is_unavailable(wire: WireServer, models: Models) -> None:
+async def test_a_server_that_is_not_there_is_unavailable(wire: OpenAIServer, models: Models) -> None:
     model = OpenAIModel("m", "http://127.0.0.1:1/v1", retry_policy=RetryPolicy(jitter=lambda: 0.0, sleep=models.naps))
     _, failure = await said(model.stream(PROMPT))
     await model.aclose()
@@ -218,8 +218,8 @@ async def test_a_server_that_is_not_there_is_unavailable(wire: WireServer, model
     assert models.naps.taken == [0.5, 1.0]
 
 
-async def test_a_silent_server_times_out_and_is_not_asked_again(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer(end=End.SILENT))
+async def test_a_silent_server_times_out_and_is_not_asked_again(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse(end=End.SILENT))
     _, failure = await said(models(read=0.05).stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_TIMEOUT
@@ -227,26 +227,26 @@ async def test_a_silent_server_times_out_and_is_not_asked_again(wire: WireServer
     await wire.closed.wait()
 
 
-async def test_a_server_that_falls_silent_after_its_answer_has_answered(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer(sse(says("a", "stop")), end=End.SILENT))
+async def test_a_server_that_falls_silent_after_its_answer_has_answered(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse(sse(says("a", "stop")), end=End.SILENT))
     assert await said(models(read=0.05).stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
 
 
-async def test_a_refusal_that_breaks_off_is_a_refusal(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer([b'{"error": {"mess'], 400, "application/json", end=End.ABORTED))
+async def test_a_refusal_that_breaks_off_is_a_refusal(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse([b'{"error": {"mess'], 400, "application/json", end=End.ABORTED))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_REJECTED
 
 
-async def test_an_endless_refusal_is_a_refusal(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer([b"x" * 70_000], 400, "text/plain", end=End.SILENT))
+async def test_an_endless_refusal_is_a_refusal(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse([b"x" * 70_000], 400, "text/plain", end=End.SILENT))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_REJECTED
 
 
-async def test_usage_is_not_asked_for_where_that_is_refused(wire: WireServer, models: Models) -> None:
+async def test_usage_is_not_asked_for_where_that_is_refused(wire: OpenAIServer, models: Models) -> None:
     wire.gives(refuses(400, {"error": {"message": "Unknown parameter: stream_options"}}), speaks("a"), speaks("b"))
     model = models()
     assert [text_in((await said(model.stream(PROMPT)))[0]) for _ in range(2)] == ["a", "b"]
@@ -254,41 +254,41 @@ async def test_usage_is_not_asked_for_where_that_is_refused(wire: WireServer, mo
     assert models.naps.taken == [0]
 
 
-async def test_a_server_that_refuses_usage_twice_is_believed(wire: WireServer, models: Models) -> None:
+async def test_a_server_that_refuses_usage_twice_is_believed(wire: OpenAIServer, models: Models) -> None:
     wire.gives(*[refuses(400, {"error": {"message": "stream_options: no"}})] * 2)
     _, failure = await said(models(options=OpenAIOptions(body={"stream_options": {"x": 1}})).stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_REJECTED
 
 
-async def test_a_page_in_place_of_a_stream_is_a_wrong_address(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer([HTML], 200, "text/html"))
+async def test_a_page_in_place_of_a_stream_is_a_wrong_address(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse([HTML], 200, "text/html"))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_NOT_FOUND
 
 
-async def test_an_answer_that_is_not_compressed_as_it_says_is_an_error(wire: WireServer, models: Models) -> None:
-    wire.gives(Answer(sse(says("a")), headers={"Content-Encoding": "gzip"}))
+async def test_an_answer_that_is_not_compressed_as_it_says_is_an_error(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(OpenAIResponse(sse(says("a")), headers={"Content-Encoding": "gzip"}))
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_ERROR
 
 
 async def test_a_cause_in_the_log_hides_the_key(
-    wire: WireServer, models: Models, caplog: pytest.LogCaptureFixture
+    wire: OpenAIServer, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    wire.gives(*[Answer(drop=True)] * 3)
+    wire.gives(*[OpenAIResponse(drop=True)] * 3)
     _, failure = await said(models().stream(PROMPT))
     assert failure is not None
     assert isinstance(failure, AppError)
     assert 'cause="RemoteProtocolError' in caplog.text
-    assert "sk-secret" not in caplog.text
+    assert KEY not in caplog.text
 
 
 async def test_a_password_in_the_address_is_hidden_in_the_log(
-    wire: WireServer, caplog: pytest.LogCaptureFixture
+    wire: OpenAIServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As it is written, as it is meant, and as it is sent."""
     sent = b64encode(b"me:pass word").decode()
@@ -296,14 +296,14 @@ async def test_a_password_in_the_address_is_hidden_in_the_log(
     model = OpenAIModel("m", wire.url.replace("://", "://me:pass%20word@"))
     await said(model.stream(PROMPT))
     await model.aclose()
-    assert 'server_text="no: ***, ***, Basic ***"' in caplog.text
+    assert "server_text='no: ***, ***, Basic ***'" in caplog.text
 
 
 async def test_a_key_in_a_header_is_hidden_in_the_log_with_and_without_its_scheme(
-    wire: WireServer, models: Models, caplog: pytest.LogCaptureFixture
+    wire: OpenAIServer, models: Models, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = OpenAIOptions(headers={"api-key": "a-secret", "authorization": "Bearer B-secret", "x-empty": ""})
     wire.gives(refuses(401, {"error": {"message": "no: a-secret, Bearer B-secret, B-secret", "code": "B-secret"}}))
     await said(models(options=options).stream(PROMPT))
-    assert 'server_codes="***" server_text="no: ***, ***, ***"' in caplog.text
+    assert "server_codes=*** server_text='no: ***, ***, ***'" in caplog.text
     assert "secret" not in caplog.text

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from agui_container.models.openai import OpenAIOptions
 from agui_container.models.openai.request import MAX_NAME, ToolNames, request_body, wire_name
 from agui_container.ports import Prompt
-from tests.models.openai.conftest import Models
-from tests.models.openai.server import WireServer, speaks
+from tests.models.openai.conftest import KEY, Models
+from tests.models.openai.server import OpenAIServer, speaks
 from tests.models.openai.stream_reader import PROMPT, data, files, said
 
 MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
@@ -33,13 +33,13 @@ def parts_of(case: dict[str, Any]) -> tuple[Prompt, OpenAIOptions]:
     return prompt, OpenAIOptions(**case.get("options", {}))
 
 
-async def test_the_request_on_the_wire(wire: WireServer, models: Models) -> None:
+async def test_the_request_on_the_wire(wire: OpenAIServer, models: Models) -> None:
     wire.gives(speaks("Hello"))
     model = models(options=OpenAIOptions(body={"temperature": 0}, headers={"x-title": "container"}))
     assert await said(model.stream(PROMPT)) == ([{"text": "Hello"}, {"stop": "end"}], None)
     (request,) = wire.requests
     assert request.line == "POST /v1/chat/completions HTTP/1.1"
-    assert request.headers["authorization"] == "Bearer sk-secret"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.headers["content-type"] == "application/json"
     assert request.headers["accept"] == "text/event-stream"
     assert request.headers["accept-encoding"] == "identity"
@@ -53,7 +53,7 @@ async def test_the_request_on_the_wire(wire: WireServer, models: Models) -> None
     }
 
 
-async def test_without_a_key_there_is_no_authorization(wire: WireServer, models: Models) -> None:
+async def test_without_a_key_there_is_no_authorization(wire: OpenAIServer, models: Models) -> None:
     wire.gives(speaks("Hello"))
     await said(models(key=None).stream(PROMPT))
     assert "authorization" not in wire.requests[0].headers

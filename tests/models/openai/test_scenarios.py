@@ -12,7 +12,7 @@ from agui_container.models.openai.stream_parser import ChatStreamParser
 from agui_container.models.openai.transport import SseReader
 from agui_container.ports import Prompt
 from tests.models.openai.conftest import Models
-from tests.models.openai.server import Answer, WireServer, sse
+from tests.models.openai.server import OpenAIResponse, OpenAIServer, sse
 from tests.models.openai.stream_reader import PROMPT, Json, data, files, said, written
 
 SCENARIOS = files("scenarios")
@@ -34,9 +34,9 @@ def test_a_stream_is_read(scenario: dict[str, Any]) -> None:
     assert described(failure) == scenario.get("error")
 
 
-async def test_a_stream_is_read_from_a_socket(scenario: dict[str, Any], wire: WireServer, models: Models) -> None:
+async def test_a_stream_is_read_from_a_socket(scenario: dict[str, Any], wire: OpenAIServer, models: Models) -> None:
     # A call that gave nothing is made again: the same answer every time.
-    wire.gives(*[Answer(sse(*scenario["events"]))] * 3)
+    wire.gives(*[OpenAIResponse(sse(*scenario["events"]))] * 3)
     tools = [Tool(name=name, description=name) for name in scenario.get("tools", ())]
     given, failure = await said(models().stream(Prompt(PROMPT.system, PROMPT.messages, tools)))
     assert given == scenario["deltas"]

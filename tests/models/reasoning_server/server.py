@@ -16,9 +16,10 @@ from fastapi.responses import StreamingResponse
 from tests.models.bedrock import reasoning as bedrock
 from tests.models.openai import reasoning as openai
 from tests.models.reasoning_server.observed import Json, WatchedModel, written
+from tests.secret_search import planted
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
-KEY = "sk-test"
+KEY = planted("reasoning-key")
 
 
 def make_app() -> FastAPI:
@@ -64,7 +65,7 @@ def _exception(status: int, kind: str, message: str) -> Response:
     return Response(body, status, {"x-amzn-ErrorType": kind}, "application/json")
 
 
-class Server(uvicorn.Server):
+class ReasoningServer(uvicorn.Server):
     """Says where it listens once it does."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -75,7 +76,7 @@ class Server(uvicorn.Server):
 async def serve() -> None:
     """Serve until a signal comes."""
     config = uvicorn.Config(make_app(), "127.0.0.1", 0, log_config=None, access_log=False, timeout_graceful_shutdown=1)
-    await Server(config).serve()
+    await ReasoningServer(config).serve()
 
 
 if __name__ == "__main__":

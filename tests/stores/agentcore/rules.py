@@ -11,24 +11,24 @@ import botocore.session  # type: ignore[import-untyped]
 from botocore.validate import ParamValidator  # type: ignore[import-untyped]
 
 
-class Call(NamedTuple):
+class OperationCall(NamedTuple):
     """A request as the operation that it asks for, and its parameters."""
 
     operation: str
     params: dict[str, Any]
 
 
-def call_of(method: str, path: str, body: bytes) -> Call:
+def call_of(method: str, path: str, body: bytes) -> OperationCall:
     """The operation that a request is."""
     for name, verb, pattern in operations():
         found = pattern.fullmatch(path)
         if found and verb == method:
             named = {key: unquote(value) for key, value in found.groupdict().items()}
-            return Call(name, {**(json.loads(body) if body else {}), **named})
+            return OperationCall(name, {**(json.loads(body) if body else {}), **named})
     raise AssertionError(f"no operation is {method} {path}")
 
 
-def broken_rules(call: Call) -> list[str]:
+def broken_rules(call: OperationCall) -> list[str]:
     """Every rule that a request breaks, in words."""
     shape = model().operation_model(call.operation).input_shape
     report = ParamValidator().validate(call.params, shape)
@@ -52,7 +52,7 @@ def operations() -> list[tuple[str, str, re.Pattern[str]]]:
     return found
 
 
-# --- what ParamValidator does not look at: unknown members, enums, patterns, lengths, unions --------------------------
+# --- rules that ParamValidator does not check: unknown members, enums, patterns, lengths, unions ----------------------
 
 
 def _constraints(value: Any, shape: Any, path: str) -> Iterator[str]:  # noqa: ANN401

@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.stores.agentcore.rules import Call, broken_rules, call_of
+from tests.secret_search import search
+from tests.stores.agentcore.rules import OperationCall, broken_rules, call_of
 
 MAX_BYTES = 10_000_000
 MISSING = (404, "ResourceNotFoundException")
@@ -46,7 +47,7 @@ class Memory:
     """The running service. ``broken`` is what its model does not allow, ``down`` a fault of all requests."""
 
     url: str = ""
-    calls: list[Call] = field(default_factory=list)
+    calls: list[OperationCall] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     faults: deque[Fault] = field(default_factory=deque)
     down: Fault | None = None
@@ -91,7 +92,7 @@ class Memory:
             return None
         return self.faults.popleft()
 
-    def _done(self, call: Call, size: int) -> tuple[int, Mapping[str, Any] | str]:
+    def _done(self, call: OperationCall, size: int) -> tuple[int, Mapping[str, Any] | str]:
         params = call.params
         if size > MAX_BYTES:
             return 413, "PayloadTooLarge"
@@ -110,6 +111,7 @@ class Memory:
         if token not in self.tokens:
             name = hashlib.sha256(token.encode()).hexdigest()[:8]
             kept = {key: value for key, value in params.items() if key != "clientToken"}
+            search(str(kept), "AgentCore Memory")
             event = {**kept, "eventId": f"{int(params['eventTimestamp']) * 1000:016d}#{name}"}
             self.tokens[token] = event
             self.events.setdefault((params["actorId"], params["sessionId"]), {})[event["eventId"]] = event

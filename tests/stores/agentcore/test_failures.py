@@ -19,6 +19,7 @@ from agui_container.stores.agentcore.service import ATTEMPTS, CALLS, MemoryServi
 from tests.engine.doubles import FakeClock, asking, caller, make_service
 from tests.engine.doubles import envelopes as envelopes_of
 from tests.requirements import requirement
+from tests.secret_search import planted
 from tests.stores.agentcore.conftest import MEMORY_ID, Process
 from tests.stores.agentcore.doubles import asked, ids, turn, user
 from tests.stores.agentcore.server import THROTTLED, Fault, Memory
@@ -191,12 +192,12 @@ async def test_a_call_waits_for_a_thread_also_for_one_that_nobody_waits_for_any_
         raise LookupError
 
     service = MemoryService(MEMORY_ID)
-    first = asyncio.create_task(service._call(stalled))
+    first = asyncio.create_task(service.call(stalled))
     assert await asyncio.to_thread(began.wait, 10)
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
-    second = asyncio.create_task(service._call(go_on.is_set))
+    second = asyncio.create_task(service.call(go_on.is_set))
     for _ in range(10):
         await asyncio.sleep(0)
     assert not second.done()
@@ -212,7 +213,7 @@ async def test_whatever_ends_a_call_its_thread_is_free_again(error: BaseExceptio
     service = MemoryService(MEMORY_ID)
     for _ in range(CALLS + 1):
         with pytest.raises(StoreUnavailable, match=type(error).__name__):
-            await service._call(call)
+            await service.call(call)
 
 
 async def test_without_a_region_or_credentials_a_run_goes_on(
@@ -224,7 +225,7 @@ async def test_without_a_region_or_credentials_a_run_goes_on(
     assert told(store) == [UNREAD, UNWRITTEN]
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", planted("aws-key"))
     await turn(AgentCoreStore(MEMORY_ID), 2)
     await turn(store, 3)
     assert told(store) == []

@@ -122,7 +122,7 @@ async def test_threads_that_are_here_are_not_read_again_for_a_list(store: AgentC
 async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
     store: AgentCoreStore, process: Process, service: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agui_container.stores.agentcore.histories.MAX_KNOWN", 1)
+    monkeypatch.setattr("agui_container.stores.agentcore.histories.MAX_THREADS", 1)
     for n in (1, 2):
         await turn(store, n)
         await turn(store, n, thread_id="t2")
@@ -132,10 +132,16 @@ async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
     assert await ids(process()) == ["u1", "a1", "u2", "a2"]
 
 
-async def test_asking_for_threads_that_are_not_there_keeps_nothing(store: AgentCoreStore) -> None:
+async def test_threads_that_are_not_there_push_out_none_that_is(
+    store: AgentCoreStore, service: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agui_container.stores.agentcore.histories.MAX_THREADS", 2)
+    await turn(store)
     for n in range(5):
-        assert await store.threads.get(ThreadKey("owner", f"t{n}")) is None
-    assert not store._histories._threads
+        assert await store.threads.get(ThreadKey("owner", f"none {n}")) is None
+    reads = service.counted()["ListEvents"]
+    await store.threads.list("owner")
+    assert service.counted()["ListEvents"] == reads
 
 
 async def test_a_thread_that_went_on_elsewhere_after_a_list_is_read_again_by_its_run(process: Process) -> None:

@@ -55,6 +55,7 @@ from agui_container.protocol.grammar import KINDS
 from agui_container.protocol.validator import ProducerRules, RunSequence, tag_of
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.runtime.daemon_threads import LoopBridge
+from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.user_code import user_exc_info
 from agui_container.telemetry import Delegation
 
@@ -303,15 +304,19 @@ class Subagent(Struct, frozen=True):
                 return invocation.finish()
         except AppError as error:
             exc_info = user_exc_info(error)
-            ctx.logger.warning("subagent failed subagent=%s code=%s", self.name, error.code, exc_info=exc_info)
+            ctx.logger.warning(
+                "subagent failed %s", format_fields({"subagent": self.name, "code": error.code}), exc_info=exc_info
+            )
             raise invocation.fail(error.message, error.code) from error
         except IllegalEvent as error:
-            ctx.logger.exception("subagent emitted an illegal event subagent=%s", self.name)
+            ctx.logger.exception("subagent emitted an illegal event %s", format_fields({"subagent": self.name}))
             raise invocation.fail(FAILED, ErrorCode.AGENT_ERROR) from error
         except BaseException as error:
             if isinstance(error, ToolError | Suspended) or not is_failure(error):
                 raise
-            ctx.logger.error("subagent failed subagent=%s", self.name, exc_info=user_exc_info(error))  # noqa: TRY400
+            ctx.logger.error(  # noqa: TRY400 - only the trace of user code
+                "subagent failed %s", format_fields({"subagent": self.name}), exc_info=user_exc_info(error)
+            )
             raise invocation.fail(FAILED, ErrorCode.AGENT_ERROR) from error
 
 

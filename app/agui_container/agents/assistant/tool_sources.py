@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from agui_container.agents.assistant.toolbox import is_failure
 from agui_container.ports import RunContext, Tool, ToolError, ToolSource
+from agui_container.runtime.log_values import format_fields
 
 UNAVAILABLE = "tools.unavailable"
 FAILED = "Its tools could not be listed."
@@ -53,7 +54,9 @@ async def gather_tools(
         listed = task.result()
         failure = listed if isinstance(listed, SourceFailure) else _add_tools(by_name, source, listed)
         if failure is not None:
-            ctx.logger.warning("tools unavailable source=%s reason=%s", failure.source, failure.message)
+            ctx.logger.warning(
+                "tools unavailable %s", format_fields({"source": failure.source, "reason": failure.message})
+            )
             failures.append(failure)
     return list(by_name.values()), failures
 
@@ -66,7 +69,7 @@ async def _list_tools(source: ToolSource, ctx: RunContext) -> Sequence[Tool] | S
     except BaseException as error:
         if not is_failure(error):
             raise
-        ctx.logger.exception("listing tools failed source=%s", source.name)
+        ctx.logger.exception("listing tools failed %s", format_fields({"source": source.name}))
         return SourceFailure(source.name, FAILED)
 
 

@@ -43,9 +43,10 @@ from agui_container.ports import (
     ToolContent,
     ToolError,
 )
-from agui_container.protocol.conversation.transcript import DURATION, FAILED
+from agui_container.protocol.conversation.transcript import DENIED, DURATION, FAILED
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
+from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.user_code import user_exc_info
 from agui_container.telemetry import ToolCall
 
@@ -73,6 +74,11 @@ class ToolResult(Struct, frozen=True):
 def failed_result(text: str) -> ToolResult:
     """Return the result of a call that failed or was not run."""
     return ToolResult(text, {FAILED: True})
+
+
+def denied_result(text: str) -> ToolResult:
+    """Return the result of a call that a person has denied or cancelled."""
+    return ToolResult(text, {FAILED: True, DENIED: True})
 
 
 def result_event(result: ToolMessage) -> ToolCallResultEvent:
@@ -174,7 +180,9 @@ class Toolbox(Struct, frozen=True):
             return await tool.preview(arguments_of(call), replace(ctx, tool_call_id=call.id))
         except Exception as error:
             exc_info = user_exc_info(error)
-            ctx.logger.error("tool preview failed tool=%s call=%s", call.name, call.id, exc_info=exc_info)  # noqa: TRY400
+            ctx.logger.error(  # noqa: TRY400 - only the trace of user code
+                "tool preview failed %s", format_fields({"tool": call.name, "call": call.id}), exc_info=exc_info
+            )
             return None
 
     async def run_all(self, calls: Sequence[ModelToolCall], ctx: RunContext) -> Sequence[CallOutcome]:
@@ -242,7 +250,9 @@ async def run_tool(
             outcome = _check_encodable(outcome, call, ctx)
         except (IllegalEvent, ValidationError) as error:
             span.record_error(error)
-            ctx.logger.warning("tool result cannot be encoded tool=%s call=%s error=%s", call.name, call.id, error)
+            ctx.logger.warning(
+                "tool result cannot be encoded %s", format_fields({"tool": call.name, "call": call.id, "error": error})
+            )
             outcome = failed_result(NOT_SENDABLE)
         if isinstance(outcome, ToolResult):
             span.record_result(outcome.content)
@@ -285,13 +295,17 @@ async def _run_in_span(
         return failed_result(f"Error: {error}")
     except TimeoutError as error:
         span.record_error(error)
-        ctx.logger.warning("tool timed out tool=%s call=%s", call.name, call.id, exc_info=user_exc_info(error))
+        ctx.logger.warning(
+            "tool timed out %s", format_fields({"tool": call.name, "call": call.id}), exc_info=user_exc_info(error)
+        )
         return failed_result("Error: the tool timed out.")
     except BaseException as error:
         if not is_failure(error):
             raise
         span.record_error(error)
-        ctx.logger.error("tool failed tool=%s call=%s", call.name, call.id, exc_info=user_exc_info(error))  # noqa: TRY400
+        ctx.logger.error(  # noqa: TRY400 - only the trace of user code
+            "tool failed %s", format_fields({"tool": call.name, "call": call.id}), exc_info=user_exc_info(error)
+        )
         return failed_result("Error: the tool failed.")
 
 

@@ -45,6 +45,7 @@ from agui_container.agents.frameworks.translation import (
 from agui_container.ports import Agent, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.log_values import format_fields
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 
@@ -254,7 +255,9 @@ class GraphAgent(Struct, frozen=True):
             try:
                 await self.template.graph.checkpointer.adelete_thread(thread_id_for(owner, thread_id))
             except NotImplementedError:
-                logger.warning("checkpointer cannot delete threads, checkpoints stay thread=%s", thread_id)
+                logger.warning(
+                    "checkpointer cannot delete threads, checkpoints stay %s", format_fields({"thread": thread_id})
+                )
 
     async def _pending_interrupts(self, adapter: LangGraphAgent, thread: str) -> "PendingInterrupts":
         if not self.template.graph.checkpointer:

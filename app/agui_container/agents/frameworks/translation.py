@@ -39,6 +39,7 @@ from agui_container.agents.assistant.history import NO_RESULT
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.log_values import format_fields
 
 HOOK_ERROR = "hook_error"
 
@@ -103,7 +104,7 @@ def _failure(event: RunErrorEvent) -> Exception:
 def _without_error_text(event: BaseEvent, ctx: RunContext) -> BaseEvent:
     if not (isinstance(event, CustomEvent) and event.name == HOOK_ERROR and isinstance(event.value, dict)):
         return event
-    ctx.logger.warning("framework hook failed run=%s value=%s", ctx.run_id, event.value)
+    ctx.logger.warning("framework hook failed %s", format_fields({"run": ctx.run_id, "value": event.value}))
     return event.model_copy(update={"value": {**event.value, "error": "The hook failed; the server's log has why."}})
 
 

@@ -21,6 +21,7 @@ from agui_container.engine.log.subscription import LocalSubscription
 from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
+from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
 
@@ -275,4 +276,4 @@ class Flusher:
             try:
                 log.flush()
             except Exception:
-                logger.exception("flush failed run=%s", log.run_id)
+                logger.exception("flush failed %s", format_fields({"run": log.run_id}))

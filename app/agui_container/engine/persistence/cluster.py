@@ -17,6 +17,7 @@ from agui_container.ports.bus import Bus, BusUnavailable
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import Store
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.log_values import format_fields
 
 LEASE_SECONDS = 8.0
 """Duration of a lease. A run whose lease is not renewed may be taken over by another replica."""
@@ -97,7 +98,7 @@ class Cluster:
             async with asyncio.timeout(SEND_SECONDS):
                 await self.bus.send(replica, encode_command(command, run, *more))
         except (BusUnavailable, TimeoutError) as error:
-            logger.warning("bus send failed run=%s error=%s", run.run_id, reason_of(error))
+            logger.warning("bus send failed %s", format_fields({"run": run.run_id, "error": reason_of(error)}))
 
     async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
         """Publish stored events to the readers on other replicas. A reader that misses them reads the store.
@@ -113,7 +114,10 @@ class Cluster:
         except (BusUnavailable, TimeoutError) as error:
             self._quiet_until = now + QUIET_SECONDS
             reason = reason_of(error)
-            logger.warning("bus publish failed run=%s pause_seconds=%s error=%s", run.run_id, QUIET_SECONDS, reason)
+            logger.warning(
+                "bus publish failed %s",
+                format_fields({"run": run.run_id, "pause_seconds": QUIET_SECONDS, "error": reason}),
+            )
 
     def lease(self) -> float:
         """Return the end of a lease that begins now, in Unix seconds."""

@@ -36,6 +36,7 @@ from agui_container.protocol.conversation.merge import dump_message
 from agui_container.protocol.conversation.recovery import RecoveredRun, recover_run
 from agui_container.protocol.errors import ErrorCode, IllegalEvent
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.log_values import format_fields
 
 RENEW_SECONDS = 2.0
 """Pause between two renewals, reports and searches for expired leases."""
@@ -181,7 +182,7 @@ class Leases:
 
     async def _reap_run(self, record: RunRecord) -> None:
         """Store the closing events, RUN_ERROR and the end of a lost run."""
-        logger.warning("ending lost run run=%s replica=%s", record.key.run_id, record.replica)
+        logger.warning("ending lost run %s", format_fields({"run": record.key.run_id, "replica": record.replica}))
         cluster, key = self._cluster, record.key
         envelopes: list[Envelope] = []
         while page := await cluster.store.runs.envelopes(key, len(envelopes)):
@@ -224,9 +225,9 @@ async def run_periodically(job: Callable[[], Awaitable[None]], pause: float) -> 
         try:
             await job()
         except (StoreUnavailable, BusUnavailable) as error:
-            logger.warning("lease job postponed retry_in=%ss error=%s", pause, error)
+            logger.warning("lease job postponed %s", format_fields({"retry_in": f"{pause}s", "error": error}))
         except Exception:
-            logger.exception("lease job failed retry_in=%ss", pause)
+            logger.exception("lease job failed %s", format_fields({"retry_in": f"{pause}s"}))
         await asyncio.sleep(pause)
 
 
@@ -236,11 +237,11 @@ def log_failures(key: RunKey) -> Iterator[None]:
     try:
         yield
     except LeaseLost as error:
-        logger.warning("lost run is ended by another replica run=%s error=%s", key.run_id, error)
+        logger.warning("lost run is ended by another replica %s", format_fields({"run": key.run_id, "error": error}))
     except StoreUnavailable:
         raise
     except Exception:
-        logger.exception("lost run not ended run=%s", key.run_id)
+        logger.exception("lost run not ended %s", format_fields({"run": key.run_id}))
 
 
 def recover(key: RunKey, events: list[bytes], thread: ThreadDelta | None) -> RecoveredRun | None:
@@ -252,7 +253,9 @@ def recover(key: RunKey, events: list[bytes], thread: ThreadDelta | None) -> Rec
     try:
         return recover_run(events, messages, thread.state if thread else None, LOST)
     except (IllegalEvent, ValueError):
-        logger.exception("lost run ended without its messages, stored events are invalid run=%s", key.run_id)
+        logger.exception(
+            "lost run ended without its messages, stored events are invalid %s", format_fields({"run": key.run_id})
+        )
         return None
 
 

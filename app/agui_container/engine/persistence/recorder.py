@@ -34,6 +34,7 @@ from agui_container.protocol.conversation.state import dump_state
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.large_work import LargeWork
+from agui_container.runtime.log_values import format_fields
 
 WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""
@@ -89,7 +90,7 @@ class RunRecorder:
         self.key = key
         self._account = account
         self._on_busy = on_busy
-        self._predecessors = dict.fromkeys(predecessors)
+        self.predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
         self.is_claimed = False
         """True if this run has claimed its thread."""
@@ -102,13 +103,13 @@ class RunRecorder:
         self._unstored_input: RunAgentInput | None = None
         """The input of the run while its messages are not stored."""
         self._ending: Ending | None = None
-        self._cut_error: AppError | None = None
+        self.cut_error: AppError | None = None
         self._is_store_exact = True
         """True if the store is known to have exactly the events that readers may see."""
         self._is_dirty = False
         self._waiter: asyncio.Future[None] | None = None
 
-    # --- the beginning ---
+    # --- claim ---
 
     async def begin(self, run_input: RunAgentInput) -> RunAgentInput:
         """Claim the thread. Returns the input merged with the stored messages and state of the thread.
@@ -149,7 +150,7 @@ class RunRecorder:
             if self._on_busy is OnBusy.INTERRUPT and not is_local:
                 await cluster.cancel(result.run)
             elif not is_local:
-                self._predecessors[result.run.key.run_id] = None
+                self.predecessors[result.run.key.run_id] = None
             await asyncio.sleep(pause)  # the end of this process's previous run may not be stored yet
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -178,16 +179,21 @@ class RunRecorder:
         even though the client did not send it.
         """
         if len(stored) + len(sent) <= MERGED_AT_ONCE:
-            return merge(stored, sent, self._predecessors)
-        return await _large_histories.run(merge, stored, sent, tuple(self._predecessors))
+            return merge(stored, sent, self.predecessors)
+        return await _large_histories.run(merge, stored, sent, tuple(self.predecessors))
 
-    # --- what is written ---
+    # --- writing ---
 
     def notify(self) -> None:
         """Wake ``write``, because there is something to store."""
         self._is_dirty = True
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    @property
+    def is_idle(self) -> bool:
+        """True while ``write`` waits for something to store."""
+        return self._waiter is not None and not self._waiter.done()
 
     async def _wait_dirty(self) -> None:
         """Wait until there is something to store. A future takes less memory per run than an ``asyncio.Event``."""
@@ -205,7 +211,7 @@ class RunRecorder:
 
         ``error`` replaces the terminal event if readers miss events that it depends on.
         """
-        self._cut_error = error
+        self.cut_error = error
 
     async def write(self, log: EventLog, on_loss: Callable[[AppError], None]) -> None:
         """Store the events of the run and release them to readers, until its end is stored. The owner awaits this.
@@ -242,9 +248,9 @@ class RunRecorder:
             if stored is not None and not stored.is_active:
                 return WriteOutcome.LEASE_LOST
         except StoreUnavailable as error:
-            logger.warning("store read failed run=%s error=%s", self.key.run_id, error)
+            logger.warning("store read failed %s", format_fields({"run": self.key.run_id, "error": error}))
         except Exception:
-            logger.exception("store read failed run=%s", self.key.run_id)
+            logger.exception("store read failed %s", format_fields({"run": self.key.run_id}))
         return WriteOutcome.FAILED
 
     async def _record_input(self, run_input: RunAgentInput) -> None:
@@ -252,7 +258,7 @@ class RunRecorder:
         try:
             await self._merge_history(run_input)
         except Exception:
-            logger.warning("input messages not stored run=%s", self.key.run_id, exc_info=True)
+            logger.warning("input messages not stored %s", format_fields({"run": self.key.run_id}), exc_info=True)
             self._unstored_input = None
 
     async def _append_foreign(self, log: EventLog) -> None:
@@ -274,9 +280,9 @@ class RunRecorder:
                     log.append_foreign(foreign)
                     break
             except StoreUnavailable as error:
-                logger.warning("store read failed run=%s error=%s", self.key.run_id, error)
+                logger.warning("store read failed %s", format_fields({"run": self.key.run_id, "error": error}))
             except Exception:
-                logger.exception("events of the other replica not readable run=%s", self.key.run_id)
+                logger.exception("events of the other replica not readable %s", format_fields({"run": self.key.run_id}))
                 break
             await asyncio.sleep(LONGEST_PAUSE)
         log.release_all()
@@ -288,20 +294,22 @@ class RunRecorder:
             try:
                 return await self._store_batch(log)
             except LeaseLost:
-                logger.warning("lease lost run=%s", self.key.run_id)
+                logger.warning("lease lost %s", format_fields({"run": self.key.run_id}))
                 return WriteOutcome.LEASE_LOST
             except StoreUnavailable as error:
-                logger.warning("store write failed run=%s attempt=%s error=%s", self.key.run_id, attempt, error)
+                logger.warning(
+                    "store write failed %s", format_fields({"run": self.key.run_id, "attempt": attempt, "error": error})
+                )
                 if asyncio.get_running_loop().time() > deadline:
                     return WriteOutcome.FAILED
             except Exception:
-                logger.exception("store write failed run=%s attempt=%s", self.key.run_id, attempt)
+                logger.exception("store write failed %s", format_fields({"run": self.key.run_id, "attempt": attempt}))
                 return WriteOutcome.FAILED
             await asyncio.sleep(pause)
             attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
 
     async def _store_batch(self, log: EventLog) -> WriteOutcome:
-        self._is_dirty, ending, cut_error = False, self._ending, self._cut_error
+        self._is_dirty, ending, cut_error = False, self._ending, self.cut_error
         envelopes = log.unpersisted().envelopes() if self.cluster.durable else []
         runs, replica = self.cluster.store.runs, self.cluster.replica
         is_last = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
@@ -326,7 +334,9 @@ class RunRecorder:
         """Store the end directly after the events that readers have seen, and drop the events between."""
         envelopes, ending = await early_end(log, ending, error)
         await self.cluster.store.runs.finish(self.key, self.cluster.replica, envelopes, ending)
-        logger.warning("events dropped at shutdown run=%s count=%s", self.key.run_id, len(log) - log.watermark)
+        logger.warning(
+            "events dropped at shutdown %s", format_fields({"run": self.key.run_id, "count": len(log) - log.watermark})
+        )
         log.rollback_unpublished()
         log.append_foreign(envelopes)
         await self.cluster.publish(self.key, envelopes)

@@ -14,8 +14,7 @@ from typing import Self, TypeVar
 
 from ag_ui.core import EventType, RunErrorEvent
 
-from agui_container.engine.log.presence import WATCH_SECONDS, Presence
-from agui_container.engine.log.subscription import PushBatch
+from agui_container.engine.log.subscription import WATCH_SECONDS, Presence, PushBatch
 from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
 from agui_container.engine.persistence.cluster import (
     FIRST_PAUSE,
@@ -31,6 +30,7 @@ from agui_container.ports.store import StoreUnavailable, store_errors_as_app_err
 from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.log_values import format_fields
 
 T = TypeVar("T")
 
@@ -182,7 +182,9 @@ class RemoteSubscription:
             try:
                 return await read()
             except StoreUnavailable as error:
-                logger.warning("store read failed run=%s attempt=%s error=%s", self._key.run_id, attempt, error)
+                logger.warning(
+                    "store read failed %s", format_fields({"run": self._key.run_id, "attempt": attempt, "error": error})
+                )
                 if self._is_closed or asyncio.get_running_loop().time() > deadline:
                     with store_errors_as_app_errors():
                         raise
@@ -207,7 +209,7 @@ class RemoteSubscription:
         except Missed:
             return
         except BusUnavailable as error:
-            logger.warning("bus read failed run=%s error=%s", self._key.run_id, error)
+            logger.warning("bus read failed %s", format_fields({"run": self._key.run_id, "error": error}))
             await asyncio.sleep(silence)
         if self._is_interrupted and not self._is_closed:
             self._is_interrupted = False

@@ -98,7 +98,7 @@ class RunFinder:
 
     async def pending_interrupts(self, run: Run | RunRecord | None) -> Sequence[Interrupt]:
         """Return the interrupts of a run that has ended with some, as long as its events are stored."""
-        if run is None or run.status != RunStatus.INTERRUPTED or (isinstance(run, RunRecord) and not run.kept):
+        if run is None or run.status != RunStatus.INTERRUPTED or (isinstance(run, RunRecord) and not run.has_events):
             return ()
         readable: Readable = run if isinstance(run, Run) else RemoteRun(self._cluster, run)
         subscription = readable.subscribe(len(readable.log) - 1)
@@ -157,8 +157,8 @@ class RunFinder:
             return [run_view(run, now) for run in local]
         with store_errors_as_app_errors():
             stored = {record.key: record async for record in self._recent_records(caller.owner)}
-        known = {run.key: run for run in local if run.key not in stored or not self._awaits_claim(run)}
-        runs: Sequence[Run | RunRecord] = sorted((stored | known).values(), key=lambda it: it.started_at, reverse=True)
+        by_key = {run.key: run for run in local if run.key not in stored or not self._awaits_claim(run)}
+        runs: Sequence[Run | RunRecord] = sorted((stored | by_key).values(), key=lambda it: it.started_at, reverse=True)
         return [run_view(it, now) if isinstance(it, Run) else stored_run_view(it, now) for it in runs]
 
     def _recent_runs(self, owner: str) -> Iterator[Run]:

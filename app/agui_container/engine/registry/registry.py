@@ -10,21 +10,21 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 
-from agui_container.engine.caller_ledger import CallerLedgers, Resource
+from agui_container.engine.caller_usage import CallerUsages, Resource
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import Flusher, LogBudget
 from agui_container.engine.log.subscription import Readable
 from agui_container.engine.outcome import Status
 from agui_container.engine.persistence.recorder import RunRecorder
 from agui_container.engine.policy import CapacityLimits
-from agui_container.engine.registry.departure import Departure
+from agui_container.engine.registry.eviction import EvictionPlan, UnreadRuns
 from agui_container.engine.registry.thread_queues import ThreadQueues
-from agui_container.engine.registry.unread_runs import UnreadRuns
 from agui_container.engine.run.fairness import FairScheduler
 from agui_container.engine.run.run import Run
 from agui_container.ports import Agent
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.shares import EvictionQueue
 from agui_container.telemetry import make_exporter
 
@@ -43,7 +43,7 @@ class RunRegistry:
     Args:
         agent: answers every run.
         limits: the limits of runs and memory.
-        ledgers: count what each caller uses.
+        usages: count what each caller uses.
         health: is set to busy while there are open runs or background work.
 
     Attributes:
@@ -51,16 +51,16 @@ class RunRegistry:
         queues: the open runs of each thread.
         tasks: the tasks of agents and of background work.
         recorder_tasks: the tasks that store runs.
-        unread: open runs without a reader, which give way to new runs.
+        unread: open runs without a reader, which may be evicted for new runs.
     """
 
-    def __init__(self, agent: Agent, limits: CapacityLimits, ledgers: CallerLedgers, health: Health) -> None:
+    def __init__(self, agent: Agent, limits: CapacityLimits, usages: CallerUsages, health: Health) -> None:
         self.flusher = Flusher()
-        self.budget = ledgers.logs
+        self.budget = usages.logs
         self.unread = UnreadRuns()
         self._agent = agent
         self._limits = limits
-        self._ledgers = ledgers
+        self._usages = usages
         self._health = health
         self.scheduler = FairScheduler()
         self._sizes: dict[Run, int] = {}
@@ -129,18 +129,18 @@ class RunRegistry:
         if len(self.queues.of(new.key.thread)) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
         account = new.ctx.caller.account
-        ledger = self._ledgers.of(account)
-        ledger.check(Resource.BACKGROUND_TASKS)
-        leaving = Departure(account)
+        usage = self._usages.of(account)
+        usage.check(Resource.BACKGROUND_TASKS)
+        plan = EvictionPlan(account)
         for run in to_cancel:
-            leaving.add(run, self._sizes[run])
+            plan.add(run, self._sizes[run])
         abandoned = self.unread.abandoned(account, now)
-        while (reached := leaving.reached_limit(ledger, size)) is not None:
-            oldest = next((run for run in abandoned if run not in leaving.runs), None)
+        while (reached := plan.reached_limit(usage, size)) is not None:
+            oldest = next((run for run in abandoned if run not in plan.runs), None)
             if oldest is None or (reached.is_callers and oldest.ctx.caller.account != account):
-                raise ledger.refusal(reached)
-            leaving.add(oldest, self._sizes[oldest])
-        return list(leaving.runs)
+                raise usage.refusal(reached)
+            plan.add(oldest, self._sizes[oldest])
+        return list(plan.runs)
 
     def add(self, run: Run, size: int) -> None:
         """Add a run to the queue of its thread, after ``plan_room``. Start it if it is the first.
@@ -157,9 +157,9 @@ class RunRegistry:
         self._update_health()
 
     def _count(self, run: Run, runs: int, size: int) -> None:
-        ledger = self._ledgers.of(run.ctx.caller.account)
-        ledger.add(Resource.RUNS, runs)
-        ledger.add(Resource.REQUEST_BYTES, size)
+        usage = self._usages.of(run.ctx.caller.account)
+        usage.add(Resource.RUNS, runs)
+        usage.add(Resource.REQUEST_BYTES, size)
 
     def run_ended(self, run: Run) -> None:
         """Free the thread of an ended run, start the next one in the queue, and keep the log for late readers."""
@@ -206,7 +206,7 @@ class RunRegistry:
         try:
             await recorder.write(run.log, run.fail)
         except Exception:
-            logger.exception("run recording failed run=%s", run.ctx.run_id)
+            logger.exception("run recording failed %s", format_fields({"run": run.ctx.run_id}))
         finally:
             self.recorder_tasks.pop(run, None)
             if self._ended_runs.get(run.key) is run and recorder.is_duplicate:
@@ -231,7 +231,7 @@ class RunRegistry:
 
     def _trim_caller(self, account: str) -> None:
         """Remove the caller's oldest ended runs until half of the caller's bytes of events are left to open runs."""
-        logs = self._ledgers.of(account).logs
+        logs = self._usages.of(account).logs
         while logs.kept_bytes > logs.all_bytes // 2:
             if not self._forget_first(self._eviction.of(account)):
                 return
@@ -287,9 +287,9 @@ class RunRegistry:
         task.add_done_callback(self._background.discard)
         task.add_done_callback(lambda _: on_done())
         if account is not None:
-            ledger = self._ledgers.of(account)
-            ledger.add(Resource.BACKGROUND_TASKS)
-            task.add_done_callback(lambda _: ledger.add(Resource.BACKGROUND_TASKS, -1))
+            usage = self._usages.of(account)
+            usage.add(Resource.BACKGROUND_TASKS)
+            task.add_done_callback(lambda _: usage.add(Resource.BACKGROUND_TASKS, -1))
         self._own_task(task)
         self._update_health()
 

@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from functools import partial
 
-from agui_container.engine.caller_ledger import CallerLedger, CallerLedgers, Resource
+from agui_container.engine.caller_usage import CallerUsage, CallerUsages, Resource
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnDisconnect
 from agui_container.engine.registry.registry import RunRegistry
@@ -21,19 +21,17 @@ class Subscriptions:
 
     Args:
         registry: stores ended runs while they are read.
-        ledgers: count the readers of each caller.
+        usages: count the readers of each caller.
         on_disconnect: the time after which a run without readers is cancelled.
         clock: the time and timers.
     """
 
-    def __init__(
-        self, registry: RunRegistry, ledgers: CallerLedgers, on_disconnect: OnDisconnect, clock: Clock
-    ) -> None:
+    def __init__(self, registry: RunRegistry, usages: CallerUsages, on_disconnect: OnDisconnect, clock: Clock) -> None:
         self._registry = registry
-        self._ledgers = ledgers
+        self._usages = usages
         self._on_disconnect = on_disconnect
         self._clock = clock
-        self._open_count = 0
+        self.open_count = 0
         self._all_closed: asyncio.Event | None = None
         self._one_closed: asyncio.Event | None = None
         """None while no task waits for it."""
@@ -47,14 +45,14 @@ class Subscriptions:
         """
         if after > len(run.log):
             raise AppError(ErrorCode.VALIDATION_ERROR, "after: is ahead of the last event of the run.")
-        ledger = self._ledgers.of(caller.account)
-        ledger.check(Resource.STREAMS)
-        ledger.add(Resource.STREAMS)
+        usage = self._usages.of(caller.account)
+        usage.check(Resource.STREAMS)
+        usage.add(Resource.STREAMS)
         if isinstance(run, Run):
             self._registry.unread.discard(run)
         run.presence.add_local()
-        self._open_count += 1
-        return run.subscribe(after, partial(self._on_close, run, ledger))
+        self.open_count += 1
+        return run.subscribe(after, partial(self._on_close, run, usage))
 
     def remote_reader_seen(self, run: Run, reader: str) -> None:
         """Record a reader on another replica, and restart the grace of a run without local readers."""
@@ -63,11 +61,11 @@ class Subscriptions:
             run.presence.grace.cancel()
             self._handle_unread(run)
 
-    def _on_close(self, run: Readable, ledger: CallerLedger) -> None:
-        ledger.add(Resource.STREAMS, -1)
+    def _on_close(self, run: Readable, usage: CallerUsage) -> None:
+        usage.add(Resource.STREAMS, -1)
         run.presence.remove_local()
-        self._open_count -= 1
-        if self._all_closed is not None and not self._open_count:
+        self.open_count -= 1
+        if self._all_closed is not None and not self.open_count:
             self._all_closed.set()
         if not run.presence.local:
             self._handle_unread(run)
@@ -97,6 +95,6 @@ class Subscriptions:
     async def wait_all_closed(self, seconds: float) -> None:
         """Wait until all subscriptions are closed, for ``seconds`` at most."""
         self._all_closed = asyncio.Event()
-        if self._open_count:
+        if self.open_count:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._all_closed.wait(), seconds)

@@ -31,6 +31,7 @@ from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.expander import Expander
 from agui_container.protocol.grammar import KINDS, TOOL_CALL, EventKind
 from agui_container.protocol.validator import ProducerRules, RunSequence
+from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class EventPipeline:
         self._rules = ProducerRules(run_input.messages, resumed=bool(run_input.resume))
         self._transcript = Transcript(run_input.messages)
 
-    # --- what agents and tools send ---
+    # --- items of agents and tools ---
 
     def submit(self, item: Item) -> bool:
         """Accept an item: a string of assistant text or an event. Returns True if the item took the fast path.
@@ -123,7 +124,7 @@ class EventPipeline:
             self.state.check(item)
         self.submit(item)
 
-    # --- what the engine writes ---
+    # --- events of the engine ---
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
@@ -169,9 +170,9 @@ class EventPipeline:
         try:
             self.state.feed(event)
         except ValueError as error:
-            logger.warning("STATE_DELTA does not apply, clients will skip it error=%s", error)
+            logger.warning("STATE_DELTA does not apply, clients will skip it %s", format_fields({"error": error}))
 
-    # --- what a run has produced ---
+    # --- results ---
 
     def pending_calls(self) -> list[str]:
         """Return the ids of this run's calls that have no result.
@@ -190,7 +191,7 @@ class EventPipeline:
             messages = self._transcript.messages
             return RunResult(self._change(run_id, messages), bool(unanswered_calls(messages)), self._goals.has_failed)
         except Exception:
-            logger.exception("result of the run cannot be stored run=%s", run_id)
+            logger.exception("result of the run cannot be stored %s", format_fields({"run": run_id}))
             return RunResult(has_failed_goals=self._goals.has_failed)
 
     def _change(self, run_id: str, messages: Sequence[Message]) -> Change:

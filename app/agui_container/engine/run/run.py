@@ -14,8 +14,7 @@ from contextvars import Context, copy_context
 from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent, RunStartedEvent
 
 from agui_container.engine.log.event_log import EventLog
-from agui_container.engine.log.presence import Presence
-from agui_container.engine.log.subscription import LocalSubscription
+from agui_container.engine.log.subscription import LocalSubscription, Presence
 from agui_container.engine.outcome import Status, make_ending
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder
 from agui_container.engine.run.fairness import BURST, EVENT_COST, FairScheduler
@@ -52,29 +51,29 @@ class Admission:
     A run is admitted before readers see its first event, or when it is queued on its thread.
     """
 
-    __slots__ = ("_error", "_waiters", "is_settled")
+    __slots__ = ("_error", "is_settled", "waiters")
 
     def __init__(self) -> None:
         self.is_settled = False
         """True if the run was accepted or refused."""
         self._error: Exception | None = None
-        self._waiters: tuple[asyncio.Future[None], ...] = ()
+        self.waiters: tuple[asyncio.Future[None], ...] = ()
 
     def settle(self, error: Exception | None = None) -> None:
         """Accept the run, or refuse it with ``error``. Does nothing when called again."""
         if self.is_settled:
             return
         self.is_settled, self._error = True, error
-        for waiter in self._waiters:
+        for waiter in self.waiters:
             if not waiter.done():
                 waiter.set_result(None)
-        self._waiters = ()
+        self.waiters = ()
 
     async def wait(self) -> None:
         """Wait until the run is accepted. Raises the error of a refused run."""
         if not self.is_settled:
             waiter = asyncio.get_running_loop().create_future()
-            self._waiters += (waiter,)
+            self.waiters += (waiter,)
             await waiter
         if self._error is not None:
             raise self._error

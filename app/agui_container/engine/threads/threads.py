@@ -40,6 +40,7 @@ from agui_container.protocol.commands import (
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.large_work import LargeWork
+from agui_container.runtime.log_values import format_fields
 
 ExistingThreadCommand = ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
 
@@ -221,7 +222,7 @@ class ThreadCommands:
         try:
             await self._thread_cleanup.forget_thread(key.owner, key.thread_id)
         except Exception:
-            logger.exception("agent failed to delete the data of a thread thread=%s", key.thread_id)
+            logger.exception("agent failed to delete the data of a thread %s", format_fields({"thread": key.thread_id}))
             raise AppError(
                 ErrorCode.INTERNAL_ERROR, "The thread is not deleted: its agent failed to forget it."
             ) from None
@@ -233,7 +234,7 @@ class ThreadCommands:
         try:
             return thread_view(await self._cluster.store.threads.fork(key, command.message_id, new_id, now, turn))
         except CannotFork as error:
-            if error.taken:
+            if error.id_exists:
                 raise AppError(ErrorCode.VALIDATION_ERROR, "newThreadId: there is another thread of this id.") from None
             if error.active:
                 raise AppError(ErrorCode.THREAD_BUSY, "messageId: this message is still being written.") from None

@@ -28,7 +28,7 @@ class Failure(Struct, frozen=True):
 
 
 class StreamFault(Exception):
-    """A fault that no library reports as an exception. ``name`` is a key of ``TABLE``."""
+    """A fault that no library reports as an exception. ``name`` is a key of ``FAILURES``."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -58,7 +58,7 @@ _BROKEN = Failure(ErrorCode.MODEL_ERROR, "The model's answer was cut off.", retr
 _MALFORMED = Failure(ErrorCode.MODEL_ERROR, "The model's answer could not be understood.", retry=True)
 _UNKNOWN = Failure(ErrorCode.MODEL_ERROR, "The model call failed.")
 
-TABLE: dict[str, Failure] = {
+FAILURES: dict[str, Failure] = {
     # Bedrock, before and inside the stream
     "AccessDeniedException": _ACCESS,
     "InternalServerException": _INTERNAL,
@@ -135,7 +135,7 @@ def failure_of(error: BaseException) -> Failure:
     response = _error_response(error)
     if response is not None:
         return _by_response(*response)
-    return next((TABLE[name] for name in _names(error) if name in TABLE), _UNKNOWN)
+    return next((FAILURES[name] for name in _names(error) if name in FAILURES), _UNKNOWN)
 
 
 def _names(error: BaseException) -> Iterator[str]:
@@ -159,7 +159,7 @@ def _by_response(code: str, text: str, status: int) -> Failure:
     for pattern, failure in _BY_TEXT.get(name, ()):
         if pattern.search(text):
             return failure
-    return TABLE.get(name) or _by_status(status)
+    return FAILURES.get(name) or _by_status(status)
 
 
 def _by_status(status: int) -> Failure:

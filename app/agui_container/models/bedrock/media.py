@@ -16,6 +16,7 @@ from typing import Any
 from ag_ui.core import ContentPart, DataSource, DocumentPart, ImagePart, TextPart
 
 from agui_container.models.images import decode_base64, image_kind, image_size
+from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,10 @@ class MediaConverter:
         try:
             return self._media_block(part)
         except _Unusable as reason:
-            logger.warning("content part dropped part=%s source=%s reason=%s", part.type, part.source.type, reason)
+            logger.warning(
+                "content part dropped %s",
+                format_fields({"part": part.type, "source": part.source.type, "reason": reason}),
+            )
             return None
 
     def _media_block(self, part: ContentPart) -> Block:
@@ -166,5 +170,7 @@ class _MediaLimit:
             return True
         self._remaining[kind] -= 1
         if self._remaining[kind] < 0:
-            logger.warning("content part dropped part=%s reason=too_many_in_one_message", kind)
+            logger.warning(
+                "content part dropped %s", format_fields({"part": kind, "reason": "too_many_in_one_message"})
+            )
         return self._remaining[kind] >= 0

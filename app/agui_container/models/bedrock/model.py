@@ -19,6 +19,7 @@ from agui_container.models.bedrock.retries import Pause, backoff, may_retry
 from agui_container.models.bedrock.stream_parser import BedrockStreamParser
 from agui_container.ports import Delta, Prompt
 from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
+from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
 
@@ -77,11 +78,8 @@ class BedrockModel:
         failure = failure_of(error)
         will_retry = may_retry(failure, attempt, self._options.max_attempts, has_output=has_output)
         logger.warning(
-            "model call failed model=%s code=%s attempt=%d will_retry=%s",
-            self.name,
-            failure.code,
-            attempt,
-            will_retry,
+            "model call failed %s",
+            format_fields({"model": self.name, "code": failure.code, "attempt": attempt, "will_retry": will_retry}),
             exc_info=error,
         )
         if not will_retry:
@@ -113,7 +111,7 @@ class _BedrockCall:
         try:
             self._close()
         except Exception:
-            logger.debug("model call cleanup failed model=%s", self._model_id, exc_info=True)
+            logger.debug("model call cleanup failed %s", format_fields({"model": self._model_id}), exc_info=True)
 
     def abort(self) -> None:
         """End a running read. Does not block."""
@@ -134,7 +132,7 @@ class _BedrockCall:
         except Exception:
             if not parser.is_complete:
                 raise
-            logger.warning("model answer without usage model=%s", self._model_id, exc_info=True)
+            logger.warning("model answer without usage %s", format_fields({"model": self._model_id}), exc_info=True)
 
     def _close(self) -> None:
         """Release the connection. It returns to the pool only if the answer was read to its end."""

@@ -41,6 +41,7 @@ from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Gu
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
 from agui_container.ports import Prompt
 from agui_container.protocol.conversation.transcript import has_failed
+from agui_container.runtime.log_values import format_fields
 
 MAX_LENGTH = 64
 _VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -170,7 +171,7 @@ class BedrockHistory:
     def _add_result(self, message: ToolMessage) -> None:
         turn = next((turn for turn in reversed(self._turns) if message.tool_call_id in turn.ids), None)
         if turn is None:
-            logger.warning("tool result without call dropped call=%s", message.tool_call_id)
+            logger.warning("tool result without call dropped %s", format_fields({"call": message.tool_call_id}))
         else:
             turn.answers[message.tool_call_id] = message
 

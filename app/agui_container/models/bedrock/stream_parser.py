@@ -26,6 +26,7 @@ from agui_container.ports import (
     ToolCallDelta,
     UsageDelta,
 )
+from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ STOPS = {
     "content_filtered": StopReason.FILTERED,
 }
 FAILED_STOPS = frozenset({"malformed_model_output", "malformed_tool_use", "model_context_window_exceeded"})
-"""Stop reasons that are failures. Each is a key of ``failures.TABLE``."""
+"""Stop reasons that are failures. Each is a key of ``failures.FAILURES``."""
 
 
 class _ReasoningPart(Struct):
@@ -163,7 +164,7 @@ class BedrockStreamParser:
         if reason in FAILED_STOPS:
             return reasoning_end
         if reason not in STOPS:
-            logger.warning("unknown stop reason reason=%s", reason)
+            logger.warning("unknown stop reason %s", format_fields({"reason": reason}))
         stop = STOPS.get(reason, StopReason.TOOLS if self._calls else StopReason.END)
         if stop not in (StopReason.TOOLS, StopReason.END):
             return [*reasoning_end, StopDelta(stop)]

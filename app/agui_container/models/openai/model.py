@@ -17,6 +17,7 @@ from agui_container.models.openai.request import OpenAIOptions, ToolNames, reque
 from agui_container.models.openai.retries import RetryPolicy
 from agui_container.models.openai.stream_parser import ChatStreamParser
 from agui_container.ports import Delta, Prompt
+from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
 
@@ -136,16 +137,18 @@ class OpenAIModel:
     def _log_failure(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
         """Log a failure with the server's error text. Secrets are removed, because some servers repeat the API key."""
         body = failure.error_body
-        server_error = f'server_codes="{body.codes}" server_text="{body.text}" cause="{failure.__cause__!r}"'
-        logger.warning(
-            "model call failed model=%s code=%s status=%s attempt=%d retry_in=%s %s",
-            self.name,
-            failure.code,
-            body.status,
-            attempt + 1,
-            wait,
-            self._secrets.sub("***", server_error),
-        )
+        fields = {
+            "model": self.name,
+            "code": failure.code,
+            "status": body.status,
+            "attempt": attempt + 1,
+            "retry_in": wait,
+            "server_codes": body.codes,
+            "server_text": body.text,
+            "cause": repr(failure.__cause__),
+        }
+        masked = {name: self._secrets.sub("***", str(value)) for name, value in fields.items()}
+        logger.warning("model call failed %s", format_fields(masked))
 
     async def _get_transport(self) -> EventTransport:
         async with self._open_lock:

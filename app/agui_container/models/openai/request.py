@@ -47,6 +47,7 @@ from pydantic import ConfigDict
 
 from agui_container.models.images import decode_base64, image_kind
 from agui_container.ports import Prompt
+from agui_container.runtime.log_values import format_fields
 
 MAX_NAME = 64
 _VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -169,7 +170,7 @@ def _media(part: ContentPart) -> Json | None:
 
 def _note(part: ContentPart) -> str:
     source = "" if isinstance(part, TextPart) else part.source.type
-    logger.warning("content part dropped part=%s source=%s", part.type, source)
+    logger.warning("content part dropped %s", format_fields({"part": part.type, "source": source}))
     return f"[{part.type} left out: this model cannot be given it]"
 
 

@@ -88,8 +88,8 @@ class ToolCallParser:
         """Return the call that a piece belongs to, which may be a new one."""
         index, id_ = piece.get("index"), _text(piece.get("id"))
         if type(index) is not int:
-            known = self._by_id.get(id_ or "") or (self._calls[-1] if self._calls else None)
-            return self._new_call() if known is None or _opens_call(known, id_, name, arguments) else known
+            call = self._by_id.get(id_ or "") or (self._calls[-1] if self._calls else None)
+            return self._new_call() if call is None or _opens_call(call, id_, name, arguments) else call
         slot = self._by_index.get(index)
         if slot is None or _opens_call(slot, id_, name, arguments):
             slot = self._by_index[index] = self._new_call()
@@ -146,13 +146,13 @@ def usage_of(reported: Mapping[str, object], provider: str, model: str) -> Token
     cached, written = _cached(reported), _detail(reported, "prompt_tokens_details", "cache_write_tokens")
     input_tokens = _with_parts(prompt, (cached or 0) + (written or 0))
     output_tokens = _output(prompt, completion, reasoning or 0, _count(reported, "total_tokens"))
-    known = input_tokens is not None and output_tokens is not None
+    is_complete = input_tokens is not None and output_tokens is not None
     return TokenUsage(
         provider=provider,
         model=model,
         input_tokens=input_tokens,
         output_tokens=output_tokens,
-        total_tokens=(input_tokens or 0) + (output_tokens or 0) if known else None,
+        total_tokens=(input_tokens or 0) + (output_tokens or 0) if is_complete else None,
         reasoning_tokens=reasoning,
         cached_input_tokens=cached,
         cache_write_input_tokens=written,

@@ -368,6 +368,9 @@ def _text(content: str | Sequence[ContentPart] | None) -> Iterator[str]:
 FAILED = "failed"
 """Metadata key of a failed result. Its value is true. Successful results do not have it."""
 
+DENIED = "denied"
+"""Metadata key of the result of a call that a person has denied or cancelled. Its value is true."""
+
 DURATION = "durationMs"
 """Metadata key of the run time of a server tool, in whole milliseconds."""
 

@@ -22,11 +22,12 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import StoreUnavailable
+from agui_container.runtime.log_values import format_fields
 from agui_container.stores.agentcore.service import MemoryService, digest, session_id
 from agui_container.stores.agentcore.turn_events import EARLIER, ThreadHistory, TurnRecord, dump_record
 from agui_container.stores.memory.threads import MemoryThreads
 
-MAX_KNOWN = 10_000
+MAX_THREADS = 10_000
 """Maximum number of threads whose written revision is known. Any other thread is written again in full."""
 
 LIST_READS = 4
@@ -46,7 +47,7 @@ ThreadFacts = tuple[str | None, ThreadStatus, bytes | None]
 logger = logging.getLogger(__name__)
 
 
-class KnownThread(Struct, eq=False):
+class ThreadSync(Struct, eq=False):
     """State of a thread's synchronization with the service.
 
     Attributes:
@@ -82,7 +83,7 @@ class ThreadHistories:
     def __init__(self, memory: MemoryThreads, service: MemoryService) -> None:
         self._memory = memory
         self._service = service
-        self._threads: OrderedDict[ThreadKey, KnownThread] = OrderedDict()
+        self._threads: OrderedDict[ThreadKey, ThreadSync] = OrderedDict()
         self._list_reads = asyncio.Semaphore(LIST_READS)
 
     # --- reading ---
@@ -96,21 +97,21 @@ class ThreadHistories:
 
     async def load(self, key: ThreadKey) -> None:
         """Read a thread, unless it was read and is still in memory. Raises ``StoreUnavailable``."""
-        known = self._known_thread(key)
-        if known.is_loaded and await self._memory.get(key) is not None:
+        sync = self._sync_of(key)
+        if sync.is_loaded and await self._memory.get(key) is not None:
             return
-        async with known.lock:
-            if not known.is_loaded or await self._memory.get(key) is None:
+        async with sync.lock:
+            if not sync.is_loaded or await self._memory.get(key) is None:
                 history, complete = await self._service.history(key.owner, session_id(key.thread_id))
-                await self._restore(key, known, history, complete=complete)
+                await self._restore(key, sync, history, complete=complete)
 
     async def load_for_run(self, key: ThreadKey) -> None:
         """Read a thread for a run. A failure is reported as a warning, and the run starts without the history."""
         try:
             await self.load(key)
         except StoreUnavailable as error:
-            logger.warning("thread history not read thread=%s error=%s", key.thread_id, error)
-            self._known_thread(key).add_warning(UNREAD)
+            logger.warning("thread history not read %s", format_fields({"thread": key.thread_id, "error": error}))
+            self._sync_of(key).add_warning(UNREAD)
 
     async def load_missing(self, owner: str) -> None:
         """Read the threads of an owner that are not in memory, for a list. Raises ``StoreUnavailable``."""
@@ -131,35 +132,35 @@ class ThreadHistories:
             try:
                 history, complete = await self._service.history(owner, session)
             except StoreUnavailable as error:
-                logger.warning("thread not read for list session=%s error=%s", session, error)
+                logger.warning("thread not read for list %s", format_fields({"session": session, "error": error}))
                 return False
         if history is not None:
-            known = self._known_thread(history.thread.key)
-            async with known.lock:
+            sync = self._sync_of(history.thread.key)
+            async with sync.lock:
                 if await self._memory.get(history.thread.key) is None:
-                    await self._restore(history.thread.key, known, history, complete=complete)
-                    known.is_loaded = False
+                    await self._restore(history.thread.key, sync, history, complete=complete)
+                    sync.is_loaded = False
         return True
 
     async def _restore(
-        self, key: ThreadKey, known: KnownThread, history: ThreadHistory | None, *, complete: bool
+        self, key: ThreadKey, sync: ThreadSync, history: ThreadHistory | None, *, complete: bool
     ) -> None:
         """Merge the history that was read into memory. Changes in memory that are not written yet have precedence."""
         if await self._memory.get(key) is None:
-            known.written_token, known.written_facts = None, None
-        in_memory, new = await self._memory.changes(key), await self._memory.changes(key, known.written_token)
-        known.is_loaded, known.is_complete = True, complete
+            sync.written_token, sync.written_facts = None, None
+        in_memory, new = await self._memory.changes(key), await self._memory.changes(key, sync.written_token)
+        sync.is_loaded, sync.is_complete = True, complete
         if not complete:
-            known.add_warning(UNREAD)
+            sync.add_warning(UNREAD)
         if history is None:
             return
-        known.last_turn_at = max(known.last_turn_at, history.thread.changed_at)
+        sync.last_turn_at = max(sync.last_turn_at, history.thread.changed_at)
         unwritten = _unwritten_change(history.change, new)
         remaining = unwritten.messages if complete or in_memory is None else in_memory.messages
         self._memory.restore(history.thread, _merge_changes(history.change, remaining, unwritten))
         restored = await self._memory.changes(key)
         if restored is not None and not unwritten.messages and unwritten.state is None:
-            known.written_token, known.written_facts = restored.next, _thread_facts(history.thread)
+            sync.written_token, sync.written_facts = restored.next, _thread_facts(history.thread)
 
     # --- writing ---
 
@@ -173,22 +174,22 @@ class ThreadHistories:
             conversational: True if the new messages belong to this thread's own conversation, so that memory strategies
                 get them. False for the copies in a fork and for metadata.
         """
-        known = self._known_thread(key)
-        async with known.lock:
-            delta = await self._memory.changes(key, known.written_token)
-            if delta is None or not _has_changes(delta, known):
+        sync = self._sync_of(key)
+        async with sync.lock:
+            delta = await self._memory.changes(key, sync.written_token)
+            if delta is None or not _has_changes(delta, sync):
                 return
-            at = max(at, known.last_turn_at + TICK)
+            at = max(at, sync.last_turn_at + TICK)
             try:
                 await self._write(
-                    key, run_id, TurnRecord.of(delta, at, complete=known.is_complete), conversational=conversational
+                    key, run_id, TurnRecord.of(delta, at, complete=sync.is_complete), conversational=conversational
                 )
             except StoreUnavailable as error:
-                logger.warning("thread turn not written thread=%s error=%s", key.thread_id, error)
-                known.add_warning(UNWRITTEN)
+                logger.warning("thread turn not written %s", format_fields({"thread": key.thread_id, "error": error}))
+                sync.add_warning(UNWRITTEN)
                 return
-            known.written_token, known.written_facts, known.last_turn_at = delta.next, _thread_facts(delta.thread), at
-            known.warnings.pop(UNWRITTEN.name, None)
+            sync.written_token, sync.written_facts, sync.last_turn_at = delta.next, _thread_facts(delta.thread), at
+            sync.warnings.pop(UNWRITTEN.name, None)
 
     async def remove(self, key: ThreadKey) -> bool:
         """Delete a thread in memory and in the service. Return True if it existed.
@@ -196,8 +197,8 @@ class ThreadHistories:
         Raises:
             StoreUnavailable: The deletion is incomplete; repeat the call.
         """
-        known = self._known_thread(key)
-        async with known.lock:
+        sync = self._sync_of(key)
+        async with sync.lock:
             was_in_memory = await self._memory.delete(key)
             was_in_service = await self._service.remove(key)
         self._threads.pop(key, None)
@@ -213,29 +214,29 @@ class ThreadHistories:
 
     def warnings(self, key: ThreadKey) -> Sequence[StoreWarning]:
         """Return the warnings of a thread since the last call."""
-        known = self._threads.get(key)
-        if known is None:
+        sync = self._threads.get(key)
+        if sync is None:
             return ()
-        warnings, known.warnings = list(known.warnings.values()), {}
+        warnings, sync.warnings = list(sync.warnings.values()), {}
         return warnings
 
-    def _known_thread(self, key: ThreadKey) -> KnownThread:
-        known = self._threads.setdefault(key, KnownThread())
+    def _sync_of(self, key: ThreadKey) -> ThreadSync:
+        sync = self._threads.setdefault(key, ThreadSync())
         self._threads.move_to_end(key)
-        while len(self._threads) > MAX_KNOWN:
+        while len(self._threads) > MAX_THREADS:
             self._threads.popitem(last=False)
-        return known
+        return sync
 
 
 def _thread_facts(thread: ThreadRecord) -> ThreadFacts:
     return thread.title, thread.status, thread.metadata
 
 
-def _has_changes(delta: ThreadDelta, known: KnownThread) -> bool:
-    if known.written_token is None:
+def _has_changes(delta: ThreadDelta, sync: ThreadSync) -> bool:
+    if sync.written_token is None:
         return bool(delta.messages)
     return bool(
-        delta.messages or delta.state or delta.order is not None or _thread_facts(delta.thread) != known.written_facts
+        delta.messages or delta.state or delta.order is not None or _thread_facts(delta.thread) != sync.written_facts
     )
 
 

@@ -244,7 +244,7 @@ class MemoryService:
             StoreUnavailable: The turn is incomplete; repeating the call completes it.
         """
         for part in make_turn_parts(turn, at, messages, text):
-            await self._call(partial(self._client.create, thread, at, part))
+            await self.call(partial(self._client.create, thread, at, part))
 
     async def remove(self, thread: ThreadKey) -> bool:
         """Delete all events of a thread. Return True if there were any.
@@ -255,7 +255,7 @@ class MemoryService:
         pages = [page async for page in self._pages(thread.owner, session_id(thread.thread_id), payloads=False)]
         ids = [str(event["eventId"]) for page in pages for event in page.events]
         for name in ids:
-            await self._call(partial(self._delete_event, thread, name))
+            await self.call(partial(self._delete_event, thread, name))
         return bool(ids)
 
     async def sessions(self, owner: str) -> Sequence[str]:
@@ -263,7 +263,7 @@ class MemoryService:
         session_ids: list[str] = []
         token: str | None = None
         while len(session_ids) < MAX_SESSIONS:
-            page = await self._call(partial(self._session_page, owner, token))
+            page = await self.call(partial(self._session_page, owner, token))
             session_ids += page.sessions
             token = page.next
             if not token:
@@ -280,7 +280,7 @@ class MemoryService:
     async def _pages(self, owner: str, session: str, *, payloads: bool) -> AsyncIterator[EventPage]:
         token: str | None = None
         while True:
-            page = await self._call(partial(self._event_page, owner, session, token, payloads=payloads))
+            page = await self.call(partial(self._event_page, owner, session, token, payloads=payloads))
             yield page
             token = page.next
             if not token:
@@ -294,7 +294,8 @@ class MemoryService:
     def _delete_event(self, thread: ThreadKey, event_id: str) -> None:
         _call_or_default(lambda: self._client.delete(thread, event_id), None)
 
-    async def _call(self, function: Callable[[], T]) -> T:
+    async def call(self, function: Callable[[], T]) -> T:
+        """Call a function of the client in a thread. Raises ``StoreUnavailable``, whatever it raises."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._run_in_thread(function)

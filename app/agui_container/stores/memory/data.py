@@ -23,7 +23,7 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_PLACES
+from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_SCOPES
 from agui_container.runtime.shares import EvictionQueue
 
 MESSAGE_BYTES = 500
@@ -56,7 +56,7 @@ class Bounds(Struct, frozen=True):
     records: int = 100_000
     threads: int = 10_000
     thread_bytes: int = 256_000_000
-    interrupts: int = MAX_PLACES
+    interrupts: int = MAX_SCOPES
     interrupt_bytes: int = MAX_BYTES
 
 
@@ -107,11 +107,11 @@ class MemoryThread(Struct, eq=False):
     def apply(self, change: Change) -> None:
         """Apply a change as part of the current revision. Equal values are not a change."""
         for message in change.messages:
-            known = self.messages.get(message.id)
-            if known is None or known.data != message.data:
+            existing = self.messages.get(message.id)
+            if existing is None or existing.data != message.data:
                 self.messages[message.id] = message
                 self.revisions[message.id] = self.revision
-                self.size += size_of_message(message) - (0 if known is None else size_of_message(known))
+                self.size += size_of_message(message) - (0 if existing is None else size_of_message(existing))
         if change.order is not None:
             self._reorder([name for name in dict.fromkeys(change.order) if name in self.messages])
         if change.state is not None and change.state != self.state:
@@ -145,7 +145,7 @@ class MemoryData:
         self._bounds = bounds
         self._ended_runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._run_bytes = 0
-        self._eviction = EvictionQueue[ThreadKey](bounds.threads, bounds.thread_bytes)
+        self.eviction = EvictionQueue[ThreadKey](bounds.threads, bounds.thread_bytes)
         self._last_number = 0
         self._evicted = 0
 
@@ -162,7 +162,7 @@ class MemoryData:
         """Create a thread that counts for an account; by default for its owner."""
         thread = MemoryThread(record, self.next_number(), account or record.key.owner)
         self.threads[record.key] = thread
-        self._eviction.put(record.key, thread.account, 0)
+        self.eviction.put(record.key, thread.account, 0)
         return thread
 
     def account_of(self, key: ThreadKey) -> str:
@@ -174,7 +174,7 @@ class MemoryData:
         """Apply a change to a thread after ``touch``, and enforce the limits."""
         thread.apply(change)
         self.threads.move_to_end(thread.record.key)
-        self._eviction.put(thread.record.key, thread.account, thread.size)
+        self.eviction.put(thread.record.key, thread.account, thread.size)
         self._evict_threads()
 
     def annotate(self, thread: MemoryThread, metadata: bytes | None) -> None:
@@ -182,7 +182,7 @@ class MemoryData:
         growth = len(metadata or b"") - len(thread.record.metadata or b"")
         thread.touch(replace(thread.record, metadata=metadata))
         thread.size += growth
-        self._eviction.resize(thread.record.key, thread.size)
+        self.eviction.resize(thread.record.key, thread.size)
         self._evict_threads()
 
     def mark_ended(self, run: MemoryRun) -> None:
@@ -204,19 +204,21 @@ class MemoryData:
         if self._ended_runs.pop(run.record.key, None) is not None:
             self._run_bytes -= run.size
             run.envelopes.clear()
-            run.record = replace(run.record, kept=False)
+            run.record = replace(run.record, has_events=False)
 
     def remove(self, thread: MemoryThread) -> None:
         """Delete a thread with all its data."""
         del self.threads[thread.record.key]
-        self._eviction.remove(thread.record.key)
+        self.eviction.remove(thread.record.key)
         for run in thread.runs.values():
             self.forget(run)
             self.runs.pop(run.record.key, None)
 
     def _evict_records(self) -> None:
         while len(self.runs) > self._bounds.records:
-            evictable = (key for key, run in self.runs.items() if not run.record.is_active and not run.record.kept)
+            evictable = (
+                key for key, run in self.runs.items() if not run.record.is_active and not run.record.has_events
+            )
             key = next(evictable, None)
             if key is None:
                 return
@@ -225,8 +227,8 @@ class MemoryData:
     def _evict_threads(self) -> None:
         """Evict idle threads, but never the thread that changed last."""
         last = next(reversed(self.threads), None)
-        while self._eviction.is_full:
-            threads = (self.threads[key] for key in self._eviction.candidates() if key != last)
+        while self.eviction.is_full:
+            threads = (self.threads[key] for key in self.eviction.candidates() if key != last)
             idle = next((thread for thread in threads if thread.record.active_run is None), None)
             if idle is None:
                 return

@@ -37,9 +37,9 @@ class MemoryRuns:
 
     async def claim(self, claim: Claim) -> Claimed | AlreadyExists | ThreadBusy:
         """Create the run as active, or return the run that prevents it."""
-        known = self._data.runs.get(claim.key)
-        if known is not None:
-            return AlreadyExists(known.record)
+        existing = self._data.runs.get(claim.key)
+        if existing is not None:
+            return AlreadyExists(existing.record)
         key = claim.key.thread
         thread = self._data.threads.get(key)
         if thread is None:
@@ -63,8 +63,8 @@ class MemoryRuns:
 
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         """Store the last envelopes, the ending and the change of the thread. Raises as ``append``."""
-        known = self._data.runs.get(run)
-        if known is not None and is_repeated(known.record, replica, ending):
+        existing = self._data.runs.get(run)
+        if existing is not None and is_repeated(existing.record, replica, ending):
             return
         owned, thread = self._owned_run(run, replica), self._data.threads[run.thread]
         append_envelopes(owned, envelopes)

@@ -17,10 +17,10 @@ from agui_container.ports.records import (
     ThreadRecord,
     ThreadStatus,
     Triage,
+    merge_metadata,
 )
 from agui_container.ports.store import PAGE, CannotFork
 from agui_container.stores.memory.data import MemoryData, MemoryThread
-from agui_container.stores.metadata import merge_metadata
 from agui_container.stores.page_tokens import (
     make_last_token,
     make_page,
@@ -63,8 +63,8 @@ class MemoryThreads:
         thread = self._data.threads.get(key)
         if thread is None:
             return None
-        known = parse_revision(since, thread.number)
-        after = -1 if known is None else known
+        revision = parse_revision(since, thread.number)
+        after = -1 if revision is None else revision
         items = thread.messages if messages else {}
         return ThreadDelta(
             thread.record,
@@ -109,7 +109,7 @@ class MemoryThreads:
         existing = self._data.threads.get(target)
         if existing is not None:
             if existing.record.forked_from != origin:
-                raise CannotFork("the new thread's id is taken", taken=True)
+                raise CannotFork("the new thread's id is taken", id_exists=True)
             return existing.record
         return self._copy_thread(
             thread,
@@ -190,9 +190,9 @@ class MemoryFeedbacks:
         number, review = found.reviews.get(
             feedback.message_id, (self._data.next_number(), Review(thread, feedback, Triage()))
         )
-        said = replace(feedback, categories=tuple(feedback.categories), created_at=review.feedback.created_at)
-        found.reviews[feedback.message_id] = (number, replace(review, feedback=said))
-        return said
+        stored = replace(feedback, categories=tuple(feedback.categories), created_at=review.feedback.created_at)
+        found.reviews[feedback.message_id] = (number, replace(review, feedback=stored))
+        return stored
 
     async def list_for(self, thread: ThreadKey) -> Sequence[Feedback]:
         """List the feedback on the messages of a thread, oldest first."""

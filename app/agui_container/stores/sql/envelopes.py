@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from agui_container.ports.records import RunKey, RunRecord, RunStatus
 from agui_container.ports.store import LeaseLost, StoreUnavailable
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.log_values import format_fields
 from agui_container.stores.page_tokens import unpersisted
 from agui_container.stores.sql.database import Database
 from agui_container.stores.sql.rows import RUN_FACTS, is_run, run_record
@@ -107,7 +108,7 @@ def join_column(values: Iterable[object]) -> str:
     return ",".join(map(str, values))
 
 
-# --- all runs of a process --------------------------------------------------------------------------------------------
+# --- batches of all runs ----------------------------------------------------------------------------------------------
 
 
 class AppendRequest(NamedTuple):
@@ -202,7 +203,7 @@ class AppendBatcher:
                 resolve(request, error)
             return
         except Exception:
-            logger.exception("batched append failed, retrying one by one runs=%s", len(batch))
+            logger.exception("batched append failed, retrying one by one %s", format_fields({"runs": len(batch)}))
         for request in remaining:
             self._detached.add(request.run)
             self._database.start_task(self._append_one(request))

@@ -13,7 +13,7 @@ from agui_container.stores.sql.database import Database, uncancellable
 from agui_container.stores.sql.rows import insert
 from agui_container.stores.sql.schema import INTERRUPTS, digest_of
 
-FACTS = tuple(INTERRUPTS.c[name] for name in ("interrupt_id", "payload", "until", "settled"))
+COLUMNS = tuple(INTERRUPTS.c[name] for name in ("interrupt_id", "payload", "until", "settled"))
 """Columns of a ``PendingInterrupt``."""
 
 
@@ -24,20 +24,20 @@ class SqlInterrupts:
         self._database = database
 
     @uncancellable
-    async def put(self, place: InterruptScope, held: Sequence[PendingInterrupt]) -> None:
+    async def put(self, scope: InterruptScope, interrupts: Sequence[PendingInterrupt]) -> None:
         """Store interrupts. Each replaces an earlier one with the same id."""
         rows = [
             {
-                "thread": digest_of(*place.thread),
-                "depth": place.depth,
-                "part": place.part,
-                "digest": _digest(place, interrupt.id),
+                "thread": digest_of(*scope.thread),
+                "depth": scope.depth,
+                "part": scope.part,
+                "digest": _digest(scope, interrupt.id),
                 "interrupt_id": interrupt.id,
                 "payload": interrupt.payload,
                 "until": interrupt.until,
                 "settled": interrupt.settled,
             }
-            for interrupt in held
+            for interrupt in interrupts
         ]
         if not rows:
             return
@@ -45,17 +45,17 @@ class SqlInterrupts:
             await connection.execute(_upsert(connection.dialect.name), rows)
 
     @uncancellable
-    async def list_open(self, place: InterruptScope, now: float) -> Sequence[PendingInterrupt]:
+    async def list_open(self, scope: InterruptScope, now: float) -> Sequence[PendingInterrupt]:
         """List the interrupts that have not expired, in the order in which they were first stored."""
-        query = select(*FACTS).where(_in_scope(place), INTERRUPTS.c.until > now).order_by(INTERRUPTS.c.number)
+        query = select(*COLUMNS).where(_in_scope(scope), INTERRUPTS.c.until > now).order_by(INTERRUPTS.c.number)
         async with self._database.read_transaction() as connection:
             return [PendingInterrupt(*row) for row in await connection.execute(query)]
 
     @uncancellable
-    async def settle(self, place: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
+    async def settle(self, scope: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
         """Settle an interrupt that is open and has not expired. Return True if this call settled it."""
         is_open = and_(INTERRUPTS.c.settled.is_(False), INTERRUPTS.c.until > now)
-        statement = update(INTERRUPTS).where(_in_scope(place), INTERRUPTS.c.digest == _digest(place, id), is_open)
+        statement = update(INTERRUPTS).where(_in_scope(scope), INTERRUPTS.c.digest == _digest(scope, id), is_open)
         async with self._database.write_transaction() as connection:
             result = await connection.execute(statement.values(settled=True, payload=payload, until=until))
             return result.rowcount == 1
@@ -75,14 +75,14 @@ def _upsert(dialect: str) -> Insert:
     return new.on_conflict_do_update(index_elements=["thread", "depth", "digest"], set_=changed)
 
 
-def _in_scope(place: InterruptScope) -> ColumnElement[bool]:
-    thread = and_(INTERRUPTS.c.thread == digest_of(*place.thread), INTERRUPTS.c.depth == place.depth)
-    return and_(thread, INTERRUPTS.c.part == place.part)
+def _in_scope(scope: InterruptScope) -> ColumnElement[bool]:
+    thread = and_(INTERRUPTS.c.thread == digest_of(*scope.thread), INTERRUPTS.c.depth == scope.depth)
+    return and_(thread, INTERRUPTS.c.part == scope.part)
 
 
-def _digest(place: InterruptScope, name: str) -> bytes:
+def _digest(scope: InterruptScope, name: str) -> bytes:
     """Return the digest of an interrupt id, unique per thread and depth.
 
     It includes the part, because parts reuse ids.
     """
-    return digest_of(place.part, name) if place.part else digest_of(name)
+    return digest_of(scope.part, name) if scope.part else digest_of(name)

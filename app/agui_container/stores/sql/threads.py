@@ -25,9 +25,9 @@ from agui_container.ports.records import (
     ThreadRecord,
     ThreadStatus,
     Triage,
+    merge_metadata,
 )
 from agui_container.ports.store import PAGE, CannotFork
-from agui_container.stores.metadata import merge_metadata
 from agui_container.stores.page_tokens import (
     make_last_token,
     make_page,
@@ -89,14 +89,14 @@ class SqlThreads:
             row = (await connection.execute(select(*THREAD_FACTS, *REVISIONS).where(is_thread(key)))).first()
             if row is None:
                 return None
-            known = parse_revision(since, row.number)
-            ordered = messages and (known is None or row.order_revision > known)
+            revision = parse_revision(since, row.number)
+            ordered = messages and (revision is None or row.order_revision > revision)
             return ThreadDelta(
                 thread_record(row),
-                await _messages(connection, row.number, known) if messages else [],
+                await _messages(connection, row.number, revision) if messages else [],
                 await _order(connection, row.number) if ordered else None,
-                row.state if known is None or row.state_revision > known else None,
-                await _goals(connection, row.number) if known is None or row.goals_revision > known else None,
+                row.state if revision is None or row.state_revision > revision else None,
+                await _goals(connection, row.number) if revision is None or row.goals_revision > revision else None,
                 make_revision(row.number, row.revision),
             )
 
@@ -154,10 +154,10 @@ class SqlThreads:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-async def _messages(connection: AsyncConnection, thread: int, known: int | None) -> Sequence[StoredMessage]:
+async def _messages(connection: AsyncConnection, thread: int, revision: int | None) -> Sequence[StoredMessage]:
     query = select(MESSAGES.c.message_id, MESSAGES.c.data, MESSAGES.c.run_id).where(MESSAGES.c.thread == thread)
-    if known is not None:
-        query = query.where(MESSAGES.c.revision > known)
+    if revision is not None:
+        query = query.where(MESSAGES.c.revision > revision)
     return [StoredMessage(*row) for row in await connection.execute(query.order_by(MESSAGES.c.position))]
 
 
@@ -217,7 +217,7 @@ async def _check_existing_fork(connection: AsyncConnection, target: ThreadKey, o
     """Raise ``CannotFork`` unless the existing thread is this fork."""
     row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
     if thread_record(row).forked_from != origin:
-        raise CannotFork("the new thread's id is taken", taken=True)
+        raise CannotFork("the new thread's id is taken", id_exists=True)
 
 
 class SqlGoals:

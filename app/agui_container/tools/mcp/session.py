@@ -36,6 +36,7 @@ from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, JSONRPCResponse, Tool
 from msgspec import Struct, field
 
 from agui_container.ports import ToolError
+from agui_container.runtime.log_values import format_fields
 from agui_container.tools.mcp.servers import HttpServer, Server, StdioServer
 
 logger = logging.getLogger(__name__)
@@ -72,11 +73,15 @@ class McpConnection:
     Args:
         server: configuration of the server.
         on_change: called when the server's tools have changed, or may have changed.
+        steady: the steady clock, in seconds.
     """
 
-    def __init__(self, server: Server, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, server: Server, on_change: Callable[[], None], steady: Callable[[], float] = time.monotonic
+    ) -> None:
         self._server = server
         self._on_change = on_change
+        self._steady = steady
         self._session: OpenSession | None = None
         self._tasks: dict[OpenSession, asyncio.Task[None]] = {}
         self._pause = FIRST_PAUSE
@@ -113,7 +118,7 @@ class McpConnection:
     def back_off(self) -> None:
         """Close the current session and let requests fail until a pause has passed."""
         self.reset()
-        self._retry_at = time.monotonic() + self._pause
+        self._retry_at = self._steady() + self._pause
         self._pause = min(MAX_PAUSE, 2 * self._pause)
 
     async def aclose(self) -> None:
@@ -126,7 +131,7 @@ class McpConnection:
 
     def _get_session(self) -> OpenSession:
         if self._session is None:
-            if time.monotonic() < self._retry_at:
+            if self._steady() < self._retry_at:
                 raise ToolError(self._unreachable())
             self._session = self._open()
         return self._session
@@ -167,9 +172,11 @@ class McpConnection:
         except Exception:
             on_end()
             if session.client.done():
-                logger.info("MCP session failed server=%s", self._server.name, exc_info=True)
+                logger.info("MCP session failed %s", format_fields({"server": self._server.name}), exc_info=True)
             else:
-                logger.warning("MCP session could not be opened server=%s", self._server.name, exc_info=True)
+                logger.warning(
+                    "MCP session could not be opened %s", format_fields({"server": self._server.name}), exc_info=True
+                )
                 self.back_off()
         finally:
             on_end()

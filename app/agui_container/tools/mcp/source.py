@@ -34,6 +34,7 @@ from msgspec import Struct
 from pydantic_core import to_json
 
 from agui_container.ports import RunContext, Tool, ToolContent, ToolError
+from agui_container.runtime.log_values import format_fields
 from agui_container.tools.mcp.servers import Server
 from agui_container.tools.mcp.session import McpConnection, is_connection_lost
 
@@ -122,8 +123,8 @@ class McpSource:
     def __init__(self, server: Server, clocks: Clocks | None = None) -> None:
         self._server = server
         self._clocks = clocks or Clocks()
-        self._connection = McpConnection(server, self._drop_listing)
-        self._listing: Listing | None = None
+        self._connection = McpConnection(server, self.drop_listing, self._clocks.steady)
+        self.listing: Listing | None = None
         self._changes = 0
         self._list_lock = asyncio.Lock()
 
@@ -140,26 +141,27 @@ class McpSource:
         """
         self._drop_stale_listing()
         async with self._list_lock:
-            return self._listing.tools if self._listing else await self._list()
+            return self.listing.tools if self.listing else await self._list()
 
     async def aclose(self) -> None:
         """Close the session. The process of a ``StdioServer`` ends."""
-        self._drop_listing()
+        self.drop_listing()
         await self._connection.aclose()
 
-    def _drop_listing(self) -> None:
+    def drop_listing(self) -> None:
+        """Forget the list of tools, because it may have changed. The next run asks for it again."""
         self._changes += 1
-        self._listing = None
+        self.listing = None
 
     def _drop_stale_listing(self) -> None:
-        if self._listing is None:
+        if self.listing is None:
             return
-        age, steady_age = self._clocks.wall() - self._listing.wall, self._clocks.steady() - self._listing.steady
+        age, steady_age = self._clocks.wall() - self.listing.wall, self._clocks.steady() - self.listing.steady
         if abs(age - steady_age) > MAX_JUMP:
             self._connection.reset()
-            self._drop_listing()
+            self.drop_listing()
         elif age > MAX_AGE:
-            self._drop_listing()
+            self.drop_listing()
 
     async def _list(self) -> Sequence[Tool]:
         changes, wall, steady = self._changes, self._clocks.wall(), self._clocks.steady()
@@ -169,11 +171,11 @@ class McpSource:
             self._connection.back_off()
             raise ToolError(f"The MCP server '{self.name}' did not answer in time.") from error
         except MCPError as error:
-            logger.warning("MCP tools could not be listed server=%s", self.name, exc_info=error)
+            logger.warning("MCP tools could not be listed %s", format_fields({"server": self.name}), exc_info=error)
             raise ToolError(f"The MCP server '{self.name}' could not list its tools.") from error
         tools = tuple(McpTool(self._spec(tool), tool.name, self._server, self._connection) for tool in specs)
         if changes == self._changes:
-            self._listing = Listing(tools, wall, steady)
+            self.listing = Listing(tools, wall, steady)
         return tools
 
     async def _list_in_time(self, client: Client) -> list[McpToolSpec]:
@@ -189,7 +191,10 @@ class McpSource:
             cursor = page.next_cursor
             # An empty page with a cursor would be followed by empty pages without end.
             if len(tools) > MAX_TOOLS or (cursor is not None and not page.tools):
-                logger.warning("MCP tool list truncated server=%s tools=%d", self.name, min(len(tools), MAX_TOOLS))
+                logger.warning(
+                    "MCP tool list truncated %s",
+                    format_fields({"server": self.name, "tools": min(len(tools), MAX_TOOLS)}),
+                )
                 return tools[:MAX_TOOLS]
             if cursor is None:
                 return tools

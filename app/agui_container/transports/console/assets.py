@@ -72,8 +72,8 @@ def _read_compressed(path: Path | None) -> bytes | None:
 
 def _with_settings(page: str, title: str, accent: str) -> str:
     """Put the settings into data attributes, because the page may hold no inline script."""
-    shown = html.escape(title, quote=True)
-    attributes = f'data-title="{shown}" data-accent="{html.escape(accent, quote=True)}"'
+    escaped = html.escape(title, quote=True)
+    attributes = f'data-title="{escaped}" data-accent="{html.escape(accent, quote=True)}"'
     return page.replace('data-title="" data-accent=""', attributes).replace(
-        "<title>Chat</title>", f"<title>{shown}</title>"
+        "<title>Chat</title>", f"<title>{escaped}</title>"
     )

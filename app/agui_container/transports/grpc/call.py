@@ -26,10 +26,11 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
-from agui_container.engine.caller_ledger import CallerLedgers, Resource
+from agui_container.engine.caller_usage import CallerUsages, Resource
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import CallerAuthentication, server_url
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
@@ -81,7 +82,7 @@ class CallAdmission:
         origins: web origins that may call.
         authentication: verifies the tokens of callers.
         accounts: chooses the account that the limits per caller are counted under.
-        ledgers: count the open calls of each caller.
+        usages: count the open calls of each caller.
         budget: bytes in flight of the process, of which each caller gets a share.
         refused_pages: logs the others.
     """
@@ -91,7 +92,7 @@ class CallAdmission:
     origins: Collection[str]
     authentication: CallerAuthentication
     accounts: Accounts
-    ledgers: CallerLedgers
+    usages: CallerUsages
     budget: ByteBudget
     refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
@@ -214,7 +215,7 @@ class Call(Generic[In, Out]):
         """Check that the caller may send a message now. Raises ``AppError`` as ``receive``."""
         admission = self._admission
         admission.authentication.check_expiry(self.caller)
-        admission.ledgers.of(self.caller.account).count_message()
+        admission.usages.of(self.caller.account).count_message()
         check_size(size, admission.max_bytes)
 
     async def _read(self, size: int, reservation: Reservation) -> bytes:
@@ -275,7 +276,7 @@ class Call(Generic[In, Out]):
                         await self._send_piece(data[at : at + PIECE_BYTES])
             except TimeoutError:
                 self._is_slow = True
-                logger.info("slow gRPC reader disconnected idle_seconds=%s", SEND_SECONDS)
+                logger.info("slow gRPC reader disconnected %s", format_fields({"idle_seconds": SEND_SECONDS}))
                 raise slow_reader() from None
             self._stream._send_message_done = True
 
@@ -322,7 +323,7 @@ def method(
     async def handle(stream: "Stream[In, Out]") -> None:
         try:
             caller = await admission.caller(stream)
-            with nullcontext() if is_brief else admission.ledgers.of(caller.account).use(Resource.SOCKETS):
+            with nullcontext() if is_brief else admission.usages.of(caller.account).use(Resource.SOCKETS):
                 call = Call(stream, caller, admission)
                 with call.kept:
                     await handler(call)
@@ -330,13 +331,13 @@ def method(
             raise
         except Exception as failure:
             if is_disconnect(failure):
-                logger.debug("gRPC client disconnected method=%s", stream._method_name)
+                logger.debug("gRPC client disconnected %s", format_fields({"method": stream._method_name}))
                 return
             error = find_app_error(failure)
             if error is None:
-                logger.exception("gRPC call failed method=%s", stream._method_name)
+                logger.exception("gRPC call failed %s", format_fields({"method": stream._method_name}))
                 error = AppError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE)
-            logger.info("request refused code=%s message=%s", error.code, error.message)
+            logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
             await end_with_error(stream, error, admission.challenge(stream, error))
 
     return Method(handle, cardinality, request_type, reply_type)

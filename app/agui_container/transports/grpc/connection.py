@@ -33,9 +33,11 @@ from h2.events import (
     StreamReset,
     UnknownFrameReceived,
 )
+from h2.exceptions import ProtocolError
 from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.grpc.handover import OpenConnections
 
 MAX_STREAMS = 100
@@ -205,8 +207,10 @@ class GrpcProtocol(H2Protocol):
         try:
             events = self.connection.feed(data)
         except Exception as error:  # noqa: BLE001 - h2 raises exceptions of any type for malformed headers
-            logger.info("gRPC connection closed reason=%s cause=%r", "protocol error", error)
-            self.connection.flush()  # h2 has prepared a GOAWAY with the reason
+            logger.info("gRPC connection closed %s", format_fields({"reason": "protocol error", "cause": error}))
+            self.connection.flush()  # h2 has prepared a GOAWAY with the reason, if the error is one of its own
+            if not isinstance(error, ProtocolError):
+                self.connection.go_away(ErrorCodes.PROTOCOL_ERROR)
             self.processor.close("Protocol error")
             return
         self._unused = 0 if events else self._unused + len(data)
@@ -288,7 +292,7 @@ class GrpcProtocol(H2Protocol):
         return self._controls <= MAX_CONTROLS
 
     def _end(self, code: ErrorCodes, reason: str) -> None:
-        logger.info("gRPC connection closed reason=%s", reason)
+        logger.info("gRPC connection closed %s", format_fields({"reason": reason}))
         self.connection.go_away(code)
         self.processor.close(reason)
 

@@ -83,3 +83,8 @@ def text_of(content: object) -> str:
 def is_failure(result: Event) -> bool:
     """True if a TOOL_CALL_RESULT event is the result of a failed call."""
     return (result.get("metadata") or {}).get("failed") is True
+
+
+def is_denied(result: Event) -> bool:
+    """True if a TOOL_CALL_RESULT event is the result of a call that a person has denied or cancelled."""
+    return (result.get("metadata") or {}).get("denied") is True

@@ -23,7 +23,7 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
         frozenset(options.origins),
         options.authentication,
         options.accounts,
-        service.ledgers,
+        service.usages,
         budget,
     )
     open_admission = replace(admission, authentication=NO_AUTHENTICATION)  # health and reflection need no token

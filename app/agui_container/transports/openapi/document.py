@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.routing import BaseRoute
 
-from agui_container.transports.openapi.operations import TAGS, operations
+from agui_container.transports.openapi.operations import ROBOTO, ROBOTO_TAG, TAGS, operations
 from agui_container.transports.openapi.schemas import schemas
 
 Document = dict[str, Any]
@@ -34,10 +34,11 @@ def add_own_routes(document: Document, routes: Iterable[BaseRoute]) -> Document:
     served = {template(getattr(route, "path", "")) for route in routes}
     own = {path: methods for path, methods in operations().items() if path in served}
     components = document.get("components", {})
+    tags = (*TAGS, ROBOTO_TAG) if any(path.startswith(ROBOTO) for path in own) else TAGS
     return {
         **document,
         "info": {"description": DESCRIPTION, **document["info"]},
-        "tags": [*TAGS, *document.get("tags", ())],
+        "tags": [*tags, *document.get("tags", ())],
         "paths": {**own, **document.get("paths", {})},
         "components": {**components, "schemas": {**_schemas(), **components.get("schemas", {})}},
     }

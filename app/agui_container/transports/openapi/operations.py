@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from agui_container.protocol import commands
 from agui_container.protocol.errors import ERRORS, ErrorCode
 from agui_container.transports.formats import EVENT_STREAM, PROTOBUF
-from agui_container.transports.openapi.schemas import PREFIX, TEXT, Schema, ref
+from agui_container.transports.openapi.schemas import PREFIX, TEXT, Schema, record, ref
 
 Operation = dict[str, Any]
 
@@ -22,6 +22,9 @@ TAGS = (
     {"name": "Server", "description": "Health and capabilities."},
     {"name": "Pages", "description": "Pages for people, and this document."},
 )
+ROBOTO_TAG = {"name": "Roboto", "description": "Agent sessions of the Python package `roboto`. A session is a thread."}
+ROBOTO = "/v1/ai/"
+"""Prefix of the paths of Roboto's sessions."""
 
 EVERYWHERE = (
     ErrorCode.ACCESS_DENIED,
@@ -34,6 +37,19 @@ EVERYWHERE = (
 WITH_BODY = (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.SHUTTING_DOWN)
 """Errors of a request with a body."""
 
+REFUSAL: Operation = {EVENT_STREAM: {"schema": ref("Refusal")}}
+"""Content of a refusal: one RUN_ERROR."""
+
+ROBOTO_REFUSAL: Operation = {
+    "application/json": {
+        "schema": record(
+            "A refusal.",
+            {"error": record("The exception that the package raises.", {"error_code": TEXT, "message": TEXT})},
+        )
+    }
+}
+"""Content of a refusal of Roboto's sessions."""
+
 EXAMPLE = {
     "threadId": "t1",
     "runId": "r1",
@@ -45,6 +61,8 @@ DESCRIPTIONS = {
     "runId": "Run ids are unique within a thread.",
     "threadId": "Id of the conversation.",
     "messageId": "Id of a message of the thread.",
+    "sessionId": "Id of the session, which is a thread.",
+    "index": "Number of a message of the session, from 0.",
     "limit": "Number of threads of a page.",
     "page": "`next` of an earlier answer.",
     "messages": "`false` leaves out messages and runs.",
@@ -55,7 +73,7 @@ DESCRIPTIONS = {
 
 def operations() -> dict[str, dict[str, Operation]]:
     """Return the operations by path and method."""
-    paths = {**_invocations(), **_runs(), **_threads(), **_server(), **_pages()}
+    paths = {**_invocations(), **_runs(), **_threads(), **_server(), **_pages(), **_roboto()}
     for path, methods in paths.items():
         for method, each in methods.items():
             each["operationId"] = "_".join((method, *re.findall(r"\w+", path)))
@@ -73,6 +91,7 @@ def operation(  # noqa: PLR0913 - the parts of an operation
     description: str = "",
     parameters: Iterable[Operation] = (),
     body: Operation | None = None,
+    refusal: Operation = REFUSAL,
 ) -> Operation:
     """Return an operation.
 
@@ -84,9 +103,10 @@ def operation(  # noqa: PLR0913 - the parts of an operation
         description: more about it, in Markdown.
         parameters: path, query and header parameters.
         body: content of the request body by media type.
+        refusal: content of a refusal by media type.
     """
     refusals = (*EVERYWHERE, *(WITH_BODY if body is not None else ()), *errors)
-    made: Operation = {"tags": [tag], "summary": summary, "responses": {**success, **_refusals(refusals)}}
+    made: Operation = {"tags": [tag], "summary": summary, "responses": {**success, **_refusals(refusals, refusal)}}
     if description:
         made["description"] = description
     if parameters := list(parameters):
@@ -96,12 +116,11 @@ def operation(  # noqa: PLR0913 - the parts of an operation
     return made
 
 
-def _refusals(codes: Iterable[ErrorCode]) -> Operation:
-    """Return the responses of refusals by status: one RUN_ERROR with one of the codes."""
+def _refusals(codes: Iterable[ErrorCode], content: Operation) -> Operation:
+    """Return the responses of refusals by status. Each is for one of the codes."""
     by_status: dict[str, list[ErrorCode]] = {}
     for code in codes:
         by_status.setdefault(str(ERRORS[code].http), []).append(code)
-    content = {EVENT_STREAM: {"schema": ref("Refusal")}}
     return {
         status: {"description": " or ".join(f"`{code}`" for code in codes), "content": content}
         for status, codes in sorted(by_status.items())
@@ -143,6 +162,11 @@ def _session() -> Operation:
     }
 
 
+def _last_event_id() -> Operation:
+    description = "Number of the last event that the client has, as EventSource sends it; `after` comes before it."
+    return {"name": "Last-Event-ID", "in": "header", "schema": TEXT, "description": description}
+
+
 def _fields(command: type[BaseModel], path: str) -> dict[str, Schema]:
     """Return the schemas of the fields of a command that its path does not contain."""
     schema = command.model_json_schema(ref_template=f"{PREFIX}{{model}}")
@@ -171,7 +195,7 @@ def _invocations() -> dict[str, dict[str, Operation]]:
         _stream(),
         *busy,
         description="Any or no Content-Type is accepted. The same thread and run ids again join that run.",
-        parameters=[_session()],
+        parameters=[_session(), _last_event_id()],
         body=body,
     )
     return {"/invocations": {"post": start}}
@@ -181,29 +205,23 @@ def _runs() -> dict[str, dict[str, Operation]]:
     thread = _in_query("threadId", TEXT, "Tells equal run ids of several threads apart.")
     run = [_in_path("runId"), thread, _session()]
     after = _in_query("after", {"type": "integer", "minimum": 0}, "Number of the last event that the client has.")
-    last = {
-        "name": "Last-Event-ID",
-        "in": "header",
-        "schema": TEXT,
-        "description": "The same, as EventSource sends it.",
-    }
-    gone = ErrorCode.RUN_NOT_FOUND
+    not_found = ErrorCode.RUN_NOT_FOUND
     ended = {"204": {"description": "The run has ended with the event that the client has."}}
     return {
         "/runs": {"get": operation("Runs", "List runs", _answer("RunList", "Runs."), parameters=[_session()])},
         "/runs/{runId}": {
-            "get": operation("Runs", "Read the status of a run", _answer("Run", "The run."), gone, parameters=run)
+            "get": operation("Runs", "Read the status of a run", _answer("Run", "The run."), not_found, parameters=run)
         },
         "/runs/{runId}/cancel": {
-            "post": operation("Runs", "Cancel a run", _answer("Run", "The run."), gone, parameters=run)
+            "post": operation("Runs", "Cancel a run", _answer("Run", "The run."), not_found, parameters=run)
         },
         "/runs/{runId}/events": {
             "get": operation(
                 "Runs",
                 "Replay a run and follow it",
                 {**_stream(), **ended},
-                gone,
-                parameters=[*run, after, last],
+                not_found,
+                parameters=[*run, after, _last_event_id()],
             )
         },
         "/ws": {
@@ -289,3 +307,44 @@ def _pages() -> dict[str, dict[str, Operation]]:
         "/docs": {"get": operation("Pages", "Read this document as a page", _text("text/html", "The page."))},
         "/openapi.json": {"get": operation("Pages", "Read this document", _answer("OpenApi", "An OpenAPI document."))},
     }
+
+
+def _roboto() -> dict[str, dict[str, Operation]]:
+    """Return the operations of Roboto's sessions, for clients since 0.46 and for clients before."""
+    return {
+        f"{ROBOTO}{prefix}{path}": {method: {**each, **({"deprecated": True} if prefix == "chats" else {})}}
+        for prefix in ("threads", "chats")
+        for path, method, each in _roboto_sessions()
+    }
+
+
+def _roboto_sessions() -> list[tuple[str, str, Operation]]:
+    session, feedback = "/{sessionId}", "/{sessionId}/messages/{index}/feedback"
+    with_messages = _in_query("load_messages", TEXT, "`False` leaves out the messages.")
+    token = _in_query("next_token", TEXT, "`continuation_token` of an earlier answer.")
+    return [
+        ("", "post", _roboto_operation("Begin a session", "")),
+        (session, "get", _roboto_operation("Read a session", session, with_messages)),
+        (f"{session}/delta", "get", _roboto_operation("Wait for changes of a session", session, token)),
+        (f"{session}/messages", "post", _roboto_operation("Send a message to a session", session)),
+        (f"{session}/tool-results", "post", _roboto_operation("Add results of client tools", session)),
+        (feedback, "post", _roboto_operation("Store feedback on a message", feedback)),
+        (f"{session}/fork", "post", _roboto_operation("Copy a session", session)),
+        (f"{session}/visibility", "post", _roboto_operation("Store the visibility of a session", session)),
+        (f"{session}/pin", "post", _roboto_operation("Pin or unpin a session", session)),
+    ]
+
+
+def _roboto_operation(summary: str, path: str, *query: Operation) -> Operation:
+    """Return an operation of Roboto's sessions. The package `roboto` defines what is in bodies and answers."""
+    content = {"application/json": {"schema": record("The result.", {"data": {"description": "Any JSON."}})}}
+    return operation(
+        ROBOTO_TAG["name"],
+        summary,
+        {"200": {"description": "The result.", "content": content}},
+        ErrorCode.THREAD_NOT_FOUND,
+        ErrorCode.RATE_LIMIT_EXCEEDED,
+        parameters=[*map(_in_path, re.findall(r"{(\w+)}", path)), *query, _session()],
+        body=None if query else {"application/json": {"schema": {"type": "object"}}},
+        refusal=ROBOTO_REFUSAL,
+    )

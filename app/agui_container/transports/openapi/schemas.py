@@ -125,7 +125,7 @@ def _thread_answers() -> dict[str, Schema]:
         "messages": array(ref("Message")),
         "runs": {"type": "object", "description": "Run id by message id.", "additionalProperties": TEXT},
     }
-    kept = {"state": {"description": "Shared state, any JSON."}, "goals": array(ref("Goal"))}
+    thread_data = {"state": {"description": "Shared state, any JSON."}, "goals": array(ref("Goal"))}
     feedback = {"messageId": TEXT, "sentiment": choice(Sentiment), "categories": array(choice(Category))}
     times = {"createdAt": TIME, "changedAt": TIME}
     return {
@@ -140,13 +140,13 @@ def _thread_answers() -> dict[str, Schema]:
             {**thread, "continuationToken": TEXT, "feedback": array(ref("Feedback")), "waiting": array(_waiting())},
             **summary,
             **contents,
-            **kept,
+            **thread_data,
         ),
         "ThreadDelta": record(
             "A thread and its changed messages. An unchanged order, state or list of goals is absent.",
             {**thread, **contents, "continuationToken": TEXT},
             **summary,
-            **kept,
+            **thread_data,
             order={**array(TEXT), "description": "Ids of all messages, in order."},
         ),
         "Goal": record(

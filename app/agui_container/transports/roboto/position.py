@@ -95,8 +95,8 @@ def missing(messages: Sequence[Message], position: Position) -> Missing:
     """Return the messages, or parts of them, that a client at this position does not have."""
     if not position.count:
         return Missing(dict(enumerate(messages)))
-    known = messages[: position.count]
-    if len(known) < position.count or prefix_digest(known) != position.prefix:
+    prefix = messages[: position.count]
+    if len(prefix) < position.count or prefix_digest(prefix) != position.prefix:
         return Missing(dict(enumerate(messages)), is_reset=True)
     later = {at: as_sent(messages[at]) for at in range(position.count, len(messages))}
     last = messages[position.count - 1]

@@ -46,7 +46,7 @@ class Sessions:
         self._service = service
         self.views = Views(service)
 
-    # --- requests that begin a turn ---
+    # --- turns ---
 
     async def start(self, caller: Caller, body: object, size: int, org_id: str | None, *, with_context: bool) -> JSON:
         """Begin a session. Returns its record. Raises ``AppError`` like ``Service.admit``."""

@@ -25,6 +25,7 @@ from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.conversation.recovery import EVENT
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.errors import AppError
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.roboto.messages import Active
 from agui_container.transports.roboto.notes import CANCELLED, TurnFailure
 
@@ -116,7 +117,9 @@ class FollowedTurn:
             if self._has_ended:
                 await self._on_end(self._failure)
         except AppError as error:  # the run cannot be read any further, but it may continue
-            logger.warning("roboto turn cannot be followed run=%s code=%s", self._run_id, error.code)
+            logger.warning(
+                "roboto turn cannot be followed %s", format_fields({"run": self._run_id, "code": error.code})
+            )
         finally:
             self._cancel_timer()
             self._subscription.close()

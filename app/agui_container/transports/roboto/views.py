@@ -22,6 +22,7 @@ from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, T
 from agui_container.protocol.commands import ThreadsGet
 from agui_container.protocol.conversation.merge import MESSAGE
 from agui_container.protocol.errors import AppError
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.roboto.messages import Active, session_messages, unanswered_calls
 from agui_container.transports.roboto.notes import MessageNotes, Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
@@ -120,7 +121,7 @@ class Views:
                     continue
             return
 
-    # --- what is shown ---
+    # --- views ---
 
     async def view(self, caller: Caller, thread_id: str, *, with_context: bool = False) -> View:
         """Read the current state of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
@@ -193,7 +194,7 @@ class Views:
         try:
             await turn.follow()
         except Exception:
-            logger.exception("roboto turn failed thread=%s", key.thread_id)
+            logger.exception("roboto turn failed %s", format_fields({"thread": key.thread_id}))
         finally:
             if self._turns.get(key) is turn:
                 del self._turns[key]

@@ -39,7 +39,7 @@ export function App() {
       if (action === "write") document.querySelector<HTMLElement>(".composer textarea")?.focus();
       if (action === "stop") {
         setMenuOpen(false);
-        if (isRunning()) void stop();
+        if (isRunning()) stop();
       }
     };
     addEventListener("keydown", onKey);

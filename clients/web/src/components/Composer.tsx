@@ -100,7 +100,7 @@ export function Composer() {
         <IconButton icon="clip" label="Attach files" onClick={() => picker.current?.click()} />
         <span class="composer-hint">{isBusy ? "Esc stops" : "Enter sends"}</span>
         {isBusy ? (
-          <button type="button" class="send" aria-label="Stop" title="Stop" onClick={() => void stop()}>
+          <button type="button" class="send" aria-label="Stop" title="Stop" onClick={() => stop()}>
             <Icon name="stop" />
           </button>
         ) : (

@@ -139,7 +139,13 @@ function jsonl(rows: readonly Frame[]): string {
 /** The last request as a command for a shell. */
 async function copyCurl(): Promise<void> {
   if (lastInput === null) return;
-  const body = JSON.stringify(lastInput).replaceAll("'", "'\\''");
+  const address = quoted(endpoint("invocations"));
   const authorization = token.value === "" ? "" : ' -H "Authorization: Bearer $TOKEN"';
-  await copyText(`curl -N ${endpoint("invocations")} -H '${SESSION_HEADER}: ${session}'${authorization} -d '${body}'`);
+  const body = quoted(JSON.stringify(lastInput));
+  await copyText(`curl -N ${address} -H '${SESSION_HEADER}: ${session}'${authorization} -d ${body}`);
+}
+
+/** One word for a shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }

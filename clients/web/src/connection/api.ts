@@ -99,8 +99,6 @@ export const api = {
   feedback: (threadId: string, { messageId, ...said }: Feedback) =>
     json<Feedback>(`threads/${id(threadId)}/messages/${id(messageId)}/feedback`, "POST", said),
   runs: () => json<{ runs: RunFacts[] }>("runs"),
-  cancel: (threadId: string, runId: string) =>
-    json<object>(`runs/${id(runId)}/cancel?threadId=${id(threadId)}`, "POST"),
   capabilities: () => json<AgentCapabilities>("capabilities"),
 };
 

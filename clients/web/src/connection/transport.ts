@@ -6,6 +6,7 @@
  */
 
 import type { AbstractAgent, BaseEvent, RunAgentInput } from "@ag-ui/client";
+import type { Observable } from "rxjs";
 import { endpoint, session } from "../config";
 import { token } from "../token";
 import { type FrameLog, logged } from "./frames";
@@ -23,8 +24,10 @@ export interface RunListener {
 export interface RunHandle {
   /** Resolves after the last event; rejects when the run cannot be read to its end. */
   readonly done: Promise<void>;
-  /** Stop reading. The run goes on. */
+  /** Stop reading. The run continues at the server. */
   detach(): void;
+  /** Cancel the run at the server. Its last event says so; without any event yet, `done` resolves at once. */
+  cancel(): void;
 }
 
 /** Load what runs need. The page calls it while the user looks at the first view. */
@@ -41,39 +44,13 @@ export class Transport {
 
   /** Start a run, or follow one when the input carries the command `attach`. Lost connections are made again. */
   run(input: RunAgentInput, listener: RunListener): RunHandle {
-    let detached = false;
-    let unsubscribe = () => {};
-    const read = async () => {
-      listener.onLink("connecting");
+    const reader: RunReader = new RunReader(listener, async () => {
       const agents = await loadAgents();
-      const agent = this.agent(agents, input.runId, () => listener.onLink("resuming"));
+      const agent = this.agent(agents, input.runId, () => reader.show("resuming"));
       this.log.add("out", input.runId, JSON.stringify(input), "RUN_INPUT");
-      await new Promise<void>((resolve, reject) => {
-        const subscription = agents.verified(agent.run(input)).subscribe({
-          next: (event) => {
-            listener.onLink("open");
-            listener.onEvent(event);
-          },
-          error: reject,
-          complete: resolve,
-        });
-        unsubscribe = () => {
-          subscription.unsubscribe();
-          resolve();
-        };
-        if (detached) unsubscribe();
-      });
-    };
-    const done = read().finally(() => {
-      if (!detached) listener.onLink("idle");
+      return { agent, events: agents.verified(agent.run(input)) };
     });
-    return {
-      done,
-      detach: () => {
-        detached = true;
-        unsubscribe();
-      },
-    };
+    return reader;
   }
 
   private agent({ ResumableHttpAgent, WebSocketAgent }: Agents, runId: string, onReconnect: () => void): AbstractAgent {
@@ -100,5 +77,74 @@ export class Transport {
       onReconnect,
       fetch: async (url, init) => logged(await fetch(url, init), onFrame),
     });
+  }
+}
+
+interface RunStream {
+  agent: AbstractAgent;
+  events: Observable<BaseEvent>;
+}
+
+class RunReader implements RunHandle {
+  readonly done: Promise<void>;
+  private stream: RunStream | undefined;
+  private hasBegun = false;
+  /** The listener gets nothing more. */
+  private isOver = false;
+  private resolve = () => {};
+  private unsubscribe = () => {};
+
+  constructor(
+    private readonly listener: RunListener,
+    open: () => Promise<RunStream>,
+  ) {
+    this.done = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.read(open).then(resolve, reject);
+    });
+  }
+
+  show(state: LinkState): void {
+    if (!this.isOver) this.listener.onLink(state);
+  }
+
+  detach(): void {
+    this.isOver = true;
+    this.unsubscribe();
+    this.resolve();
+  }
+
+  cancel(): void {
+    this.stream?.agent.abortRun();
+    if (this.hasBegun) return;
+    this.show("idle");
+    this.isOver = true;
+    this.resolve();
+  }
+
+  private async read(open: () => Promise<RunStream>): Promise<void> {
+    this.show("connecting");
+    try {
+      const stream = await open();
+      if (!this.isOver) await this.follow(stream);
+    } finally {
+      this.show("idle");
+    }
+  }
+
+  private follow(stream: RunStream): Promise<void> {
+    this.stream = stream;
+    return new Promise((resolve, reject) => {
+      const next = (event: BaseEvent) => this.deliver(event);
+      const subscription = stream.events.subscribe({ next, error: reject, complete: resolve });
+      this.unsubscribe = () => subscription.unsubscribe();
+    });
+  }
+
+  private deliver(event: BaseEvent): void {
+    if (this.isOver) return;
+    this.hasBegun = true;
+    this.show("open");
+    this.listener.onEvent(event);
   }
 }

@@ -36,6 +36,7 @@ from agui_container.ports import Permission, Policy, PolicyDecision, RunContext,
 from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors
 from agui_container.protocol.parser import read_forwarded_prop
+from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
 
 LIFETIME = 3600.0
@@ -241,7 +242,11 @@ class Approvals:
         try:
             await self._interrupts.put(self._scope(at), [record])
         except StoreUnavailable:
-            logger.warning("storing call result failed, the call counts as cut off call=%s", record.id, exc_info=True)
+            logger.warning(
+                "storing call result failed, the call counts as cut off %s",
+                format_fields({"call": record.id}),
+                exc_info=True,
+            )
 
     async def _withdraw(self, scope: InterruptScope, approvals: Sequence[Approval]) -> None:
         """Delete the approvals that are still open. An approval that was answered meanwhile stays."""
@@ -250,7 +255,11 @@ class Approvals:
             for approval in approvals:
                 await self._interrupts.settle(scope, approval.call.id, b"", now, now)
         except StoreUnavailable:
-            logger.warning("withdrawing approvals of a failed run failed thread=%s", scope.thread_id, exc_info=True)
+            logger.warning(
+                "withdrawing approvals of a failed run failed %s",
+                format_fields({"thread": scope.thread_id}),
+                exc_info=True,
+            )
 
     def _scope(self, at: ScopeKey) -> InterruptScope:
         return InterruptScope(self._depth, *at)
@@ -322,5 +331,7 @@ def _load_approval(record: PendingInterrupt) -> Approval | None:
         return _adapter().validate_json(record.payload)
     except ValidationError as error:
         field = error.errors()[0]["loc"]
-        logger.warning("stored approval unreadable, call will not run call=%s field=%s", record.id, field)
+        logger.warning(
+            "stored approval unreadable, call will not run %s", format_fields({"call": record.id, "field": field})
+        )
         return None

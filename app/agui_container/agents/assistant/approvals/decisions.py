@@ -73,12 +73,12 @@ def match_answers(approvals: Sequence[Approval], entries: Sequence[ResumeEntry],
 
 def _by_interrupt(approvals: Sequence[Approval], entries: Sequence[ResumeEntry]) -> dict[str, tuple[int, ResumeEntry]]:
     """Return the entries that name an interrupt of the approvals, by interrupt id, with their indexes."""
-    known = {interrupt.id for approval in approvals for interrupt in approval.interrupts}
+    interrupt_ids = {interrupt.id for approval in approvals for interrupt in approval.interrupts}
     found: dict[str, tuple[int, ResumeEntry]] = {}
     for at, entry in enumerate(entries):
         if entry.interrupt_id in found:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"resume.{at}.interruptId: this interrupt is answered twice.")
-        if entry.interrupt_id in known:
+        if entry.interrupt_id in interrupt_ids:
             found[entry.interrupt_id] = (at, entry)
     return found
 

@@ -18,10 +18,11 @@ from msgspec import Struct, structs
 from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
 from agui_container.agents.assistant.approvals.decisions import Decision, match_answers
 from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key
-from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, failed_result, run_side_by_side
+from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, denied_result, failed_result, run_side_by_side
 from agui_container.ports import RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 
 CUT_OFF = "Error: the call was started and cut off; whether it took effect is not known."
 ABANDONED = "Error: the user did not want this call."
@@ -77,8 +78,8 @@ class ResumeOutcome(Struct, frozen=True):
 
     def new_results(self, messages: Sequence[Message]) -> Sequence[ToolMessage]:
         """Return the results that the caller's messages do not contain."""
-        seen = [(m.tool_call_id, m.content) for m in messages if isinstance(m, ToolMessage)]
-        return [result for result in self.results(messages) if (result.tool_call_id, result.content) not in seen]
+        received = [(m.tool_call_id, m.content) for m in messages if isinstance(m, ToolMessage)]
+        return [result for result in self.results(messages) if (result.tool_call_id, result.content) not in received]
 
 
 async def resume(request: RunAgentInput, approvals: Approvals, toolbox: Toolbox, ctx: RunContext) -> ResumeOutcome:
@@ -91,9 +92,9 @@ async def resume(request: RunAgentInput, approvals: Approvals, toolbox: Toolbox,
     at = scope_key(ctx)
     stored = await approvals.load(at)
     messages, entries = request.messages, request.resume or ()
-    known = {interrupt.id for approval in stored for interrupt in approval.interrupts}
-    check_answers_wait(known, stored, request, toolbox)
-    warn_of_unknown(known, entries, ctx)
+    interrupt_ids = {interrupt.id for approval in stored for interrupt in approval.interrupts}
+    check_answers_wait(interrupt_ids, stored, request, toolbox)
+    warn_of_unknown(interrupt_ids, entries, ctx)
     decisions = match_answers(stored, entries, approvals.now())
     attempts = [partial(try_decision, decision, approvals, at, toolbox, ctx) for decision in decisions]
     applied = approvals_of(await run_side_by_side(attempts, ctx))
@@ -130,7 +131,7 @@ def is_rejected(decision: Decision, approval: Approval) -> bool:
 
 
 def check_answers_wait(
-    known: Collection[str], stored: Sequence[Approval], request: RunAgentInput, toolbox: Toolbox
+    interrupt_ids: Collection[str], stored: Sequence[Approval], request: RunAgentInput, toolbox: Toolbox
 ) -> None:
     """Check that no answer is for a call that no longer waits: it has expired, made room for others, or is lost.
 
@@ -140,7 +141,7 @@ def check_answers_wait(
     Raises:
         AppError: VALIDATION_ERROR, naming the entry.
     """
-    answers = [at for at, entry in enumerate(request.resume or ()) if not is_harmless(entry, known)]
+    answers = [at for at, entry in enumerate(request.resume or ()) if not is_harmless(entry, interrupt_ids)]
     waiting = {approval.call.id for approval in stored}
     lost = [
         call.id
@@ -152,9 +153,9 @@ def check_answers_wait(
         raise AppError(ErrorCode.VALIDATION_ERROR, f"resume.{answers[0]}.interruptId: {text}")
 
 
-def is_harmless(entry: ResumeEntry, known: Collection[str]) -> bool:
-    """Return True if an entry names an interrupt in ``known``, or abandons its call."""
-    return entry.interrupt_id in known or entry.status == "cancelled"
+def is_harmless(entry: ResumeEntry, interrupt_ids: Collection[str]) -> bool:
+    """Return True if an entry names an interrupt in ``interrupt_ids``, or abandons its call."""
+    return entry.interrupt_id in interrupt_ids or entry.status == "cancelled"
 
 
 def open_calls(messages: Sequence[Message]) -> Sequence[ToolCall]:
@@ -164,13 +165,12 @@ def open_calls(messages: Sequence[Message]) -> Sequence[ToolCall]:
     return [call for call in made if call.id in missing]
 
 
-def warn_of_unknown(known: Collection[str], entries: Sequence[ResumeEntry], ctx: RunContext) -> None:
-    """Log one line if entries name interrupts that are not in ``known``. Such entries are ignored."""
-    unknown = [entry.interrupt_id for entry in entries if entry.interrupt_id not in known]
+def warn_of_unknown(interrupt_ids: Collection[str], entries: Sequence[ResumeEntry], ctx: RunContext) -> None:
+    """Log one line if entries name interrupts that are not in ``interrupt_ids``. Such entries are ignored."""
+    unknown = [entry.interrupt_id for entry in entries if entry.interrupt_id not in interrupt_ids]
     if unknown:
-        ctx.logger.warning(
-            "answers to unknown interrupts ignored count=%d first=%r", len(unknown), unknown[0][:MAX_LOGGED_ID]
-        )
+        fields = {"count": len(unknown), "first": unknown[0][:MAX_LOGGED_ID]}
+        ctx.logger.warning("answers to unknown interrupts ignored %s", format_fields(fields))
 
 
 async def try_decision(
@@ -204,16 +204,17 @@ async def apply_decision(
     approval = decision.approval
     if approval.is_settled:
         if decision.answer != approval.answer:
-            ctx.logger.warning("answer ignored, call already decided call=%s", approval.call.id)
+            ctx.logger.warning("answer ignored, call already decided %s", format_fields({"call": approval.call.id}))
         return approval
     rejection = rejection_result(decision)
     if rejection is None and toolbox.is_unavailable(approval.call):
-        ctx.logger.warning("approval stays open, tool unavailable call=%s", approval.call.id)
+        ctx.logger.warning("approval stays open, tool unavailable %s", format_fields({"call": approval.call.id}))
         return approval
     decided = replace(approval, call=decision.call, answer=decision.answer)
-    claimed = await approvals.claim(at, decided, failed_result(CUT_OFF if rejection is None else rejection))
+    result = failed_result(CUT_OFF) if rejection is None else denied_result(rejection)
+    claimed = await approvals.claim(at, decided, result)
     if claimed is None:
-        ctx.logger.warning("approval already claimed by another run call=%s", approval.call.id)
+        ctx.logger.warning("approval already claimed by another run %s", format_fields({"call": approval.call.id}))
         return await load_claimed_elsewhere(approval, approvals, at)
     if rejection is not None:
         return claimed
@@ -226,8 +227,8 @@ async def apply_decision(
 async def load_claimed_elsewhere(approval: Approval, approvals: Approvals, at: ScopeKey) -> Approval:
     """Return the stored approval that another run claimed; settled with an error if it is no longer stored."""
     stored = await approvals.load(at)
-    gone = approval.with_result(failed_result(GONE))
-    return next((each for each in stored if each.call.id == approval.call.id), gone)
+    lost = approval.with_result(failed_result(GONE))
+    return next((each for each in stored if each.call.id == approval.call.id), lost)
 
 
 def rejection_result(decision: Decision) -> str | None:

@@ -22,6 +22,7 @@ from agui_container.ports import Model, Prompt, RunContext
 from agui_container.protocol.conversation.transcript import has_failed
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import ModelCall
 
 MAX_SUMMARIES = 1_000
@@ -127,10 +128,8 @@ class Summariser(Struct, frozen=True):
             if not error.code.startswith("MODEL_"):
                 raise
             self.ctx.logger.warning(
-                "summary failed, old messages are dropped thread=%s code=%s error=%s",
-                self.ctx.thread_id,
-                error.code,
-                error.message,
+                "summary failed, old messages are dropped %s",
+                format_fields({"thread": self.ctx.thread_id, "code": error.code, "error": error.message}),
             )
             return ""
         check_tokens(self.ctx)  # The summary may have used the tokens that the answer needs.

@@ -20,6 +20,7 @@ from agui_container.agents.assistant.interrupt_scope import scope_key, shield_fr
 from agui_container.ports import GoalRecord, GoalStatus, RunContext
 from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey, StoredGoal
 from agui_container.ports.store import GoalStore, InterruptStore, Store, StoreUnavailable, store_errors_as_app_errors
+from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
 
 LIFETIME = 3600.0
@@ -87,7 +88,7 @@ async def _write_goals(store: GoalStore, ctx: RunContext, goals: Sequence[GoalRe
                 result = to_json(record.data) if record.data is not None else None
                 await store.conclude(_key(ctx, record.run_id), record.index, record.status, now, result=result)
     except StoreUnavailable:
-        logger.warning("storing goals failed run=%s", ctx.run_id, exc_info=True)
+        logger.warning("storing goals failed %s", format_fields({"run": ctx.run_id}), exc_info=True)
 
 
 def _key(ctx: RunContext, run_id: str) -> RunKey:
@@ -112,5 +113,5 @@ def _load_goals(payload: bytes) -> Sequence[GoalRecord]:
     try:
         return _adapter().validate_json(payload)
     except ValidationError as error:
-        logger.warning("stored goals unreadable, ignored field=%s", error.errors()[0]["loc"])
+        logger.warning("stored goals unreadable, ignored %s", format_fields({"field": error.errors()[0]["loc"]}))
         return ()

@@ -28,6 +28,7 @@ from agui_container.ports import Goal, GoalRecord, GoalRecords, GoalStatus, RunC
 from agui_container.ports.goals import ACHIEVED, DECLARED, FAILED
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import read_forwarded_prop
+from agui_container.runtime.log_values import format_fields
 
 FIELD = "goals"
 MAX_GOALS = 16
@@ -179,7 +180,9 @@ class GoalTracker:
         try:
             await self.carry_over()
         except AppError:
-            self._ctx.logger.warning("carrying over goals failed, goals fail run=%s", self._ctx.run_id, exc_info=True)
+            self._ctx.logger.warning(
+                "carrying over goals failed, goals fail %s", format_fields({"run": self._ctx.run_id}), exc_info=True
+            )
             return False
         return True
 

@@ -126,7 +126,7 @@ MAX_SHOWN_NAME = 64
 """Maximum characters of an unknown name in an error message."""
 
 
-# --- the model loads a skill ------------------------------------------------------------------------------------------
+# --- tool of the model ------------------------------------------------------------------------------------------------
 
 
 class LoadSkill(Struct, frozen=True):
@@ -161,11 +161,11 @@ def skill_tools(skills: Sequence[Skill]) -> Sequence[Tool]:
 
 def unknown_skill_message(name: object, skills: Sequence[Skill]) -> str:
     """Return the error text for an unknown skill, with the known names."""
-    known = f"known are {', '.join(skill.name for skill in skills)}" if skills else "this server has no skills"
-    return f"there is no skill named '{str(name)[:MAX_SHOWN_NAME]}'; {known}."
+    hint = f"known are {', '.join(skill.name for skill in skills)}" if skills else "this server has no skills"
+    return f"there is no skill named '{str(name)[:MAX_SHOWN_NAME]}'; {hint}."
 
 
-# --- a caller requests a skill ----------------------------------------------------------------------------------------
+# --- commands of callers ----------------------------------------------------------------------------------------------
 
 
 class _SkillRequest(BaseModel):

@@ -109,7 +109,7 @@ def fill_event(message: Any, event: JsonObject) -> None:  # noqa: ANN401 - an Ev
     BASE(inner.base_event, event)
 
 
-# --- along the schema ---
+# --- plans from the schema ---
 
 
 def _message(descriptor: Descriptor) -> Fill:
@@ -204,7 +204,7 @@ SCALARS: Mapping[int, type] = {
 UNIONS = frozenset({"InputContent", "InputContentSource"})
 
 
-# --- where JSON differs ---
+# --- fields that differ from their JSON ---
 
 
 def _content(value: JsonObject) -> JsonObject:

@@ -16,6 +16,7 @@ from grpclib.const import Handler as Method
 
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import (
     GetStatusRequest,
@@ -80,7 +81,7 @@ class DaemonService:
         if not is_operator(call.caller):
             raise AppError(ErrorCode.ACCESS_DENIED, "Only the server's operator may shut it down.")
         await call.send([ShutdownResponse(message="The server is shutting down.")])
-        logger.warning("shutdown requested over gRPC request=%s", call.caller.request_id)
+        logger.warning("shutdown requested over gRPC %s", format_fields({"request": call.caller.request_id}))
         asyncio.get_running_loop().call_soon(self._daemon.shutdown)
 
     async def _is_model_healthy(self) -> bool:

@@ -127,7 +127,7 @@ class RunEvents:
             pb.RunEvent(context_snapshot=pb.ContextSnapshotEvent(context=context)),
         ]
 
-    # --- its tools ---
+    # --- tools ---
 
     def _tool_events(self) -> list[pb.RunEvent]:
         """Return the events of all results of a turn's tools."""

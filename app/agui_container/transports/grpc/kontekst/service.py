@@ -14,6 +14,7 @@ from grpclib.const import Handler as Method
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.following import first_of, wait_for_newer_run
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
@@ -58,8 +59,8 @@ class KontekstService:
         name = start.agent_name or DEFAULT_AGENT
         events = RunEvents(new_id(), start.session_id or new_id(), name)
         if name not in self._agent_names:
-            known = ", ".join(dict.fromkeys(self._agent_names))
-            await call.send(events.fail(f"There is no agent named '{name[:64]}'; known are {known}."))
+            names = ", ".join(dict.fromkeys(self._agent_names))
+            await call.send(events.fail(f"There is no agent named '{name[:64]}'; known are {names}."))
             return
         await RunSession(call, self._service, start, events).serve()
 
@@ -163,13 +164,13 @@ class RunSession:
                 self._is_cancelled = True
                 await self._cancel_run()
             case other:
-                logger.info("kontekst command ignored command=%s", other)
+                logger.info("kontekst command ignored %s", format_fields({"command": other}))
 
     def _decide(self, call_id: str, *, approved: bool, reason: str = "") -> None:
         """Store a decision. A decision for an unknown call, or a second one, is ignored."""
         request = self._events.pending_approvals.get(call_id)
         if request is None or call_id in self._decisions:
-            logger.info("kontekst decision ignored call=%s", call_id[:100])
+            logger.info("kontekst decision ignored %s", format_fields({"call": call_id[:100]}))
             return
         self._decisions[call_id] = decision(request, approved=approved, reason=reason)
         self._size += len(call_id) + len(reason)

@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_failure, text_of
+from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_denied, text_of
 from agui_container.transports.grpc.roz.tools import PHYSICAL, TIMEOUT_MS, ToolsByName
 from agui_container.transports.grpc.roz.wire import Permissions, Responses, Wire
 
@@ -128,20 +128,28 @@ class TurnEvents:
         self._clear_pending()
         return self._wire.session_rejected(error)
 
-    def resolve(self, outcomes: Mapping[str, Mapping[str, object]]) -> Responses:
-        """Resolve all waiting calls. ``outcomes`` are those of the approvals, by call id."""
+    def resolve(self, decisions: Mapping[str, bool]) -> Responses:
+        """Resolve all waiting calls. ``decisions`` are the client's: True for an approved call, by call id."""
         responses: Responses = []
-        for call_id, outcome in outcomes.items():
-            responses += self._wire.approval_resolved(call_id, outcome)
-            if outcome.get("elsewhere"):
-                self._decided_elsewhere[call_id] = self.approvals[call_id].name
-            if outcome.get("approved"):
+        for call_id, approved in decisions.items():
+            responses += self._wire.approval_resolved(call_id, {"approved": approved})
+            if approved:
                 responses += self._tool_started(call_id, self.approvals[call_id].name)
         self._clear_pending()
         return [*responses, *self._set_activity(THINKING)]
 
+    def follow(self) -> Responses:
+        """Follow a run of another client, who has answered calls. The client's tools stay requested meanwhile."""
+        responses: Responses = []
+        for call_id, request in self.approvals.items():
+            responses += self._wire.approval_resolved(call_id, {"elsewhere": True})
+            self._decided_elsewhere[call_id] = request.name
+        self.approvals = {}
+        return [*responses, *self._set_activity(THINKING)]
+
     def add_result(self, call_id: str, result: str) -> Responses:
-        """Add the result of a tool that the client has run."""
+        """Add the result of a tool of the client."""
+        self.tool_requests.pop(call_id, None)
         return self._tool_finished(call_id, result)
 
     def complete(self) -> Responses:
@@ -167,7 +175,7 @@ class TurnEvents:
     def _started_elsewhere(self, event: Event) -> Responses:
         """Report the start of a call whose approval another client has answered. Only its result tells the answer."""
         name = self._decided_elsewhere.pop(event["toolCallId"], None)
-        return [] if name is None or is_failure(event) else self._tool_started(event["toolCallId"], name)
+        return [] if name is None or is_denied(event) else self._tool_started(event["toolCallId"], name)
 
     def _tool_finished(self, call_id: str, result: str) -> Responses:
         call = self._calls.pop(call_id, None) or OpenToolCall("")
@@ -194,6 +202,7 @@ class TurnEvents:
         responses = self._count_usage(event, "tool_use" if self.approvals or pending else self.stop_reason)
         if outcome == "cancelled":
             self.stop_reason = "cancelled"
+            self._clear_pending()
             return responses
         for call_id, call in pending.items():
             responses += self._request_tool(call_id, call)
@@ -212,6 +221,8 @@ class TurnEvents:
         }
 
     def _request_tool(self, call_id: str, call: OpenToolCall) -> Responses:
+        if call_id in self.tool_requests:
+            return self._set_activity(CALLING, call.name, self._category(call.name))
         tool = self._tools.get(call.name)
         timeout_ms = tool.timeout_ms if tool else TIMEOUT_MS
         self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms)
@@ -249,7 +260,7 @@ class TurnEvents:
     def _clear_pending(self) -> None:
         self.tool_requests, self.approvals = {}, {}
 
-    # --- for people ---
+    # --- approvals and questions ---
 
     def _set_activity(self, state: str, detail: str = "", category: str = "") -> Responses:
         """Report the agent's activity if it has changed."""
@@ -295,5 +306,5 @@ def add(total: pb.TokenUsage, usage: pb.TokenUsage) -> None:
 
 def error_of(event: Event) -> AppError:
     """Return the error of a RUN_ERROR event."""
-    code = next((known for known in ErrorCode if known == event.get("code")), ErrorCode.AGENT_ERROR)
+    code = next((known_code for known_code in ErrorCode if known_code == event.get("code")), ErrorCode.AGENT_ERROR)
     return AppError(code, str(event.get("message", "")))

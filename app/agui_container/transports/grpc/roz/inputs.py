@@ -46,14 +46,14 @@ class QueuedMessage(Struct, frozen=True):
     Attributes:
         message_id: id of the message for the client.
         tools: tools of this turn, instead of those that are registered; empty for none.
-        guidance: system context of this turn.
+        system_context: text for the model in this turn.
         size: bytes that the message takes.
     """
 
     message_id: str
     content: UserMessage
     tools: ToolsByName
-    guidance: str
+    system_context: str
     mode: str
     size: int
 

@@ -13,7 +13,7 @@ from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.following import wait_for_newer_run
+from agui_container.transports.grpc.following import wait_for_continuation
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions, RozWire
 from agui_container.transports.grpc.roz.session import Session
@@ -45,7 +45,7 @@ class RozService:
     async def watch_team(self, call: WatchCall) -> None:
         """Stream the events of a run's subagents.
 
-        If the task is a thread, the stream continues with the next runs until one ends without open calls.
+        If the task is a thread, the stream continues with the next runs until no call of the thread is open.
 
         Raises:
             AppError: RUN_NOT_FOUND if the task is neither a run nor a thread.
@@ -55,11 +55,15 @@ class RozService:
             raise AppError(ErrorCode.VALIDATION_ERROR, "task_id: the id of a thread or a run is expected.")
         events = TeamEvents(task_id, has_approvals=self._options.roz_wire is not RozWire.V0_2)
         subscription = await self._attach(call.caller, task_id)
-        is_thread = subscription.run.key.run_id != task_id
         thread_id, run_id = subscription.run.key.thread_id, subscription.run.key.run_id
-        while await self._forward_events(subscription, events, call) and is_thread:
-            run_id = await wait_for_newer_run(self._service, call.caller, thread_id, run_id)
-            subscription = await self._service.attach(call.caller, thread_id, run_id, 0)
+        await self._forward_events(subscription, events, call)
+        is_thread = run_id != task_id
+        while is_thread:
+            newer = await wait_for_continuation(self._service, call.caller, thread_id, run_id)
+            if newer is None:
+                return
+            run_id = newer
+            await self._forward_events(await self._service.attach(call.caller, thread_id, run_id, 0), events, call)
 
     async def _attach(self, caller: Caller, task_id: str) -> Subscription:
         try:
@@ -69,12 +73,9 @@ class RozService:
                 raise
         return await self._service.attach(caller, task_id, None, 0)
 
-    async def _forward_events(self, subscription: Subscription, events: TeamEvents, call: WatchCall) -> bool:
-        """Stream one run. Returns True if the run ended with open calls, so that another run will continue it."""
-        events.begin_run()
+    async def _forward_events(self, subscription: Subscription, events: TeamEvents, call: WatchCall) -> None:
         try:
             async for batch in subscription:
                 await call.send_events(batch, events.feed)
         finally:
             subscription.close()
-        return events.is_suspended

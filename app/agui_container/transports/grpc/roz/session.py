@@ -14,6 +14,7 @@ from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 from agui_container.engine.service import Service
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.log_values import format_fields
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import add
@@ -136,8 +137,10 @@ class Session:
         self._check_mode(message.mode)
         tools = message.tools or self._tools.current
         texts = [("The user's project", text) for text in self._start.request.project_context]
-        texts += [(f"Tools of {source}" if source else "Tools", text) for source, text in self._tools.guidance.items()]
-        texts.append(("This turn", message.guidance))
+        texts += [
+            (f"Tools of {source}" if source else "Tools", text) for source, text in self._tools.system_contexts.items()
+        ]
+        texts.append(("This turn", message.system_context))
         run_input = RunAgentInput(
             thread_id=self._thread_id,
             run_id=self._service.new_id(),
@@ -165,12 +168,12 @@ class Session:
     def _check_mode(self, mode: str) -> None:
         registered = (self._service.capabilities.custom or {}).get("aiModes", ())
         if mode not in MODES and mode not in registered:
-            known = ", ".join(("react", *registered))
+            modes = ", ".join(("react", *registered))
             raise AppError(
-                ErrorCode.VALIDATION_ERROR, f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {known}."
+                ErrorCode.VALIDATION_ERROR, f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {modes}."
             )
 
-    # --- in ---
+    # --- incoming messages ---
 
     async def _receive_requests(self) -> None:
         while not self._is_over and (request := await self._call.receive()) is not None:
@@ -208,7 +211,7 @@ class Session:
         elif kind == "start":
             await self._begin_session(request.start, size)
         elif kind is None or kind in IGNORED:
-            logger.info("roz request ignored kind=%s", kind)
+            logger.info("roz request ignored %s", format_fields({"kind": kind}))
         elif self._start is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: the session has not begun; send start first.")
         else:
@@ -251,7 +254,7 @@ class Session:
         if model == self._options.model:
             start.ClearField("model")
         if start.camera_ids or start.enable_video:
-            logger.info("roz cameras ignored count=%s", len(start.camera_ids))
+            logger.info("roz cameras ignored %s", format_fields({"count": len(start.camera_ids)}))
         translated = await self._call.translate(size, read_start, start)
         self._tools.register("", translated.tools, "")
         self._start = translated

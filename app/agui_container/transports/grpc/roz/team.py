@@ -10,7 +10,7 @@ from ag_ui.core import EventType
 from pydantic_core import to_json
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.interrupts import Event, approval_requests
+from agui_container.transports.grpc.interrupts import Event, approval_requests, is_denied
 
 MODE = "react"
 
@@ -21,29 +21,22 @@ class TeamEvents:
     Args:
         task_id: id of the task for the client.
         has_approvals: True if the client is of release 1.0, which has events for workers' approvals.
-
-    Attributes:
-        is_suspended: True if the last run ended with open calls, so that another run will continue it.
     """
 
     def __init__(self, task_id: str, *, has_approvals: bool) -> None:
-        self.is_suspended = False
         self._task_id = task_id
         self._has_approvals = has_approvals
         self._phases: dict[str, int] = {}
         self._parents: dict[str, str] = {}
         self._in_phase: set[str] = set()
         self._texts: dict[str, list[str]] = {}
-        self._requested_approvals: dict[str, tuple[str, str]] = {}
-
-    def begin_run(self) -> None:
-        """Begin the next run of the task."""
-        self.is_suspended = False
+        self._requested_approvals: dict[str, str] = {}
+        """Workers that wait for approvals, by call id."""
 
     def feed(self, kind: EventType, event: Event) -> list[pb.TeamEvent]:  # noqa: PLR0911 - a case for each kind
         """Translate one AG-UI event."""
         if kind is EventType.RUN_FINISHED:
-            return self._finish_run(event)
+            return self._request_approvals(event)
         worker = event.get("subagentRunId")
         if worker is None:
             return []
@@ -59,6 +52,7 @@ class TeamEvents:
                 return [*self._begin_phase(worker), pb.TeamEvent(worker_tool_call=call)]
             case EventType.TOOL_CALL_RESULT:
                 self._in_phase.discard(worker)
+                return self._resolve_approval(event)
             case EventType.SUBAGENT_FINISHED:
                 return self._finish_worker(worker, event)
             case EventType.SUBAGENT_ERROR:
@@ -71,11 +65,9 @@ class TeamEvents:
         self._parents[worker] = event.get("parentSubagentRunId") or self._task_id
         self._in_phase.discard(worker)
         self._texts.pop(worker, None)
-        resolved = self._resolve_approvals(worker)
         if worker in self._phases:
-            return resolved
-        started = pb.WorkerStarted(worker_id=worker, host_id=event.get("name", ""))
-        return [*resolved, pb.TeamEvent(worker_started=started)]
+            return []
+        return [pb.TeamEvent(worker_started=pb.WorkerStarted(worker_id=worker, host_id=event.get("name", "")))]
 
     def _begin_phase(self, worker: str) -> list[pb.TeamEvent]:
         """Begin a phase with a worker's first output, and with its first output after tool results."""
@@ -98,18 +90,17 @@ class TeamEvents:
         parent = self._parents.get(worker, self._task_id)
         return pb.TeamEvent(worker_exited=pb.WorkerExited(worker_id=worker, parent_task_id=parent))
 
-    def _finish_run(self, event: Event) -> list[pb.TeamEvent]:
-        outcome: Mapping[str, object] = event.get("outcome") or {}
-        self.is_suspended = outcome.get("type") == "interrupt" or bool(outcome.get("pendingToolCallIds"))
+    def _request_approvals(self, event: Event) -> list[pb.TeamEvent]:
         if not self._has_approvals:
             return []
+        outcome: Mapping[str, object] = event.get("outcome") or {}
         interrupts = outcome.get("interrupts")
         workers = {it["id"]: it.get("subagentRunId") for it in interrupts} if isinstance(interrupts, list) else {}
         events = []
         for request in approval_requests(event):
             worker = workers.get(request.interrupt_id)
-            if worker is not None:
-                self._requested_approvals[request.call_id] = worker, request.name
+            if worker is not None and request.call_id not in self._requested_approvals:
+                self._requested_approvals[request.call_id] = worker
                 requested = pb.WorkerApprovalRequested(
                     worker_id=worker,
                     task_id=self._task_id,
@@ -120,14 +111,15 @@ class TeamEvents:
                 events.append(pb.TeamEvent(worker_approval_requested=requested))
         return events
 
-    def _resolve_approvals(self, worker: str) -> list[pb.TeamEvent]:
-        """Resolve a worker's approvals when it continues. AG-UI does not report the decisions."""
-        calls = [call_id for call_id, (requester, _) in self._requested_approvals.items() if requester == worker]
-        events = []
-        for call_id in calls:
-            del self._requested_approvals[call_id]
-            resolved = pb.WorkerApprovalResolved(
-                worker_id=worker, task_id=self._task_id, approval_id=call_id, approved=True
-            )
-            events.append(pb.TeamEvent(worker_approval_resolved=resolved))
-        return events
+    def _resolve_approval(self, result: Event) -> list[pb.TeamEvent]:
+        """Resolve the approval that a call has waited for. The call's result tells the decision."""
+        worker = self._requested_approvals.pop(result["toolCallId"], None)
+        if worker is None:
+            return []
+        resolved = pb.WorkerApprovalResolved(
+            worker_id=worker,
+            task_id=self._task_id,
+            approval_id=result["toolCallId"],
+            approved=not is_denied(result),
+        )
+        return [pb.TeamEvent(worker_approval_resolved=resolved)]

@@ -64,16 +64,16 @@ class ClientTools:
 
     Attributes:
         current: tools that are registered now.
-        guidance: instructions for the tools of a source, by source.
-        size: bytes that tools and guidance take.
+        system_contexts: texts for the model about the tools of a source, by source.
+        size: bytes that the tools and these texts take.
     """
 
     def __init__(self) -> None:
         self.current: ToolsByName = {}
-        self.guidance: dict[str, str] = {}
+        self.system_contexts: dict[str, str] = {}
         self.size = 0
 
-    def register(self, source: str, new: ToolsByName, guidance: str) -> None:
+    def register(self, source: str, new: ToolsByName, system_context: str) -> None:
         """Replace the tools of a source, including the tools whose names have its prefix.
 
         Raises:
@@ -87,11 +87,11 @@ class ClientTools:
         }
         if len(remaining.keys() | new.keys()) > MAX_TOOLS:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"tools: a client may offer {MAX_TOOLS} tools at most.")
-        if guidance and source not in self.guidance and len(self.guidance) >= MAX_SOURCES:
+        if system_context and source not in self.system_contexts and len(self.system_contexts) >= MAX_SOURCES:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"source: a session may have {MAX_SOURCES} sources at most.")
         self.current = {**remaining, **new}
-        self.guidance.pop(source, None)
-        if guidance and new:
-            self.guidance[source] = guidance
-        guidance_size = sum(len(source) + len(text) for source, text in self.guidance.items())
-        self.size = sum(tool.size for tool in self.current.values()) + guidance_size
+        self.system_contexts.pop(source, None)
+        if system_context and new:
+            self.system_contexts[source] = system_context
+        texts_size = sum(len(source) + len(text) for source, text in self.system_contexts.items())
+        self.size = sum(tool.size for tool in self.current.values()) + texts_size

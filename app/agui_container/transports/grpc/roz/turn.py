@@ -8,12 +8,14 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 
-from ag_ui.core import PROTOCOL_VERSION, ResumeEntry, RunAgentInput, ToolMessage
+import orjson
+from ag_ui.core import PROTOCOL_VERSION, EventType, ResumeEntry, RunAgentInput, ToolMessage
 from msgspec import Struct
 
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Batch
 from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.following import first_of, wait_for_newer_run
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
@@ -81,7 +83,7 @@ class SessionTurn:
         self._call = call
         self._caller = call.caller
         self._run_id = request.run_input.run_id
-        self._is_running = self._is_cancelled = False
+        self._is_running = self._is_cancelled = self._is_following = False
         self._results: dict[str, ToolMessage] = {}
         self._decisions: dict[str, PermissionAnswer] = {}
         self._has_news = asyncio.Event()
@@ -148,6 +150,7 @@ class SessionTurn:
         self._run_id = run_input.run_id
         subscription = await self._service.admit(run_input, self._caller, self._request.input_size + self._answers_size)
         self.has_begun = self._is_running = True
+        self._is_following = False
         return subscription
 
     async def _forward_events(self, subscription: Subscription) -> None:
@@ -156,10 +159,19 @@ class SessionTurn:
             if self._is_cancelled:
                 await self._cancel_run()
             async for batch in subscription:
-                await self._call.send_events(batch, self.events.feed)
+                await self._forward_batch(batch)
         finally:
             self._is_running = False
             subscription.close()
+
+    async def _forward_batch(self, batch: Batch) -> None:
+        """Forward events. Results that another client has given are sent before the end of the run that used them."""
+        if self._is_following and EventType.RUN_FINISHED in batch.types:
+            before_end = batch._replace(types=batch.types[:-1], data=batch.data[:-1])
+            await self._call.send_events(before_end, self.events.feed)
+            await self._call.send(await self._results_of_others())
+            batch = batch._replace(types=batch.types[-1:], data=batch.data[-1:])
+        await self._call.send_events(batch, self.events.feed)
 
     async def _cancel_run(self) -> None:
         if not self._is_running:
@@ -178,9 +190,8 @@ class SessionTurn:
         newer_run = wait_for_newer_run(self._service, self._caller, thread_id, self._run_id)
         answers = await first_of(self._wait_for_answers(), newer_run)
         if isinstance(answers, str):
-            elsewhere = {call_id: {"elsewhere": True} for call_id in self.events.approvals}
-            await self._call.send(self.events.resolve(elsewhere))
-            self._run_id = answers
+            await self._call.send(self.events.follow())
+            self._run_id, self._is_following = answers, True
             return await self._service.attach(self._caller, thread_id, answers, 0)
         if answers is None:
             await self._abandon_approvals()
@@ -188,9 +199,18 @@ class SessionTurn:
         responses: Responses = []
         for result in answers.results:
             responses += self.events.add_result(result.tool_call_id, text_of(result.content))
-        outcomes = {call_id: {"approved": self._decisions[call_id].approved} for call_id in self.events.approvals}
-        await self._call.send([*responses, *self.events.resolve(outcomes)])
+        decisions = {call_id: self._decisions[call_id].approved for call_id in self.events.approvals}
+        await self._call.send([*responses, *self.events.resolve(decisions)])
         return await self._admit(self._next_input(answers))
+
+    async def _results_of_others(self) -> Responses:
+        """Return the results that another client has given for the tools that this client was to run."""
+        thread = await self._service.threads.delta(self._caller, self._request.run_input.thread_id)
+        responses: Responses = []
+        for message in (orjson.loads(stored.data) for stored in thread.messages):
+            if message["role"] == "tool" and message["toolCallId"] in self.events.tool_requests:
+                responses += self.events.add_result(message["toolCallId"], text_of(message["content"]))
+        return responses
 
     async def _wait_for_answers(self) -> Answers | None:
         """Wait for all answers. Returns None if the turn ends before they are complete."""
@@ -209,15 +229,15 @@ class SessionTurn:
             now = loop.time()
             for late in [it for it in missing if now >= started_at + it.timeout_ms / 1000]:
                 self._results[late.call_id] = late_message(late.call_id, late.timeout_ms)
-            due = min((started_at + it.timeout_ms / 1000 for it in missing), default=None)
+            deadline = min((started_at + it.timeout_ms / 1000 for it in missing), default=None)
             self._has_news.clear()
-            if due is None or due > now:
-                await self._wait_until(due)
+            if deadline is None or deadline > now:
+                await self._wait_until(deadline)
         return None
 
-    async def _wait_until(self, due: float | None) -> None:
+    async def _wait_until(self, deadline: float | None) -> None:
         try:
-            async with asyncio.timeout_at(due):
+            async with asyncio.timeout_at(deadline):
                 await self._has_news.wait()
         except TimeoutError:
             pass

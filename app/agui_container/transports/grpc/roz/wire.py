@@ -63,7 +63,7 @@ class Wire:
             responses.append(pb.SessionResponse(session_event=envelope))
         return responses
 
-    # --- the session ---
+    # --- sessions ---
 
     def session_started(self, session_id: str, model: str, permissions: Permissions) -> Responses:
         """Report the start of the session."""
@@ -106,7 +106,7 @@ class Wire:
         )
         return self._responses(None, "session_completed", session_completed=completed)
 
-    # --- a turn ---
+    # --- turns ---
 
     def turn_started(self, index: int) -> Responses:
         """Report the start of a turn. Release 0.2 has no such response."""
@@ -212,7 +212,7 @@ class Wire:
         resolved = pb.ApprovalResolvedPayload(approval_id=call_id, outcome=struct_of(outcome))
         return self._responses(None, "approval_resolved", approval_resolved=resolved)
 
-    # --- for people ---
+    # --- approvals and questions ---
 
     def activity(self, state: str, detail: str) -> Responses:
         """Report a change of the agent's activity."""

@@ -1,7 +1,7 @@
 """Resources in use and start rates of each caller.
 
 Rule: a caller may use half of what all may use, unless ``AGUI_CALLER_LIMITS`` says otherwise. So a second caller is
-served whatever the first one does. A ledger is kept while it has something to count.
+served whatever the first one does. A caller without anything to count is forgotten.
 """
 
 import logging
@@ -16,7 +16,7 @@ from agui_container.engine.log.event_log import LogBudget
 from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.ports import Clock
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.log_values import quote_value
+from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.token_bucket import TokenBucket
 
 MINUTE = 60.0
@@ -25,7 +25,7 @@ REPORT_SECONDS = 60.0
 """Seconds between two log lines about the same limit of the same caller."""
 
 MIN_SWEEP = 1_000
-"""Number of ledgers from which on those without anything to count are removed."""
+"""Number of callers from which on those without anything to count are forgotten."""
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class ReachedLimit(Struct, frozen=True):
 
 
 class Freed(Struct):
-    """Amounts that will be given back before the next one is taken: by the caller, and by all callers."""
+    """Amounts that will be freed before the next one is taken: by the caller, and by all callers."""
 
     own: int = 0
     all: int = 0
@@ -71,38 +71,38 @@ class Freed(Struct):
 NOTHING_FREED = Freed()
 
 
-class CallerLedger:
+class CallerUsage:
     """Resources in use by one caller.
 
     Args:
         account: name of the caller.
         limits: limits of the caller.
-        ledgers: the ledgers of all callers.
+        usages: use by all callers.
     """
 
-    __slots__ = ("_ledgers", "_limits", "_message_rate", "_reported_at", "_run_rate", "_used", "account", "logs")
+    __slots__ = ("_limits", "_message_rate", "_reported_at", "_run_rate", "_usages", "_used", "account", "logs")
 
-    def __init__(self, account: str, limits: CallerLimits, ledgers: "CallerLedgers") -> None:
+    def __init__(self, account: str, limits: CallerLimits, usages: "CallerUsages") -> None:
         self.account = account
-        self.logs = LogBudget(ledgers.logs.run_bytes, limits.log_bytes, ledgers.logs)
+        self.logs = LogBudget(usages.logs.run_bytes, limits.log_bytes, usages.logs)
         self._limits = limits
-        self._ledgers = ledgers
+        self._usages = usages
         self._used = dict.fromkeys(Resource, 0)
-        self._run_rate = TokenBucket(limits.runs_per_minute / MINUTE, limits.runs_per_minute, ledgers.now)
-        self._message_rate = TokenBucket(limits.messages_per_second, limits.messages_per_second, ledgers.now)
+        self._run_rate = TokenBucket(limits.runs_per_minute / MINUTE, limits.runs_per_minute, usages.now)
+        self._message_rate = TokenBucket(limits.messages_per_second, limits.messages_per_second, usages.now)
         self._reported_at: dict[str, float] = {}
 
-    # --- what is open ---
+    # --- resources in use ---
 
     def reached_limit(self, resource: Resource, amount: int = 1, freed: Freed = NOTHING_FREED) -> ReachedLimit | None:
-        """Return the limit that leaves no room for ``amount`` more once ``freed`` is given back, or None.
+        """Return the limit that leaves no room for ``amount`` more once ``freed`` is free, or None.
 
         Bytes of a request above the limit are accepted while there are no others.
         """
-        used, limit = self._used[resource] - freed.own, self._ledgers.of_caller[resource]
+        used, limit = self._used[resource] - freed.own, self._usages.of_caller[resource]
         if used and used + amount > limit:
             return ReachedLimit(resource, limit, is_callers=True)
-        used, limit = self._ledgers.used[resource] - freed.all, self._ledgers.of_process[resource]
+        used, limit = self._usages.used[resource] - freed.all, self._usages.of_process[resource]
         if used and used + amount > limit:
             return ReachedLimit(resource, limit, is_callers=False)
         return None
@@ -118,9 +118,9 @@ class CallerLedger:
         return reached.error()
 
     def add(self, resource: Resource, amount: int = 1) -> None:
-        """Count what was taken, or with a negative amount what was given back."""
+        """Count an amount as in use. A negative amount is freed."""
         self._used[resource] += amount
-        self._ledgers.used[resource] += amount
+        self._usages.used[resource] += amount
 
     @contextmanager
     def use(self, resource: Resource) -> Iterator[None]:
@@ -132,7 +132,7 @@ class CallerLedger:
         finally:
             self.add(resource, -1)
 
-    # --- how often ---
+    # --- rates ---
 
     def count_run(self) -> None:
         """Count the beginning of a run. Raises ``AppError`` RATE_LIMIT_EXCEEDED with the seconds to wait."""
@@ -150,10 +150,10 @@ class CallerLedger:
             raise limit_error(name, noun, limit, is_callers=True, wait_seconds=delay)
 
     def _report(self, name: str) -> None:
-        now = self._ledgers.now()
+        now = self._usages.now()
         if now - self._reported_at.get(name, -REPORT_SECONDS) >= REPORT_SECONDS:
             self._reported_at[name] = now
-            logger.warning("limit reached limit=%s caller=%s", name, quote_value(self.account))
+            logger.warning("limit reached %s", format_fields({"limit": name, "caller": self.account}))
 
     @property
     def is_idle(self) -> bool:
@@ -162,8 +162,8 @@ class CallerLedger:
         return not is_in_use and self._run_rate.is_full and self._message_rate.is_full
 
 
-class CallerLedgers:
-    """The ledgers of all callers of a process.
+class CallerUsages:
+    """Resources of a process in use, by caller.
 
     Args:
         limits: limits of the process.
@@ -196,26 +196,26 @@ class CallerLedgers:
         self.logs = LogBudget(limits.run_bytes, limits.all_bytes)
         self.now = clock.time
         self._caller_limits = caller_limits
-        self._ledgers: dict[str, CallerLedger] = {}
+        self._usages: dict[str, CallerUsage] = {}
         self._sweep_at = MIN_SWEEP
 
     def __len__(self) -> int:
-        return len(self._ledgers)
+        return len(self._usages)
 
-    def of(self, account: str) -> CallerLedger:
-        """Return the ledger of a caller, who may be new."""
-        ledger = self._ledgers.get(account)
-        if ledger is None:
-            if len(self._ledgers) >= self._sweep_at:
+    def of(self, account: str) -> CallerUsage:
+        """Return the use by one caller, known or new."""
+        usage = self._usages.get(account)
+        if usage is None:
+            if len(self._usages) >= self._sweep_at:
                 self._sweep()
-            ledger = self._ledgers[account] = CallerLedger(account, self._caller_limits, self)
-        return ledger
+            usage = self._usages[account] = CallerUsage(account, self._caller_limits, self)
+        return usage
 
     def _sweep(self) -> None:
-        """Remove the ledgers without anything to count. The next time is when there are twice as many as now."""
-        self._ledgers = {account: ledger for account, ledger in self._ledgers.items() if not ledger.is_idle}
-        self._sweep_at = max(MIN_SWEEP, 2 * len(self._ledgers))
+        """Forget callers without anything to count. The next sweep is when there are twice as many as now."""
+        self._usages = {account: usage for account, usage in self._usages.items() if not usage.is_idle}
+        self._sweep_at = max(MIN_SWEEP, 2 * len(self._usages))
 
     def use(self) -> dict[str, int]:
-        """Return what is used of the process's limits, by their names."""
+        """Return the amounts in use by the whole process, by the names of their limits."""
         return {**{resource.value: used for resource, used in self.used.items()}, "logBytes": self.logs.used_bytes}

@@ -5,7 +5,7 @@ import logging
 import pytest
 from msgspec import structs
 
-from agui_container.engine.caller_ledger import MIN_SWEEP, CallerLedgers, Resource
+from agui_container.engine.caller_usage import MIN_SWEEP, CallerUsages, Resource
 from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.engine.service import Service
 from agui_container.main import read_caller_limits
@@ -64,7 +64,7 @@ async def abandoned(service: Service, owner: str, count: int) -> None:
 async def test_two_thousand_runs_that_nobody_reads_keep_nobody_out() -> None:
     service = make_service(forever)
     await abandoned(service, "first", ATTACKS)
-    assert service.ledgers.used[Resource.RUNS] == CallerLimits().runs
+    assert service.usages.used[Resource.RUNS] == CallerLimits().runs
     assert status(service.start(asking(), caller("second"))) == "queued"
     await service.drain(0)
 
@@ -74,42 +74,42 @@ async def test_many_callers_that_leave_their_runs_keep_nobody_out() -> None:
     service = make_service(forever)
     for owner in ("first", "other", "third"):
         await abandoned(service, owner, ATTACKS // 2)
-    assert service.ledgers.used[Resource.RUNS] == CapacityLimits().open_runs
+    assert service.usages.used[Resource.RUNS] == CapacityLimits().open_runs
     reader = service.start(asking(), caller("second"))
-    assert service.ledgers.used[Resource.RUNS] == CapacityLimits().open_runs
+    assert service.usages.used[Resource.RUNS] == CapacityLimits().open_runs
     await service.drain(0)
     assert len(await envelopes(reader)) >= 1
 
 
 def test_a_ledger_without_anything_to_count_is_removed() -> None:
     clock = FakeClock()
-    ledgers = CallerLedgers(CapacityLimits(), CallerLimits(), clock)
-    kept = ledgers.of("kept")
+    usages = CallerUsages(CapacityLimits(), CallerLimits(), clock)
+    kept = usages.of("kept")
     kept.add(Resource.SOCKETS)
-    ledgers.of("recent").count_run()
+    usages.of("recent").count_run()
     for number in range(3 * MIN_SWEEP):
-        ledgers.of(f"session {number}")
-    assert len(ledgers) <= MIN_SWEEP
-    assert ledgers.of("kept") is kept
+        usages.of(f"session {number}")
+    assert len(usages) <= MIN_SWEEP
+    assert usages.of("kept") is kept
     for _ in range(CallerLimits().runs_per_minute - 1):
-        ledgers.of("recent").count_run()
+        usages.of("recent").count_run()
     with pytest.raises(AppError):
-        ledgers.of("recent").count_run()
+        usages.of("recent").count_run()
     clock.advance(60)
     for number in range(2 * MIN_SWEEP):
-        ledgers.of(f"another session {number}")
-    assert len(ledgers) <= MIN_SWEEP
+        usages.of(f"another session {number}")
+    assert len(usages) <= MIN_SWEEP
 
 
 def test_a_limit_is_logged_once_in_a_minute_for_each_caller(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
     clock = FakeClock()
-    ledger = CallerLedgers(CapacityLimits(), CallerLimits(sockets=1), clock).of("first")
-    ledger.add(Resource.SOCKETS)
+    usage = CallerUsages(CapacityLimits(), CallerLimits(sockets=1), clock).of("first")
+    usage.add(Resource.SOCKETS)
 
     def refused() -> ErrorCode:
         with pytest.raises(AppError) as caught:
-            ledger.check(Resource.SOCKETS)
+            usage.check(Resource.SOCKETS)
         return caught.value.code
 
     assert {refused() for _ in range(5)} == {ErrorCode.RATE_LIMIT_EXCEEDED}

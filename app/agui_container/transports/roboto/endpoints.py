@@ -1,0 +1,139 @@
+"""Endpoints of Roboto's sessions. Each reads a request, calls ``Sessions``, and returns the data of the answer."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+
+from agui_container.engine.service import Service
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.caller_middleware import caller_of
+from agui_container.transports.request_body import read_fields
+from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
+from agui_container.transports.roboto.sessions import Sessions
+
+CONTEXT_SINCE = "2026-09-30"
+"""First version of Roboto's API whose clients know blocks of the type ``client_context``."""
+
+API_VERSION, ORG_ID = "x-roboto-api-version", "x-roboto-org-id"
+MAX_ORG_ID = 128
+
+
+class Endpoints:
+    """Endpoints for one generation of clients."""
+
+    def __init__(self, service: Service, sessions: Sessions, *, max_body: int, knows_reset: bool) -> None:
+        self._service = service
+        self._sessions = sessions
+        self._max_body = max_body
+        self._knows_reset = knows_reset
+
+    def by_name(self) -> dict[str, Callable[[Request], Awaitable[object]]]:
+        """Return the endpoints by the names of the operations."""
+        return {
+            "start": self.start,
+            "get": self.get,
+            "delta": self.delta,
+            "send": self.send,
+            "tool_results": self.tool_results,
+            "feedback": self.feedback,
+            "fork": self.fork,
+            "visibility": self.visibility,
+            "pin": self.pin,
+        }
+
+    async def _body(self, request: Request) -> tuple[dict[str, object], int]:
+        return await read_fields(request, self._max_body, self._service)
+
+    async def start(self, request: Request) -> object:
+        """Begin a session."""
+        body, size = await self._body(request)
+        org_id = request.headers.get(ORG_ID, "")[:MAX_ORG_ID] or None
+        return await self._sessions.start(caller_of(request), body, size, org_id, with_context=knows_context(request))
+
+    async def get(self, request: Request) -> object:
+        """Read a session."""
+        with_messages = request.query_params.get("load_messages", "True").lower() != "false"
+        return await self._sessions.get(
+            caller_of(request), session_id(request), with_messages=with_messages, with_context=knows_context(request)
+        )
+
+    async def delta(self, request: Request) -> object:
+        """Read the changes of a session."""
+        return await self._sessions.views.delta(
+            caller_of(request),
+            session_id(request),
+            request.query_params.get("next_token"),
+            knows_reset=self._knows_reset,
+            with_context=knows_context(request),
+        )
+
+    async def send(self, request: Request) -> object:
+        """Send a message to a session."""
+        await self._sessions.send(caller_of(request), session_id(request), *await self._body(request))
+        return None
+
+    async def tool_results(self, request: Request) -> object:
+        """Add results of client tools."""
+        await self._sessions.answer(caller_of(request), session_id(request), *await self._body(request))
+        return None
+
+    async def feedback(self, request: Request) -> object:
+        """Store feedback on a message."""
+        body, _ = await self._body(request)
+        return await self._sessions.give_feedback(caller_of(request), session_id(request), index(request), body)
+
+    async def fork(self, request: Request) -> object:
+        """Copy a session."""
+        body, _ = await self._body(request)
+        return await self._sessions.fork(
+            caller_of(request), session_id(request), body, with_context=knows_context(request)
+        )
+
+    async def visibility(self, request: Request) -> object:
+        """Store the visibility of a session."""
+        body, _ = await self._body(request)
+        visibility = read(VisibilityRequest, body).visibility
+        await self._sessions.annotate(caller_of(request), session_id(request), visibility=visibility)
+        return None
+
+    async def pin(self, request: Request) -> object:
+        """Pin a session, or unpin it."""
+        body, _ = await self._body(request)
+        is_pinned = read(PinRequest, body).pinned
+        await self._sessions.pin(caller_of(request), session_id(request), is_pinned=is_pinned)
+        return None
+
+
+class Generations:
+    """Implements ``routes.LoadedEndpoints``: both generations of clients have the same sessions.
+
+    Args:
+        max_body: largest request in bytes.
+    """
+
+    def __init__(self, service: Service, max_body: int) -> None:
+        self._sessions = Sessions(service)
+        self.old = Endpoints(service, self._sessions, max_body=max_body, knows_reset=False).by_name()
+        self.new = Endpoints(service, self._sessions, max_body=max_body, knows_reset=True).by_name()
+
+    async def aclose(self) -> None:
+        """Stop following runs."""
+        await self._sessions.views.aclose()
+
+
+def session_id(request: Request) -> str:
+    """Return the session's id from the path."""
+    return str(request.path_params["sessionId"])
+
+
+def index(request: Request) -> int:
+    """Return the index of a message from the path. Raises ``AppError`` THREAD_NOT_FOUND."""
+    text = str(request.path_params["index"])
+    if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - more digits than messages
+        raise AppError(ErrorCode.THREAD_NOT_FOUND, "There is no such message in this session.")
+    return int(text)
+
+
+def knows_context(request: Request) -> bool:
+    """True if the client knows blocks of the type ``client_context``. Versions are dates in ISO 8601."""
+    return request.headers.get(API_VERSION, "") >= CONTEXT_SINCE

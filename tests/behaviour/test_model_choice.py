@@ -1,0 +1,54 @@
+"""The model that a caller chooses answers, over every protocol that has the choice."""
+
+import pytest
+
+from tests.behaviour.conftest import PROTOCOLS, ServeOver
+from tests.behaviour.dialogues import ERROR, SUCCESS
+from tests.behaviour.fake_models import FakeOpenAI
+from tests.requirements import requirement
+
+CHOOSING = [name for name in PROTOCOLS if name != "kontekst"]
+"""Protocols in which a client names a model. Over the others the server's own model answers."""
+
+
+async def prompted(model: FakeOpenAI) -> list[str]:
+    """The last message of each prompt that a model was given."""
+    return [prompt["messages"][-1]["content"] for prompt in await model.heard()]
+
+
+@requirement("assistant.model-choice", "protocol.same")
+@pytest.mark.parametrize("reach", CHOOSING, indirect=True)
+async def test_the_chosen_model_is_prompted_and_no_other(reach: ServeOver, reasoner: str) -> None:
+    default, small = FakeOpenAI(reasoner), FakeOpenAI(reasoner)
+    site = await reach(**default.settings, models=[f"small=openai:{small.name}"])
+    for choice, model in (("small", small), ("", default)):
+        dialogue = site.dialogue(f"t-{choice}")
+        dialogue.model = choice
+        reply = await dialogue.say("stream 1")
+        assert (reply.text, reply.end) == ("hello world, ", SUCCESS)
+        assert await prompted(model) == ["stream 1"]
+        assert f'"{model.name}"' in reply.received  # the label of the usage
+
+
+@requirement("assistant.model-choice", "protocol.same")
+@pytest.mark.parametrize("reach", CHOOSING, indirect=True)
+async def test_a_choice_holds_for_the_whole_conversation(reach: ServeOver, reasoner: str) -> None:
+    default, small = FakeOpenAI(reasoner), FakeOpenAI(reasoner)
+    site = await reach(**default.settings, models=[f"small=openai:{small.name}"])
+    dialogue = site.dialogue()
+    dialogue.model = "small"
+    for said in ("stream 1", "calculate 6*7"):
+        assert (await dialogue.say(said)).end == SUCCESS
+    assert await prompted(small) == ["stream 1", "calculate 6*7", "42"]
+    assert await prompted(default) == []
+
+
+@requirement("assistant.model-choice")
+@pytest.mark.parametrize("reach", ["sse", "ws"], indirect=True)
+@pytest.mark.parametrize(("models", "expected"), [(["small=offline"], "allowed are small"), ([], "allows no choice")])
+async def test_a_model_that_may_not_be_chosen_is_refused(reach: ServeOver, models: list[str], expected: str) -> None:
+    dialogue = (await reach(models=models)).dialogue()
+    dialogue.model = "huge"
+    reply = await dialogue.say("stream 1")
+    assert (reply.text, reply.end, reply.code) == ("", ERROR, "VALIDATION_ERROR")
+    assert expected in reply.error

@@ -1,0 +1,102 @@
+"""Stop pressed before the server has admitted the run."""
+
+import asyncio
+
+import pytest
+from playwright.async_api import Route, expect
+
+from tests.console.conftest import Visit
+from tests.console.driver import PageServer, User
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+over_both = pytest.mark.parametrize("wire", ["sse", "websocket"])
+
+SLOW_NETWORK = """
+() => {
+    const held = [];
+    window.isHeld = false;
+    let isReleased = false;
+    const hold = (send) => {
+        window.isHeld = true;
+        held.push(send);
+    };
+    window.release = () => {
+        isReleased = true;
+        for (const send of held.splice(0)) send();
+    };
+    const fetchIt = window.fetch;
+    window.fetch = (url, init) => {
+        if (window.isHeld || !String(url).endsWith("/invocations")) return fetchIt(url, init);
+        return new Promise((resolve) => hold(() => resolve(fetchIt(url, init))));
+    };
+    const Socket = window.WebSocket;
+    window.WebSocket = class extends Socket {
+        send(data) {
+            if (isReleased) super.send(data);
+            else hold(() => super.send(data));
+        }
+    };
+}
+"""
+"""The first request of a run, or all messages of its socket, wait for ``release()``."""
+
+STATUSES = """
+async (count) => {
+    const headers = { "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": localStorage.getItem("agui.session") };
+    for (;;) {
+        const { runs } = await (await fetch("runs", { headers })).json();
+        const statuses = runs.map(({ status }) => status);
+        if (statuses.length === count && !statuses.includes("running")) return statuses;
+    }
+}
+"""
+"""Outcomes of this user's runs, once there are that many and none is open."""
+
+
+async def stop(user: User) -> None:
+    """Press Stop, and see that the page shows a stopped answer and no failure."""
+    await user.press("Stop")
+    await user.reads("You stopped this answer.")
+    await user.is_done()
+    await expect(user.page.get_by_role("alert")).to_have_count(0)
+
+
+@over_both
+async def test_a_run_that_is_stopped_before_its_admission_is_cancelled_when_it_is_admitted(
+    visit: Visit, scripted: PageServer, wire: str
+) -> None:
+    user = await visit(scripted, wire=wire)
+    await user.page.evaluate(SLOW_NETWORK)
+    await user.say("slowly")
+    await user.page.wait_for_function("isHeld")
+    await stop(user)
+    assert await user.page.evaluate(STATUSES, 0) == []
+    await user.page.evaluate("release()")
+    assert await user.page.evaluate(STATUSES, 1) == ["cancelled"]
+    user.complaints.clear()  # the browser reports the answer to a cancel that came before its run
+    await user.reads("You stopped this answer.")
+    await user.say("hello")
+    await user.reads("Hello.")
+
+
+async def test_a_run_that_is_stopped_before_the_page_has_loaded_its_agents_is_not_sent(
+    visit: Visit, scripted: PageServer
+) -> None:
+    user = await visit(scripted)
+    loads, loaded = asyncio.Event(), asyncio.Event()
+
+    async def delay(route: Route) -> None:
+        loads.set()
+        await loaded.wait()
+        await route.continue_()
+
+    await user.page.route("**/chunks/agents-*.js", delay)
+    await user.page.reload()
+    await loads.wait()
+    await user.say("slowly")
+    await stop(user)
+    async with user.page.expect_response("**/chunks/agents-*.js"):
+        loaded.set()
+    await user.say("hello")
+    await user.reads("Hello.")
+    assert await user.page.evaluate(STATUSES, 1) == ["finished"]

@@ -1,0 +1,91 @@
+"""The daemon's status tells the health of the model's endpoint, and its shutdown lets open runs end."""
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from agui_container.main import build_app
+from agui_container.settings import Settings
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc.kontekst import daemon
+from tests.behaviour.server import serving
+from tests.grpc.beside import STATUS, beside, raw
+from tests.grpc.conftest import ASSISTANT, Dial
+from tests.grpc.h2 import message
+from tests.grpc.test_kontekst import started, unary
+from tests.requirements import requirement
+from tests.sockets.process import ServerProcess
+
+
+@contextlib.contextmanager
+def model_port(*, is_listening: bool) -> Iterator[int]:
+    """A port that accepts connections, or refuses them."""
+    with socket.socket() as endpoint:
+        endpoint.bind(("127.0.0.1", 0))
+        if is_listening:
+            endpoint.listen()
+        yield endpoint.getsockname()[1]
+
+
+@contextlib.asynccontextmanager
+async def daemon_of(**settings: str) -> AsyncIterator[int]:
+    """Port of a server with the assistant."""
+    async with serving(build_app(Settings.model_validate(settings))) as url:
+        yield int(url.rpartition(":")[2])
+
+
+async def status_of(port: int) -> kontekst.GetStatusResponse:
+    """The status of the server at a port."""
+    async with raw(port) as client:
+        stream = client.call(STATUS)
+        client.data(stream, message(b""), end=True)
+        assert (await beside(client.status, stream))[0] == "0"
+        return kontekst.GetStatusResponse.FromString(client.body(stream)[5:])
+
+
+@requirement("kontekst.status")
+@pytest.mark.parametrize("is_listening", [True, False], ids=["listening", "refusing"])
+async def test_the_model_is_healthy_if_its_endpoint_accepts_connections(*, is_listening: bool) -> None:
+    with model_port(is_listening=is_listening) as endpoint:
+        url = f"http://127.0.0.1:{endpoint}/v1"
+        async with daemon_of(model="openai:any", openai_base_url=url) as port:
+            status = await status_of(port)
+    assert status.endpoint == url
+    assert (status.llama_server_healthy, status.llama_server_running) == (is_listening, is_listening)
+
+
+@requirement("kontekst.status")
+async def test_a_model_without_an_endpoint_is_healthy() -> None:
+    async with daemon_of(model="offline") as port:
+        status = await status_of(port)
+    assert (status.endpoint, status.llama_server_healthy, status.llama_server_running) == ("", True, True)
+
+
+@requirement("kontekst.status")
+async def test_an_endpoint_that_stops_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(daemon, "PROBE_CACHE_SECONDS", 0.0)
+    with contextlib.ExitStack() as endpoint:
+        url = f"http://127.0.0.1:{endpoint.enter_context(model_port(is_listening=True))}/v1"
+        async with daemon_of(model="openai:any", openai_base_url=url) as port:
+            assert (await status_of(port)).llama_server_healthy
+            endpoint.close()
+            assert not (await status_of(port)).llama_server_healthy
+
+
+@requirement("kontekst.shutdown")
+def test_a_shutdown_lets_short_runs_end_and_ends_long_ones_before_the_process(dial: Dial) -> None:
+    with ServerProcess(**ASSISTANT, AGUI_GRPC_SHUTDOWN="on") as server:
+        channel = dial(server)
+        with started(channel, "wait 1") as short, started(channel, "wait 30") as long:
+            for run in (short, long):
+                run.until("token")
+            unary(channel, "Shutdown", kontekst.ShutdownRequest(), kontekst.ShutdownResponse)
+            for run in (short, long):
+                list(run.rest())
+        assert short.kinds[-1] == "completed"
+        assert long.kinds[-1] == "failed"
+        assert "shutting down" in long.seen[-1].failed.error
+        assert server.wait() == 0
+        assert server.faults == []

@@ -1,0 +1,84 @@
+"""A second caller is served while the first one, at another address, holds connections or sends the worst bodies."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.requirements import requirement
+from tests.sockets.client import HttpExchange, Json, ask, post, request, run_input
+from tests.sockets.process import ServerProcess, Servers
+from tests.sockets.test_descriptors import CLIENTS, LIMITED
+
+FIRST, SECOND = "127.0.0.2", "127.0.0.3"
+HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: "
+SERVED_SECONDS = 5.0
+"""Far more than a short run takes on a busy machine, and less than the work that each of the bodies once made."""
+
+AT_ONCE = 3
+ATTEMPTS = 5
+
+
+def said(content: object, **fields: object) -> Json:
+    """A run input with this content of the user's message."""
+    return {**run_input(""), "messages": [{"id": "m", "role": "user", "content": content}], **fields}
+
+
+def goal(schema: Json) -> Json:
+    """A run whose model calls the tool of a goal a hundred times."""
+    calls = "\n".join(['call achieve_g {"a": ' + json.dumps([{"b": 1}] * 500) + "}"] * 100)
+    goals = [{"type": "g", "schema": {"type": "object", "properties": {"a": schema}}}]
+    return said(calls, forwardedProps={"goals": goals})
+
+
+def wrong_calls() -> Json:
+    """A message of an assistant with calls that have no fields."""
+    message = {"id": "m", "role": "assistant", "content": "x", "toolCalls": [{}] * 33_000}
+    return {**run_input(""), "messages": [message]}
+
+
+WORST: dict[str, Callable[[], Json]] = {
+    "wrong parts": lambda: said([1] * 39_000),
+    "wrong calls": wrong_calls,
+    "newlines": lambda: said("\n" * 4_900_000),
+    "state of lists": lambda: said("hi", state=[[]] * 240_000),
+    "extra fields": lambda: run_input("hi") | {f"key{number}": number for number in range(90_000)},
+    "costly schema": lambda: goal({"items": {"anyOf": [{"required": ["c"]}] * 100}}),
+    "costly pattern": lambda: goal({"pattern": "(a{90}){90}"}),
+}
+"""Bodies below the size limit that make the server work, each with the shape of a fault that it once had."""
+
+
+async def is_served(port: int) -> bool:
+    """The second caller's run comes to its end, and so does a ping."""
+    async with asyncio.timeout(SERVED_SECONDS):
+        run = await HttpExchange.open(port, post(run_input("hi")), source=SECOND)
+        events = (await run.rest()).events
+        ping = await ask(port, request("GET", "/ping"))
+    return bool(events) and events[-1]["type"] == "RUN_FINISHED" and ping.status == 200
+
+
+@requirement("caller.connections")
+async def test_a_second_caller_is_served_beside_half_sent_requests_of_another() -> None:
+    with ServerProcess(LIMITED) as server:
+        for _ in range(CLIENTS // 20):
+            await asyncio.gather(*(HttpExchange.open(server.port, HALF_A_HEAD, source=FIRST) for _ in range(20)))
+        assert [await is_served(server.port) for _ in range(ATTEMPTS)] == [True] * ATTEMPTS
+
+
+@pytest.fixture
+def assistant(servers: Servers) -> ServerProcess:
+    """The assistant, with the limits of one caller."""
+    return servers(AGUI_AGENT="assistant", AGUI_LIMIT_BY="address")
+
+
+@requirement("caller.loop")
+@pytest.mark.parametrize("name", WORST)
+async def test_a_second_caller_is_served_beside_bodies_that_take_work(assistant: ServerProcess, name: str) -> None:
+    sent = [post(WORST[name]()) for _ in range(AT_ONCE)]
+    attacks = [await HttpExchange.open(assistant.port, body, source=FIRST) for body in sent]
+    answered = asyncio.gather(*(attack.head() for attack in attacks))
+    served = [await is_served(assistant.port) for _ in range(ATTEMPTS)]
+    assert served == [True] * ATTEMPTS
+    assert {attack.status for attack in await answered} <= {200, 400, 413, 429}
