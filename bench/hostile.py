@@ -25,6 +25,9 @@ SECONDS = 120.0
 
 Json = dict[str, object]
 
+MANY: Json = {"items": [{"path": "/a"}] * 200_000}
+"""An object with many items, as a patch has."""
+
 
 def run_input(messages: list[object] | None = None, **fields: object) -> Json:
     """A run input with ids of its own."""
@@ -69,6 +72,12 @@ def goal(schema: Json) -> Json:
     return run_input(user(calls), forwardedProps={"goals": [{"type": "g", "schema": schema}]})
 
 
+def feedback(categories: list[object]) -> Json:
+    """A command that carries a list."""
+    command = {"type": "threads.feedback", "threadId": "t", "messageId": "m", "sentiment": "positive"}
+    return {"command": {**command, "categories": categories}}
+
+
 def nested(depth: int) -> object:
     """A document of lists inside each other."""
     inner: object = 1
@@ -100,6 +109,15 @@ def bodies() -> Iterator[tuple[str, object]]:
         run_input(tools=[{"name": f"t{n}", "description": "d", "parameters": {}} for n in range(1_000)]),
     )
     yield "1,000 wrong tools", run_input(tools=[{}] * 1_000)
+    yield "a tool with large parameters", run_input(tools=[{"name": "t", "description": "", "parameters": MANY}])
+    yield "1,000 context items", run_input(context=[{"description": "d" * 4_000, "value": "v" * 4_000}] * 1_000)
+    yield "1,000 wrong context items", run_input(context=[{}] * 1_000)
+    yield "1,000 answers", run_input(resume=[{"interruptId": f"i{n}", "status": "resolved"} for n in range(1_000)])
+    yield "1,000 wrong answers", run_input(resume=[{"status": 1}] * 1_000)
+    yield "an activity", run_input([{"id": "a", "role": "activity", "activityType": "x", "content": MANY}])
+    yield "a command with many fields", {"command": {"type": "ping", **dict.fromkeys(map(str, range(90_000)), 1)}}
+    yield "many categories", feedback(["helpful"] * 400_000)
+    yield "wrong categories", feedback([1] * 1_400_000)
     yield "a string", run_input(user("x" * MAX_BYTES))
     yield "a string of 4-byte characters", run_input(user("x" * (MAX_BYTES - 10) + "\U0001f600"))
     yield "newlines", run_input(user("\n" * (MAX_BYTES // 2)))
@@ -107,7 +125,8 @@ def bodies() -> Iterator[tuple[str, object]]:
     yield "words", run_input(user("think " + "a " * (MAX_BYTES // 2)))
     yield "calls by line", run_input(user("call f {}\n" * 900))
     yield "state of numbers", run_input(state=[1] * 1_400_000)
-    yield "state of strings", run_input(state=[""] * 1_400_000)
+    yield "too many strings in a state", run_input(state=[""] * 1_400_000)
+    yield "state of strings", run_input(state=[f"{number:06d}" for number in range(490_000)])
     yield "state of lists", run_input(state=[[]] * 240_000)
     yield "state of objects", run_input(state=[{"a": 1}] * 240_000)
     yield "state with 100,000 keys", run_input(state={f"key{number}": number for number in range(100_000)})
@@ -194,7 +213,9 @@ def measure(port: int, name: str, document: object, control: Connection) -> None
     control.recv()
     status, seconds = 0, 0.0
     for number in range(REPEATS):
-        sent = {**document, "threadId": f"{document['threadId']}{number}"} if isinstance(document, dict) else document
+        sent = document
+        if isinstance(document, dict) and "threadId" in document:
+            sent = {**document, "threadId": f"{document['threadId']}{number}"}
         status, seconds = post(port, sent)
     control.send(None)
     sys.stdout.write(f"{name:32} status {status}, {seconds:6.2f} s, longest ping {control.recv():6.1f} ms\n")

@@ -3,9 +3,10 @@
     python -m bench.two_callers              all attacks, about a minute
     python -m bench.two_callers abandoned    one of them
 
-Starts a server of its own on a free port for each attack. Callers are sessions, as behind a gateway. The attacker is a
-process of its own. The second caller asks for a short run on a new connection every 50 ms, and so does a health check.
-The aims are 250 ms to the first event and 50 ms for a ping.
+Starts a server of its own on a free port for each attack, with 2,000 open files if the attack is on bytes and
+connections. Callers are network addresses: the attacker, a process of its own, has 127.0.0.1. The second caller has
+127.0.0.2. It asks for a short run on a new connection every 50 ms, and then for a ping on another one. The aims are
+250 ms to the first event and 50 ms for a ping.
 """
 
 import argparse
@@ -13,16 +14,19 @@ import http.client
 import json
 import logging
 import multiprocessing
+import resource
 import socket
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
 from websockets.exceptions import WebSocketException
+from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
 
 from bench.ping import ping, server
@@ -32,6 +36,14 @@ WARM_SECONDS, MEASURED_SECONDS = 3.0, 6.0
 INTERVAL = 0.05
 POLICY = json.dumps([{"tool_pattern": "calculate", "policy": "ask"}])
 NUMBERS = count(1)
+DESCRIPTORS = 2_000
+"""Open files of each process in attacks on bytes and connections. The server takes about 1,750 connections then."""
+
+SECOND = ("127.0.0.2", 0)
+"""Address of the second caller."""
+
+PIECE = 2_000_000
+MANY = 100
 
 
 def request(session: str, text: str, **fields: object) -> bytes:
@@ -121,6 +133,61 @@ def open_socket(port: int) -> ClientConnection:
     return connect(f"ws://127.0.0.1:{port}/ws", additional_headers={SESSION: "first"}, proxy=None)
 
 
+def bodies(port: int) -> None:
+    """Requests of 2 MB that lack their last byte."""
+    head = f"POST /invocations HTTP/1.1\r\nHost: x\r\nContent-Length: {PIECE}\r\n\r\n".encode()
+    hold(lambda: connect_and_send(port, head + b"x" * (PIECE - 1)), MANY)
+
+
+def frames(port: int) -> None:
+    """Frames of 2 MB that lack their last byte, on 100 sockets. One that is closed is opened again."""
+    frame = Frame(Opcode.TEXT, b"x" * PIECE).serialize(mask=True)[:-1]
+
+    def send() -> ClientConnection:
+        connection = open_socket(port)
+        connection.socket.sendall(frame)
+        return connection
+
+    hold(send, MANY)
+
+
+def heads(port: int) -> None:
+    """Half-sent heads on more connections than there may be."""
+    hold(lambda: connect_and_send(port, b"GET / HTTP/1.1\r\nHost: "), DESCRIPTORS - 100)
+
+
+def connections(port: int) -> None:
+    """Requests without an end on more connections than there may be."""
+    hold(lambda: connect_and_send(port, b"POST /invocations HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{"), 1_900)
+
+
+def answers(port: int) -> None:
+    """Answers of 6 MB that are not read."""
+    with ask(port, request("first", "x" * 3 * PIECE)) as connection:
+        while connection.recv(1 << 16):
+            pass
+        thread = f"first-{next(NUMBERS) - 1}"
+    read = f"GET /threads/{thread} HTTP/1.1\r\nHost: x\r\n{SESSION}: first\r\n\r\n".encode()
+    hold(lambda: connect_and_send(port, read), MANY)
+
+
+def connect_and_send(port: int, data: bytes) -> socket.socket:
+    """Send data on a new connection, and read nothing."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=60)
+    connection.sendall(data)
+    return connection
+
+
+def hold(connect: Callable[[], object], number: int) -> None:
+    """Make connections without end, and hold the last ones."""
+    held = deque[object](maxlen=number)
+    while True:
+        with suppress(EOFError, OSError, WebSocketException):
+            held.append(connect())
+        if len(held) == number:
+            time.sleep(0.01)
+
+
 def at_once(work: Callable[[], None], times: int) -> None:
     """Do the same in several threads."""
     workers = [threading.Thread(target=work, daemon=True) for _ in range(times)]
@@ -130,7 +197,9 @@ def at_once(work: Callable[[], None], times: int) -> None:
         worker.join()
 
 
-ATTACKS = {attack.__name__: attack for attack in (abandoned, unread, approvals, threads, runs, messages, sockets)}
+RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets)
+BYTES = (bodies, frames, heads, connections, answers)
+ATTACKS = {attack.__name__: attack for attack in RUNS + BYTES}
 
 # --- the second caller ---
 
@@ -148,7 +217,7 @@ def first_event(port: int) -> tuple[float, str | None]:
     """Seconds to the first event of a short run, and the answer if it is none."""
     data = request("second", "hi")
     began = time.perf_counter()
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60, source_address=SECOND) as connection:
         connection.sendall(data)
         answer = b""
         while b"\n\n" not in answer.partition(b"\r\n\r\n")[2] and (piece := connection.recv(1 << 16)):
@@ -165,7 +234,7 @@ def measure(port: int) -> Figures:
         figures.first_events.append(seconds * 1000)
         if refusal is not None:
             figures.refusals.append(refusal)
-        figures.pings.append(ping(port)[0] * 1000)
+        figures.pings.append(ping(port, SECOND[0])[0] * 1000)
         time.sleep(INTERVAL)
     return figures
 
@@ -187,7 +256,9 @@ def main() -> None:
     parser.add_argument("attacks", nargs="*", metavar="ATTACK", help=f"of {', '.join(ATTACKS)}; without one all")
     logging.disable()  # the attacker's client logs each socket that the server closes
     for name in parser.parse_args().attacks or ATTACKS:
-        with server("assistant", AGUI_LIMIT_BY="session", AGUI_TOOL_POLICY=POLICY) as port:
+        if ATTACKS[name] in BYTES:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))  # of the other processes, too
+        with server("assistant", AGUI_TOOL_POLICY=POLICY) as port:
             attacker = multiprocessing.Process(target=ATTACKS[name], args=(port,), daemon=True)
             attacker.start()
             time.sleep(WARM_SECONDS)

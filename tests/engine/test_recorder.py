@@ -1,19 +1,31 @@
 """Recording of a run: content, times, and runs whose store does not answer."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Collection, Sequence
 
 import pytest
-from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
+from ag_ui.core import CustomEvent, EventType, Message, RunAgentInput, StateSnapshotEvent
 
 from agui_container.buses.memory import MemoryBus
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.cluster import LEASE_SECONDS, Cluster, ReplicaCommand, encode_command
 from agui_container.engine.persistence.leases import Leases
+from agui_container.engine.persistence.recorder import LARGE_INPUT
 from agui_container.engine.service import Service
 from agui_container.ports import Item
-from agui_container.ports.records import Claim, Ending, RunKey, RunProgress, RunStatus, ThreadKey, ThreadStatus
+from agui_container.ports.records import (
+    Claim,
+    Ending,
+    RunKey,
+    RunProgress,
+    RunStatus,
+    StoredMessage,
+    ThreadKey,
+    ThreadStatus,
+)
 from agui_container.ports.store import StoreUnavailable
+from agui_container.protocol.conversation.merge import MergedHistory
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
@@ -134,6 +146,25 @@ async def test_a_burst_is_stored_in_few_steps(monkeypatch: pytest.MonkeyPatch) -
     assert sum(writes) == 1_002
     assert len(writes) < 100
     await finished(service)
+
+
+@pytest.mark.parametrize(("size", "is_on_loop"), [(LARGE_INPUT, True), (LARGE_INPUT + 1, False)])
+async def test_messages_of_a_large_request_are_merged_off_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, size: int, *, is_on_loop: bool
+) -> None:
+    threads, merge = set[int](), recorder.merge
+
+    def record(
+        stored: Sequence[StoredMessage], sent: Sequence[Message], predecessors: Collection[str]
+    ) -> MergedHistory:
+        threads.add(threading.get_ident())
+        return merge(stored, sent, predecessors)
+
+    monkeypatch.setattr(recorder, "merge", record)
+    service = await opened(talker)
+    await envelopes(await service.admit(asking(), caller(), size))
+    await finished(service)
+    assert (threads == {threading.get_ident()}) is is_on_loop
 
 
 @requirement("durable.thread")

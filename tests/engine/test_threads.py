@@ -193,7 +193,7 @@ async def test_a_large_thread_is_read_off_the_event_loop(size: int, *, apart: bo
     await talked(store, {**QUESTION, "content": "x" * size})
     delta = await store.threads.changes(ThreadKey("everybody", "t1"))
     assert delta is not None
-    reading = await off_loop_if_large(lambda _: threading.get_ident(), delta)
+    reading = await off_loop_if_large("", lambda _: threading.get_ident(), delta)
     assert (reading != threading.get_ident()) == apart
 
 

@@ -35,9 +35,9 @@ class CountingWork(LargeWork):
 
     count = 0
 
-    async def run(self, work: Any, *args: Any, **kwargs: Any) -> Any:
+    async def run(self, account: str, work: Any, *args: Any, **kwargs: Any) -> Any:
         self.count += 1
-        return await super().run(work, *args, **kwargs)
+        return await super().run(account, work, *args, **kwargs)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from agui_container.protocol.parser import (
     RunRequest,
     parse,
 )
-from agui_container.protocol.strict_json import MAX_BRACKETS, MAX_COMMAS, MAX_DEPTH, MAX_KEYS
+from agui_container.protocol.strict_json import MAX_BRACKETS, MAX_COMMAS, MAX_DEPTH, MAX_KEYS, MAX_STRINGS
 from tests.engine.doubles import Json, ask
 
 
@@ -161,6 +161,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "too deep": (b"[" * 100_000, "The body is nested too deeply."),
     "too many": (b"[" + b"[]," * MAX_BRACKETS + b"0]", "The body has more than 250000 lists and objects."),
     "too many values": (b"[" + b"1," * (MAX_COMMAS + 1) + b"0]", "The body has more than 1500000 values."),
+    "too many strings": (b"[" + b'"",' * MAX_STRINGS + b'""]', "The body has more than 500000 strings and keys."),
     "too many keys": (
         json.dumps(dict.fromkeys(range(MAX_KEYS + 1))).encode(),
         "A JSON object in the body has more than 100000 keys.",
@@ -236,7 +237,7 @@ def test_of_many_messages_the_first_wrong_one_is_named_and_no_other_is_looked_at
     assert len(request.run_input.messages) == MESSAGES_AT_ONCE + 1
 
 
-@pytest.mark.parametrize("symbol", ["[", "{", ","])
+@pytest.mark.parametrize("symbol", ["[", "{", ",", '"'])
 def test_symbols_inside_of_text_are_not_counted(symbol: str) -> None:
     text = f'"quoted" {symbol * (MAX_COMMAS + 1)}'
     request = parse(json.dumps(ask(text=text)).encode())

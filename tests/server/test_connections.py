@@ -3,6 +3,7 @@
 import asyncio
 import resource
 import socket
+from functools import partial
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -35,6 +36,14 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 FIRST, SECOND, THIRD = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 
 
+HALF_CLOSED = [
+    (False, False, False, True),
+    (True, False, False, False),
+    (True, True, False, True),
+    (True, True, True, True),
+]
+
+
 class LimitedServer:
     """A server with room for a few connections. ``transports`` and ``protocols`` are in the order of arrival."""
 
@@ -63,24 +72,24 @@ class RecordingOpening:
 
 
 async def test_half_sent_requests_give_way_to_new_connections_the_oldest_first() -> None:
-    crowd = LimitedServer()
+    server = LimitedServer()
     for _ in range(2):
-        crowd.connect(HEAD)
-    new = crowd.connect(HEAD + b"\r\n")
-    assert [transport.is_aborted for transport in crowd.transports] == [True, False, False]
-    await until(lambda: len(crowd.app.scopes) == 1)
-    crowd.app.may_answer.release()
+        server.connect(HEAD)
+    new = server.connect(HEAD + b"\r\n")
+    assert [transport.is_aborted for transport in server.transports] == [True, False, False]
+    await until(lambda: len(server.app.scopes) == 1)
+    server.app.may_answer.release()
     await until(lambda: new.written.startswith(b"HTTP/1.1 200 "))
 
 
 async def test_idle_connections_give_way_too() -> None:
-    crowd = LimitedServer()
-    idle = crowd.connect(HEAD + b"\r\n")
-    crowd.connect(HEAD + b"\r\n")
-    crowd.app.may_answer.release()
+    server = LimitedServer()
+    idle = server.connect(HEAD + b"\r\n")
+    server.connect(HEAD + b"\r\n")
+    server.app.may_answer.release()
     await until(lambda: idle.written.startswith(b"HTTP/1.1 200 "))
-    crowd.connect()
-    assert [transport.is_aborted for transport in crowd.transports] == [True, False, False]
+    server.connect()
+    assert [transport.is_aborted for transport in server.transports] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -93,106 +102,106 @@ async def test_idle_connections_give_way_too() -> None:
     ],
 )
 async def test_beyond_the_limit_a_connection_can_only_ask_for_ping(sent: bytes, status: bytes) -> None:
-    crowd = LimitedServer()
+    server = LimitedServer()
     for _ in range(2):
-        crowd.connect(HEAD + b"\r\n")
-    surplus = crowd.connect(sent)
-    crowd.app.may_answer.release()
-    crowd.app.may_answer.release()
-    crowd.app.may_answer.release()
+        server.connect(HEAD + b"\r\n")
+    surplus = server.connect(sent)
+    server.app.may_answer.release()
+    server.app.may_answer.release()
+    server.app.may_answer.release()
     await until(lambda: surplus.written.startswith(b"HTTP/1.1 " + status))
     await until(surplus.is_closing)
-    assert not any(transport.is_aborted for transport in crowd.transports)
+    assert not any(transport.is_aborted for transport in server.transports)
 
 
 async def test_one_address_may_have_all_connections_while_no_other_one_needs_any() -> None:
-    crowd = LimitedServer(4)
+    server = LimitedServer(4)
     for _ in range(4):
-        crowd.connect(REQUEST)
-    assert not any(transport.is_closing() for transport in crowd.transports)
+        server.connect(REQUEST)
+    assert not any(transport.is_closing() for transport in server.transports)
 
 
 @pytest.mark.parametrize("sent", [REQUEST, UPGRADE + b"\r\n"])
 async def test_connections_of_one_address_give_way_to_those_of_another_until_each_has_half(sent: bytes) -> None:
-    crowd = LimitedServer(4)
+    server = LimitedServer(4)
     for _ in range(4):
-        crowd.connect(REQUEST)
-    others = [crowd.connect(sent, address=SECOND) for _ in range(2)]
-    assert [transport.is_aborted for transport in crowd.transports] == [True, True, False, False, False, False]
-    crowd.connect(REQUEST, address=FIRST)
-    crowd.connect(REQUEST, address=SECOND)
+        server.connect(REQUEST)
+    others = [server.connect(sent, address=SECOND) for _ in range(2)]
+    assert [transport.is_aborted for transport in server.transports] == [True, True, False, False, False, False]
+    server.connect(REQUEST, address=FIRST)
+    server.connect(REQUEST, address=SECOND)
     assert not any(other.is_aborted for other in others)
-    assert sum(transport.is_aborted for transport in crowd.transports) == 2
+    assert sum(transport.is_aborted for transport in server.transports) == 2
 
 
 @pytest.mark.parametrize(("address", "has_http2"), [(FIRST, False), (SECOND, True)])
 async def test_connections_of_one_address_give_way_to_http2_of_another(address: str, *, has_http2: bool) -> None:
-    crowd, opening, transport = LimitedServer(2), RecordingOpening(), RecordingTransport(address=address)
+    server, opening, transport = LimitedServer(2), RecordingOpening(), RecordingTransport(address=address)
     for _ in range(2):
-        crowd.connect(REQUEST)
-    state = {CONNECTION_LIMIT: crowd.limit, HTTP2: lambda: opening}
-    connection = HttpProtocol(configuration(crowd.app), crowd.state, state)
+        server.connect(REQUEST)
+    state = {CONNECTION_LIMIT: server.limit, HTTP2: lambda: opening}
+    connection = HttpProtocol(configuration(server.app), server.state, state)
     connection.connection_made(transport)
     connection.data_received(PREFACE)
     assert opening.data == (PREFACE if has_http2 else b"")
-    assert crowd.transports[0].is_aborted is has_http2
+    assert server.transports[0].is_aborted is has_http2
     connection.connection_lost(None)
 
 
 async def test_idle_connections_of_an_address_give_way_before_those_in_use() -> None:
-    crowd = LimitedServer(4)
+    server = LimitedServer(4)
     for sent in (REQUEST, REQUEST, b"", REQUEST):
-        crowd.connect(sent)
-    crowd.connect(address=SECOND)
-    assert [transport.is_aborted for transport in crowd.transports] == [False, False, True, False, False]
+        server.connect(sent)
+    server.connect(address=SECOND)
+    assert [transport.is_aborted for transport in server.transports] == [False, False, True, False, False]
 
 
 async def test_idle_connections_of_others_do_not_give_way_to_an_address_with_more_than_half() -> None:
-    crowd = LimitedServer(4)
-    other = crowd.connect(address=SECOND)
+    server = LimitedServer(4)
+    other = server.connect(address=SECOND)
     for _ in range(4):
-        crowd.connect(REQUEST)
+        server.connect(REQUEST)
     assert not other.is_aborted
-    await until(lambda: crowd.transports[-1].written.startswith(b"HTTP/1.1 503 "))
+    await until(lambda: server.transports[-1].written.startswith(b"HTTP/1.1 503 "))
 
 
 async def test_a_ping_of_another_address_costs_no_connection_in_use() -> None:
-    crowd = LimitedServer(4)
+    server = LimitedServer(4)
     for _ in range(4):
-        crowd.connect(REQUEST)
-    ping = crowd.connect(PING, address=SECOND)
+        server.connect(REQUEST)
+    ping = server.connect(PING, address=SECOND)
     await until(lambda: ping.written.startswith(b"HTTP/1.1 200 "))
-    assert not any(transport.is_aborted for transport in crowd.transports)
+    assert not any(transport.is_aborted for transport in server.transports)
 
 
 async def test_connections_of_gateways_are_not_divided_among_their_addresses() -> None:
-    crowd = LimitedServer(4, by_address=False)
+    server = LimitedServer(4, by_address=False)
     for _ in range(4):
-        crowd.connect(REQUEST)
-    new = crowd.connect(REQUEST, address=SECOND)
+        server.connect(REQUEST)
+    new = server.connect(REQUEST, address=SECOND)
     await until(lambda: new.written.startswith(b"HTTP/1.1 503 "))
-    assert not any(transport.is_aborted for transport in crowd.transports)
+    assert not any(transport.is_aborted for transport in server.transports)
 
 
 async def test_connections_that_are_cut_off_or_refused_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     refusals = list[tuple[str, str]]()
     monkeypatch.setattr(connections, "count_refusal", lambda name, scope: refusals.append((name, scope)))
-    crowd = LimitedServer(4)
+    server = LimitedServer(4)
     for _ in range(4):
-        crowd.connect(REQUEST)
-    crowd.connect(REQUEST)
-    crowd.connect(REQUEST, address=SECOND)
+        server.connect(REQUEST)
+    server.connect(REQUEST)
+    server.connect(REQUEST, address=SECOND)
     assert refusals == [("connections", "caller")] * 2
 
 
 async def test_incomplete_heads_take_a_bounded_amount_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "MAX_HEAD_BYTES", 10_000)
-    crowd = LimitedServer(100)
-    other = crowd.connect(HEAD, address=SECOND)
+    server = LimitedServer(100)
+    other = server.connect(HEAD, address=SECOND)
     for _ in range(9):
-        crowd.connect(HEAD + b"x: " + b"y" * 2_000)
-    assert [transport.is_aborted for transport in crowd.transports[1:]] == [True] * 5 + [False] * 4
-    assert crowd.connect(HEAD + b"x:\r\n" * 60, address=THIRD).is_aborted  # few bytes, but much memory
+        server.connect(HEAD + b"x: " + b"y" * 2_000)
+    assert [transport.is_aborted for transport in server.transports[1:]] == [True] * 5 + [False] * 4
+    assert server.connect(HEAD + b"x:\r\n" * 60, address=THIRD).is_aborted  # few bytes, but much memory
     assert not other.is_aborted
 
 
@@ -207,7 +216,7 @@ async def test_the_limit_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixt
     for now in (0.0, 0.0, 1.0, LOG_SECONDS, LOG_SECONDS + 1):
         limit.admit(RecordingTransport(), "192.0.2.7", now)
     assert [record.getMessage() for record in caplog.records] == [
-        "too many connections open=2 limit=1 largest_caller=address:192.0.2.7 "
+        "too many connections open=1 limit=1 largest_caller=address:192.0.2.7 "
         f"closed_without_request={count} closed_in_head=0 closed_in_use=0 refused=0 limited_to_ping=0"
         for count in (1, 2)
     ]
@@ -242,13 +251,13 @@ async def test_a_connection_that_takes_as_much_as_it_is_sent_stays_open() -> Non
 
 
 async def test_a_connection_that_has_ended_makes_room_for_another_one() -> None:
-    crowd = LimitedServer()
+    server = LimitedServer()
     for _ in range(2):
-        crowd.connect(HEAD + b"\r\n")
-    crowd.transports[0].close()
-    crowd.limit.check_progress(0.0)
-    new = crowd.connect(HEAD + b"\r\n")
-    await until(lambda: len(crowd.app.scopes) == 3)
+        server.connect(HEAD + b"\r\n")
+    server.transports[0].close()
+    server.limit.check_progress(0.0)
+    new = server.connect(HEAD + b"\r\n")
+    await until(lambda: len(server.app.scopes) == 3)
     assert not new.written
 
 
@@ -262,20 +271,27 @@ def test_the_soft_limit_of_open_files_is_raised() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@pytest.mark.parametrize("is_begun", [False, True])
-async def test_a_client_that_sends_no_more_gets_its_answer_unless_it_left_a_stream(*, is_begun: bool) -> None:
-    may_end = asyncio.Event()
+@pytest.mark.parametrize(("is_begun", "has_comments", "is_paused", "is_kept"), HALF_CLOSED)
+async def test_a_client_that_sends_no_more_gets_its_answer_unless_it_seems_to_have_left_a_stream(
+    *, is_begun: bool, has_comments: bool, is_paused: bool, is_kept: bool
+) -> None:
+    may_end, transport = asyncio.Event(), RecordingTransport()
 
-    async def answer(_scope: Scope, _receive: Receive, send: Send) -> None:
+    async def answer(scope: Scope, _receive: Receive, send: Send) -> None:
         if is_begun:
             await send({"type": "http.response.start", "status": 200, "headers": []})
+        if has_comments:
+            connection.write_comment = partial(connection.write_chunk, send, b": comment")
         await may_end.wait()
 
-    connection = connect_http(answer, RecordingTransport())
-    connection.data_received(HEAD + b"\r\n")
+    connection = connect_http(answer, transport)
+    connection.data_received(REQUEST)
     await asyncio.sleep(0)
-    assert connection.eof_received() is not is_begun
-    assert connection.cycle.keep_alive is is_begun
+    if is_paused:
+        connection.pause_writing()
+    assert connection.eof_received() is is_kept
+    assert connection.cycle.keep_alive is not is_kept
+    assert (b": comment" in transport.written) is (is_begun and is_kept and not is_paused)
     connection.connection_lost(None)
     may_end.set()
     await until(lambda: not connection.tasks)

@@ -184,9 +184,9 @@ async def close_all() -> None:
         await _opened.pop().close()
 
 
-async def ask(port: int, sent: bytes) -> HttpResponse:
+async def ask(port: int, sent: bytes, *, source: str = "") -> HttpResponse:
     """Send a request and read the whole response."""
-    exchange = await HttpExchange.open(port, sent)
+    exchange = await HttpExchange.open(port, sent, source=source)
     try:
         body = b"".join([piece async for piece in exchange.body()])
     finally:

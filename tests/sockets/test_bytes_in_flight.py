@@ -105,6 +105,21 @@ async def test_responses_that_are_not_read_take_no_more_than_half_of_the_budget(
     assert len(json.loads(b"".join([piece async for piece in taken.body()]))["messages"][0]["content"]) == THREAD
 
 
+async def test_descriptions_and_files_count_as_other_responses_do(bounded: ServerProcess) -> None:
+    for _ in range(CLIENTS):
+        await HttpExchange.open(bounded.port, half_sent())
+    paths = ("/openapi.json", "/docs", "/console/app.js")
+
+    async def answers(session: str) -> list[int]:
+        return [(await ask(bounded.port, request("GET", path, headers=(session,)))).status for path in paths]
+
+    async def refused() -> bool:
+        return await answers(ATTACKER) == [429, 429, 429]
+
+    await become(refused)
+    assert await answers(OTHER) == [200, 200, 200]
+
+
 async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of_the_budget(
     bounded: ServerProcess,
 ) -> None:

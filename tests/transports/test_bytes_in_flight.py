@@ -93,16 +93,22 @@ async def test_a_response_that_the_budget_has_no_room_for_is_refused() -> None:
     assert b'"code":"RATE_LIMIT_EXCEEDED"' in b"".join(exchange.bodies)
 
 
+@pytest.mark.parametrize("size", [0, SMALL_BYTES, 2 * SMALL_BYTES])
+@pytest.mark.parametrize("takes_head", [False, True])
 async def test_a_client_that_takes_nothing_of_a_response_is_disconnected(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, size: int, *, takes_head: bool
 ) -> None:
-    async def wait_for_ever(body: bytes) -> None:
-        if body:
+    writes = 0
+
+    async def wait_for_ever(_: bytes) -> None:
+        nonlocal writes
+        writes += 1
+        if writes > takes_head:
             await asyncio.Event().wait()
 
     monkeypatch.setattr(plain_response, "SEND_SECONDS", 0)
     caplog.set_level("INFO")
     exchange = AsgiExchange(wait_for_ever)
-    await exchange.answer(PlainResponse(bytes(2 * SMALL_BYTES)), "GET")
-    assert exchange.bodies == []
-    assert "slow reader disconnected bytes=32000" in caplog.text
+    await exchange.answer(PlainResponse(bytes(size)), "GET")
+    assert not any(exchange.bodies)
+    assert f"slow reader disconnected bytes={size}" in caplog.text

@@ -21,8 +21,8 @@ from tests.engine.doubles import caller, forever, make_service
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
 
 
-def request_from(receive: Receive, share: Share | None = None) -> Request:
-    state = {SHARE: share or share_of(1_000_000)}
+def request_from(receive: Receive, share: Share | None = None, *, account: str = "first") -> Request:
+    state = {SHARE: share or share_of(1_000_000), "caller": caller(account)}
     return Request({"type": "http", "headers": [], "state": state}, receive)
 
 
@@ -56,6 +56,29 @@ async def test_large_bodies_are_parsed_aside_and_one_after_the_other(
     service = make_service(forever)
     await asyncio.gather(*(read(request_from(sends(LARGE)), len(LARGE), service) for _ in range(8)))
     assert alongside == [False] * 8
+
+
+async def test_a_large_body_of_a_second_caller_is_not_behind_fifty_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed, gate = list[str](), threading.Event()
+
+    def record(body: bytes, warn: object = None) -> object:
+        parsed.append(body[:1].decode())
+        assert gate.wait(5)
+        return {}
+
+    async def read(account: str) -> None:
+        body = account.encode() + LARGE
+        await read_request(request_from(sends(body), account=account), len(body), make_service(forever))
+
+    monkeypatch.setattr(request_body, "parse", record)
+    tasks = [asyncio.create_task(read(account)) for account in "a" * 50 + "b"]
+    while not parsed:  # noqa: ASYNC110 - the thread announces nothing
+        await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(*tasks)
+    assert parsed.index("b") <= 2
 
 
 async def test_a_refusal_holds_nothing_of_the_bodies_that_were_refused_before() -> None:

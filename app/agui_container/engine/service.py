@@ -127,7 +127,7 @@ class Service:
         queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
-        recorder = RunRecorder(self.cluster, key, on_busy, predecessors, account=caller.account)
+        recorder = RunRecorder(self.cluster, key, on_busy, predecessors, account=caller.account, size=size)
         on_flush = recorder.notify if self.cluster.durable else None
         usage = self.usages.of(caller.account)
         log = EventLog(key.run_id, usage.logs, self.registry.flusher, on_flush)

@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    FailFast,
+    Field,
+    TypeAdapter,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -231,7 +240,7 @@ class ThreadsFeedback(_ThreadTarget):
     type: Literal["threads.feedback"] = "threads.feedback"
     message_id: Id
     sentiment: Sentiment
-    categories: Annotated[tuple[Category, ...], Field(max_length=MAX_CATEGORIES)] = ()
+    categories: Annotated[tuple[Category, ...], Field(max_length=MAX_CATEGORIES), FailFast()] = ()
     notes: Annotated[str | None, Field(max_length=MAX_NOTES, validate_default=True)] = None
 
     @field_validator("categories")

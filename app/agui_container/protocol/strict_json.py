@@ -27,6 +27,9 @@ MAX_BRACKETS = 250_000
 MAX_COMMAS = 1_500_000
 """Maximum number of commas between the values of a body. Many short values block the other threads, too."""
 
+MAX_STRINGS = 500_000
+"""Maximum number of strings and keys of a body. To make a string takes ten times as long as to read a comma."""
+
 MAX_KEYS = 100_000
 """Maximum number of keys of one object."""
 
@@ -56,12 +59,7 @@ def parse_json(body: bytes) -> object:
     """
     if not body.strip():
         raise_validation_error("The body is empty; a RunAgentInput is expected.")
-    brackets = body.count(b"[") + body.count(b"{")
-    if brackets > MAX_BRACKETS and brackets - _count_in_strings(body, b"[", b"{") > MAX_BRACKETS:
-        raise_validation_error(f"The body has more than {MAX_BRACKETS} lists and objects.")
-    commas = body.count(b",")
-    if commas > MAX_COMMAS and commas - _count_in_strings(body, b",") > MAX_COMMAS:
-        raise_validation_error(f"The body has more than {MAX_COMMAS} values.")
+    brackets = _check_counts(body)
     numbers = NumberReader()
     try:
         document: object = json.loads(
@@ -84,6 +82,19 @@ def parse_json(body: bytes) -> object:
     if brackets >= DEPTH_CHECK_BRACKETS:
         _check_depth(document)
     return document
+
+
+def _check_counts(body: bytes) -> int:
+    """Refuse a body with too many values, because the parser blocks all threads. Returns the number of brackets."""
+    brackets = body.count(b"[") + body.count(b"{")
+    if brackets > MAX_BRACKETS and brackets - _count_in_strings(body, b"[", b"{") > MAX_BRACKETS:
+        raise_validation_error(f"The body has more than {MAX_BRACKETS} lists and objects.")
+    commas = body.count(b",")
+    if commas > MAX_COMMAS and commas - _count_in_strings(body, b",") > MAX_COMMAS:
+        raise_validation_error(f"The body has more than {MAX_COMMAS} values.")
+    if body.count(b'"') > 2 * MAX_STRINGS and sum(1 for _ in STRING.finditer(body)) > MAX_STRINGS:
+        raise_validation_error(f"The body has more than {MAX_STRINGS} strings and keys.")
+    return brackets
 
 
 def _count_in_strings(body: bytes, *symbols: bytes) -> int:

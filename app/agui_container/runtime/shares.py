@@ -71,6 +71,9 @@ class EvictionQueue(Generic[K]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
     def put(self, key: K, account: str, size: int) -> None:
         """Add an entry as the newest one, or make a known one the newest with a new size."""
         self.remove(key)

@@ -30,6 +30,9 @@ RESERVED_SHARE = 8
 
 MIN_RESERVED, MAX_RESERVED = 32, 256
 
+MAX_SURPLUS = 16
+"""Connections beyond the limit, which can only ask for ``/ping``."""
+
 MAX_HEAD_BYTES = 32_000_000
 """Memory for incomplete heads of requests on all connections together."""
 
@@ -46,6 +49,8 @@ GATEWAYS = "gateways"
 """Account of all connections if an address is no caller."""
 
 GONE = select.POLLERR | select.POLLHUP
+
+BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 OVERLOADED_HEADERS = ((b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close"))
 OVERLOADED_HANDSHAKE = b"\r\n".join(
@@ -83,14 +88,15 @@ class ConnectionLimit:
         by_address: False if clients connect through gateways, so that an address is no caller.
 
     Attributes:
-        limit: connections that may be open. A few more can ask for ``/ping``.
+        limit: connections that may be open. ``MAX_SURPLUS`` more can ask for ``/ping``.
     """
 
-    def __init__(self, descriptors: int, *, by_address: bool = True) -> None:
+    def __init__(self, descriptors: int = MAX_DESCRIPTORS, *, by_address: bool = True) -> None:
         self.limit = max(1, descriptors - min(MAX_RESERVED, max(MIN_RESERVED, descriptors // RESERVED_SHARE)))
         self._by_address = by_address
         self._accounts: dict[asyncio.Transport, str] = {}
         self._open = EvictionQueue[asyncio.Transport](self.limit, max_bytes=0)
+        self._surplus = EvictionQueue[asyncio.Transport](MAX_SURPLUS, max_bytes=0)
         self._waiting = EvictionQueue[asyncio.Transport](self.limit, max_bytes=0)
         self._heads = EvictionQueue[asyncio.Transport](self.limit, MAX_HEAD_BYTES)
         self._unsent: dict[asyncio.Transport, tuple[int, float]] = {}
@@ -108,32 +114,41 @@ class ConnectionLimit:
             address: network address of the client; None for a Unix socket.
             now: the event loop's time, in seconds.
         """
-        account = Accounts().name(address, None) if self._by_address else GATEWAYS
-        self._accounts[transport] = account
-        self._open.put(transport, account, 0)
-        is_admitted = not self._open.is_full or self._make_room(transport, now, is_request=False)
-        self.begin_waiting(transport)
-        return is_admitted
+        account = self._accounts[transport] = Accounts().name(address, None) if self._by_address else GATEWAYS
+        if self._has_room() or self._make_room(account, now, is_request=False):
+            self._open.put(transport, account, 0)
+            self.begin_waiting(transport)
+            return True
+        self._surplus.put(transport, account, 0)
+        if self._surplus.is_full:
+            self._cut(next(self._surplus.candidates()), Event.CLOSED_WITHOUT_REQUEST, now)
+        return False
 
     def readmit(self, transport: asyncio.Transport, now: float) -> bool:
         """Admit a connection that could only ask for ``/ping`` and asks for something else.
 
         Returns False if the request must be refused.
         """
-        return not self._open.is_full or self._make_room(transport, now, is_request=True)
+        account = self._accounts.get(transport)
+        if account is None or not (self._has_room() or self._make_room(account, now, is_request=True)):
+            return False
+        self._surplus.remove(transport)
+        self._open.put(transport, account, 0)
+        self.begin_waiting(transport)
+        return True
 
     def remove(self, transport: asyncio.Transport) -> None:
         """Forget a connection that has ended."""
         self._accounts.pop(transport, None)
         self._unsent.pop(transport, None)
         self._half_closed.discard(transport)
-        for queue in (self._open, self._waiting, self._heads):
+        for queue in (self._open, self._surplus, self._waiting, self._heads):
             queue.remove(transport)
 
     def begin_waiting(self, transport: asyncio.Transport) -> None:
         """Note that a connection waits for the head of a request."""
-        if (account := self._accounts.get(transport)) is not None:
-            self._waiting.put(transport, account, 0)
+        if transport in self._open:
+            self._waiting.put(transport, self._accounts[transport], 0)
 
     def end_waiting(self, transport: asyncio.Transport) -> None:
         """Note that the head is complete."""
@@ -149,25 +164,28 @@ class ConnectionLimit:
 
     # --- room for a connection ---
 
-    def _make_room(self, transport: asyncio.Transport, now: float, *, is_request: bool) -> bool:
-        """Cut off a connection that gives way to this one. Returns False if there is none.
+    def _has_room(self) -> bool:
+        return self._open.items.total < self.limit
+
+    def _make_room(self, account: str, now: float, *, is_request: bool) -> bool:
+        """Cut off a connection that gives way to one of ``account``. Returns False if there is none.
 
         A connection in use gives way to a request only: ``/ping`` is answered without its place.
         """
-        own = self._accounts.get(transport)
-        account = next((account for account in (own, self._open.items.largest()) if self._is_above_half(account)), None)
-        waiting = self._waiting.candidates() if account is None else self._waiting.of(account)
-        if (idle := next((other for other in waiting if other is not transport), None)) is not None:
+        largest = self._open.items.largest()
+        giving = next((each for each in (account, largest) if self._is_above_half(each, is_new=each == account)), None)
+        idle = next(self._waiting.candidates() if giving is None else self._waiting.of(giving), None)
+        if idle is not None:
             self._cut(idle, Event.CLOSED_WITHOUT_REQUEST, now)
-            return True
-        if not is_request or account is None or account == own:
+        elif is_request and giving not in (None, account):
+            self._cut(next(self._open.of(giving)), Event.CLOSED_IN_USE, now)
+        else:
             self._note(Event.REFUSED if is_request else Event.LIMITED_TO_PING, now)
-            return False
-        self._cut(next(self._open.of(account)), Event.CLOSED_IN_USE, now)
-        return True
+        return self._has_room()
 
-    def _is_above_half(self, account: str | None) -> bool:
-        return account is not None and 2 * self._open.items.of(account) > self.limit
+    def _is_above_half(self, account: str | None, *, is_new: bool = False) -> bool:
+        """True if an account has more than half of all connections, with another one if ``is_new``."""
+        return account is not None and 2 * (self._open.items.of(account) + is_new) > self.limit
 
     def _cut(self, transport: asyncio.Transport, event: Event, now: float) -> None:
         self._note(event, now)

@@ -48,6 +48,9 @@ CONTENT_SECURITY_POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
+PAGE_HEADERS = {**SECURITY_HEADERS, "Content-Security-Policy": CONTENT_SECURITY_POLICY, "Vary": "Accept"}
+"""All headers of a page, besides its type and length."""
+
 LINKS = {"/": "Chat page", "/docs": "HTTP API", "/capabilities": "Capabilities of this server, as JSON"}
 """Addresses that a page offers, if the application has them."""
 
@@ -58,21 +61,23 @@ def wants_page(connection: HTTPConnection) -> bool:
     return is_read and names_media_type(connection, "text/html") and not names_event_format(connection)
 
 
-def html_page(title: str, body: str, *, status: int = 200) -> Response:
-    """Return a page.
+def html_page(title: str, body: str, *, status: int) -> Response:
+    """Return a small page with a status. ``title`` and ``body`` are those of ``html_document``."""
+    return Response(html_document(title, body), status, PAGE_HEADERS, media_type="text/html")
+
+
+def html_document(title: str, body: str) -> str:
+    """Return the HTML of a page.
 
     Args:
         title: plain text of the title and of the heading.
         body: HTML of everything below the heading, with all client input escaped.
-        status: HTTP status.
     """
-    document = (
+    return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head>'
         f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>"
     )
-    headers = {**SECURITY_HEADERS, "Content-Security-Policy": CONTENT_SECURITY_POLICY, "Vary": "Accept"}
-    return Response(document, status, headers, media_type="text/html")
 
 
 def links(connection: HTTPConnection) -> str:

@@ -28,30 +28,30 @@ class PlainResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response, or RATE_LIMIT_EXCEEDED if too many bytes are unread already."""
-        if len(self.body) <= SMALL_BYTES or scope["method"] == "HEAD":
-            await super().__call__(scope, receive, send)
-            return
-        connection = HTTPConnection(scope)
+        connection, body = HTTPConnection(scope), b"" if scope["method"] == "HEAD" else bytes(self.body)
         try:
-            reservation = share_of(connection).reserve(len(self.body))
+            reservation = share_of(connection).reserve(len(body))
         except AppError as error:
             await error_response(error, connection)(scope, receive, send)
             return
-        with reservation:
-            await self._send_large(send)
-
-    async def _send_large(self, send: Send) -> None:
-        """Send the body in slices. Each waits until the client has taken the one before."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        for start in range(0, len(self.body) + SLICE_BYTES, SLICE_BYTES):
-            body = self.body[start : start + SLICE_BYTES]
-            limit = asyncio.timeout(SEND_SECONDS)
-            try:
+        limit = asyncio.timeout(SEND_SECONDS)
+        try:
+            with reservation:
                 async with limit:
-                    await send({"type": "http.response.body", "body": body, "more_body": bool(body)})
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                fields = {"bytes": len(self.body), "idle_seconds": SEND_SECONDS}
-                logger.info("slow reader disconnected %s", format_fields(fields))
-                return
+                    await self._send(body, send, limit)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            fields = {"bytes": len(body), "idle_seconds": SEND_SECONDS}
+            logger.info("slow reader disconnected %s", format_fields(fields))
+
+    async def _send(self, body: bytes, send: Send, limit: asyncio.Timeout) -> None:
+        """Send the body, a large one in slices. Each message waits until the client has taken the one before."""
+        loop = asyncio.get_running_loop()
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        is_large = len(body) > SMALL_BYTES
+        for start in range(0, len(body) if is_large else 0, SLICE_BYTES):
+            limit.reschedule(loop.time() + SEND_SECONDS)
+            await send({"type": "http.response.body", "body": body[start : start + SLICE_BYTES], "more_body": True})
+        limit.reschedule(loop.time() + SEND_SECONDS)
+        await send({"type": "http.response.body", "body": b"" if is_large else body})

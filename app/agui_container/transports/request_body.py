@@ -3,7 +3,7 @@
 Rule: a body counts as in flight until it has been parsed. A body that the budget has no room for is read to its end
 without being kept, so that the client sees the error.
 
-Rule: a large body is parsed in a thread, so that it does not block the event loop.
+Rule: a large body is parsed in a thread, so that it does not block the event loop. Callers take turns.
 """
 
 import asyncio
@@ -16,11 +16,13 @@ from starlette.requests import Request
 
 from agui_container.engine.registry.registry import shutting_down
 from agui_container.engine.service import Service
+from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.parser import parse, parse_fields
 from agui_container.runtime.large_work import LargeWork
 from agui_container.transports.bytes_in_flight import Reservation, share_of
+from agui_container.transports.caller_middleware import caller_of
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ async def read_request(request: Request, max_bytes: int, service: Service) -> Ag
         AppError: VALIDATION_ERROR, naming the field, or as raised by ``read_body``.
     """
     with share_of(request).reserve() as reservation:
-        return await parse_body(await read_body(request, max_bytes, service, reservation))
+        return await parse_body(await read_body(request, max_bytes, service, reservation), caller_of(request))
 
 
 async def read_fields(request: Request, max_bytes: int, service: Service) -> tuple[dict[str, object], int]:
@@ -57,7 +59,7 @@ async def read_fields(request: Request, max_bytes: int, service: Service) -> tup
     """
     with share_of(request).reserve() as reservation:
         body = await read_body(request, max_bytes, service, reservation)
-        return await _parse(parse_fields, body or b"{}"), len(body)
+        return await _parse(parse_fields, body or b"{}", caller_of(request)), len(body)
 
 
 async def read_body(request: Request, max_bytes: int, service: Service, reservation: Reservation) -> bytes:
@@ -152,16 +154,16 @@ def check_size(size: int, max_bytes: int) -> None:
         raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, f"The body has more than {max_bytes} bytes.")
 
 
-async def parse_body(body: bytes) -> AgentRequest:
+async def parse_body(body: bytes, caller: Caller) -> AgentRequest:
     """Parse a run input or a command.
 
     Raises:
         AppError: VALIDATION_ERROR, naming the field.
     """
-    return await _parse(partial(parse, warn=logger.warning), body)
+    return await _parse(partial(parse, warn=logger.warning), body, caller)
 
 
-async def _parse(parser: Callable[[bytes], T], body: bytes) -> T:
+async def _parse(parser: Callable[[bytes], T], body: bytes, caller: Caller) -> T:
     if len(body) <= LARGE_BYTES:
         return parser(body)
-    return await large_bodies.run(parser, body)
+    return await large_bodies.run(caller.account, parser, body)

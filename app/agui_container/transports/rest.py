@@ -5,7 +5,7 @@ Each route of a thread is a command of ``agui_container.protocol.commands``, wri
 Rule: if a field is given more than once, the path overrides the body, and the body overrides the query.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from pydantic_core import to_json
 from starlette.requests import Request
@@ -34,16 +34,16 @@ def routes(service: Service) -> list[BaseRoute]:
         return JSONResponse(service.health.report())
 
     async def capabilities(_: Request) -> Response:
-        return Response(service.capabilities.model_dump_json(by_alias=True), media_type="application/json")
+        return PlainResponse(service.capabilities.model_dump_json(by_alias=True), media_type="application/json")
 
     async def runs(request: Request) -> Response:
-        return JSONResponse({"runs": await service.runs.list(caller_of(request))})
+        return json_response({"runs": await service.runs.list(caller_of(request))})
 
     async def run(request: Request) -> Response:
-        return JSONResponse(await service.runs.find(*run_reference(request)))
+        return json_response(await service.runs.find(*run_reference(request)))
 
     async def cancel(request: Request) -> Response:
-        return JSONResponse(await service.runs.cancel(*run_reference(request)))
+        return json_response(await service.runs.cancel(*run_reference(request)))
 
     return [
         Route("/ping", ping),
@@ -52,6 +52,11 @@ def routes(service: Service) -> list[BaseRoute]:
         RawPathRoute("/runs/{runId}", run),
         RawPathRoute("/runs/{runId}/cancel", cancel, methods=["POST"]),
     ]
+
+
+def json_response(document: Mapping[str, object], headers: Mapping[str, str] | None = None) -> PlainResponse:
+    """Return a JSON object. ``to_json`` is faster than Starlette's ``JSONResponse``."""
+    return PlainResponse(to_json(document), headers=headers, media_type="application/json")
 
 
 def is_ping(scope: Scope) -> bool:
@@ -82,8 +87,7 @@ def thread_routes(service: Service, commands: CommandResponder, *, max_body: int
 
     def endpoint(command_type: str) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
-            body = to_json(await execute(request, command_type))  # faster than JSONResponse
-            return PlainResponse(body, headers=NO_STORE, media_type="application/json")
+            return json_response(await execute(request, command_type), NO_STORE)
 
         return respond
 

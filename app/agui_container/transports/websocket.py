@@ -308,7 +308,7 @@ class WebSocketConnection:
         if body is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, "Frames must be text.")
         check_size(len(body), self._max_body)
-        return await parse_body(body)
+        return await parse_body(body, self._caller)
 
     async def _start_run(self, request: RunRequest) -> None:
         """Admit a run and queue its events.

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from enum import Enum, auto
 
 from ag_ui.core import Message, RunAgentInput
-from pydantic_core import from_json
 
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.persistence.backlog import early_end
@@ -30,7 +29,7 @@ from agui_container.ports.records import (
 )
 from agui_container.ports.store import LeaseLost, StoreUnavailable, store_errors_as_app_errors
 from agui_container.protocol.conversation.merge import MergedHistory, append_history, merge_history, without_copies
-from agui_container.protocol.conversation.state import dump_state
+from agui_container.protocol.conversation.state import dump_state, load_state
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.large_work import LargeWork
@@ -41,6 +40,9 @@ WINDOW_SECONDS = 0.005
 
 MERGED_AT_ONCE = 1_000
 """Messages up to which a history is merged on the event loop."""
+
+LARGE_INPUT = 100_000
+"""Bytes of a request whose messages are merged in a thread, because one of them may have many values."""
 
 LEASE_TAKEN = AppError(ErrorCode.RUN_LOST, "Another server has taken over this run.")
 
@@ -75,9 +77,10 @@ class RunRecorder:
         on_busy: the treatment of another replica's active run on the thread.
         predecessors: ids of the local runs that end before this one begins. Those of other replicas are added later.
         account: the caller that the thread counts for.
+        size: bytes of the request.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the service hands over each part
         self,
         cluster: Cluster,
         key: RunKey,
@@ -85,10 +88,12 @@ class RunRecorder:
         predecessors: Iterable[str] = (),
         *,
         account: str = "",
+        size: int = 0,
     ) -> None:
         self.cluster = cluster
         self.key = key
         self._account = account
+        self._size = size
         self._on_busy = on_busy
         self.predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
@@ -173,14 +178,14 @@ class RunRecorder:
         return run_input.model_copy(update={"messages": list(merged.messages)})
 
     async def _merge_messages(self, stored: Sequence[StoredMessage], sent: Sequence[Message]) -> MergedHistory:
-        """Merge the stored messages with those of the client, in a thread if there are many.
+        """Merge the stored messages with those of the client, in a thread if there are many or large ones.
 
         A queued run was submitted before its predecessor ended. So the predecessor's answer is kept and counts as new,
         even though the client did not send it.
         """
-        if len(stored) + len(sent) <= MERGED_AT_ONCE:
+        if len(stored) + len(sent) <= MERGED_AT_ONCE and self._size <= LARGE_INPUT:
             return merge(stored, sent, self.predecessors)
-        return await _large_histories.run(merge, stored, sent, tuple(self.predecessors))
+        return await _large_histories.run(self._account, merge, stored, sent, tuple(self.predecessors))
 
     # --- writing ---
 
@@ -352,7 +357,7 @@ def with_state(run_input: RunAgentInput, stored: bytes | None) -> RunAgentInput:
     """Return the input with the stored state, JSON, if the client has sent none."""
     if run_input.state is not None:
         return run_input
-    return run_input.model_copy(update={"state": from_json(stored or b"{}")})
+    return run_input.model_copy(update={"state": load_state(stored or b"{}")})
 
 
 def changed_state(run_input: RunAgentInput, stored: bytes | None) -> bytes | None:

@@ -14,11 +14,11 @@ from ag_ui.core import (
     RunFinishedInterruptOutcome,
     StateSnapshotEvent,
 )
-from pydantic_core import from_json
 
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import ThreadDelta
 from agui_container.protocol.conversation.merge import MESSAGE
+from agui_container.protocol.conversation.state import load_state
 from agui_container.protocol.encoder import MAX_EVENT_BYTES
 from agui_container.protocol.errors import AppError, ErrorCode
 
@@ -58,7 +58,7 @@ class SnapshotAgent:
         """
         check_size(sum(len(message.data) + 1 for message in self._messages), len(self._state))
         yield MessagesSnapshotEvent(messages=[MESSAGE.validate_json(message.data) for message in self._messages])
-        yield StateSnapshotEvent(snapshot=from_json(self._state))
+        yield StateSnapshotEvent(snapshot=load_state(self._state))
         if self._interrupts:
             outcome = RunFinishedInterruptOutcome(interrupts=list(self._interrupts))
             yield RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)

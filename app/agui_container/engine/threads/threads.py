@@ -108,7 +108,7 @@ class ThreadCommands:
                 return await self._get(caller, command)
             if isinstance(command, ThreadsDelete):
                 return await self._delete(caller, ThreadKey(caller.owner, command.thread_id))
-            return await self._execute_on(ThreadKey(caller.owner, command.thread_id), command)
+            return await self._execute_on(caller, ThreadKey(caller.owner, command.thread_id), command)
 
     async def delta(
         self, caller: Caller, thread_id: str, since: str | None = None, *, messages: bool = True
@@ -134,17 +134,17 @@ class ThreadCommands:
             if not await self._cluster.store.threads.annotate(ThreadKey(caller.owner, thread_id), notes):
                 raise thread_not_found()
 
-    async def _execute_on(self, key: ThreadKey, command: ExistingThreadCommand) -> View:
+    async def _execute_on(self, caller: Caller, key: ThreadKey, command: ExistingThreadCommand) -> View:
         view: View = {}
         match command:
             case ThreadsDelta():
-                view = await off_loop_if_large(delta_view, await self._changes(key, command.since))
+                view = await off_loop_if_large(caller.account, delta_view, await self._changes(key, command.since))
             case ThreadsTranscript():
-                view = await self._transcript(key)
+                view = await self._transcript(caller, key)
             case ThreadsRename():
                 view = await self._rename(key, command.title)
             case ThreadsFork():
-                view = await self._fork(key, command)
+                view = await self._fork(caller, key, command)
             case ThreadsFeedback():
                 view = await self._feedback(key, command)
         return view
@@ -161,17 +161,17 @@ class ThreadCommands:
 
     async def _get(self, caller: Caller, command: ThreadsGet) -> View:
         key = ThreadKey(caller.owner, command.thread_id)
-        view = await off_loop_if_large(delta_view, await self._changes(key, messages=command.messages))
+        view = await off_loop_if_large(caller.account, delta_view, await self._changes(key, messages=command.messages))
         for name in ("order",) if command.messages else ("messages", "runs"):
             view.pop(name, None)
         view["feedback"] = [feedback_view(it) for it in await self._cluster.store.feedbacks.list_for(key)]
         view["waiting"] = [interrupt_view(it) for it in await self._pending_interrupts(caller, command.thread_id)]
         return view
 
-    async def _transcript(self, key: ThreadKey) -> View:
+    async def _transcript(self, caller: Caller, key: ThreadKey) -> View:
         return {
             "threadId": key.thread_id,
-            "transcript": await off_loop_if_large(transcript_view, await self._changes(key)),
+            "transcript": await off_loop_if_large(caller.account, transcript_view, await self._changes(key)),
         }
 
     async def _changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta:
@@ -227,9 +227,9 @@ class ThreadCommands:
                 ErrorCode.INTERNAL_ERROR, "The thread is not deleted: its agent failed to forget it."
             ) from None
 
-    async def _fork(self, key: ThreadKey, command: ThreadsFork) -> View:
+    async def _fork(self, caller: Caller, key: ThreadKey, command: ThreadsFork) -> View:
         find_turn = partial(turn_after_message, message_id=command.message_id)
-        turn = await off_loop_if_large(find_turn, await self._changes(key))
+        turn = await off_loop_if_large(caller.account, find_turn, await self._changes(key))
         new_id, now = command.new_thread_id or self._new_id(), self._cluster.clock.time()
         try:
             return thread_view(await self._cluster.store.threads.fork(key, command.message_id, new_id, now, turn))
@@ -263,11 +263,14 @@ def thread_not_found(message: str = "There is no such thread.") -> AppError:
     return AppError(ErrorCode.THREAD_NOT_FOUND, message)
 
 
-async def off_loop_if_large(work: Callable[[ThreadDelta], T], delta: ThreadDelta) -> T:
-    """Apply a function to a thread, in a worker thread if it is large enough to block the event loop."""
+async def off_loop_if_large(account: str, work: Callable[[ThreadDelta], T], delta: ThreadDelta) -> T:
+    """Apply a function to a thread, in a worker thread if it is large enough to block the event loop.
+
+    ``account`` is the caller whose turn the work takes.
+    """
     if sum(len(message.data) for message in delta.messages) <= LARGE_BYTES:
         return work(delta)
-    return await _large_threads.run(work, delta)
+    return await _large_threads.run(account, work, delta)
 
 
 def turn_after_message(delta: ThreadDelta, message_id: str) -> ThreadStatus:

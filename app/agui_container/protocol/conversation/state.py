@@ -29,7 +29,7 @@ class SharedState:
 
     def value(self) -> Json:
         """Return a copy of the current state."""
-        return from_json(self.json())
+        return load_state(self.json())
 
     def json(self) -> bytes:
         """Return the current state as JSON."""
@@ -68,6 +68,11 @@ class SharedState:
         if self._document is None:
             self._document = JsonDocument(self.value())
         return self._document
+
+
+def load_state(data: bytes) -> Json:
+    """Parse a state. Values are not looked up in a cache of strings: that would take four times as long."""
+    return from_json(data, cache_strings="keys")
 
 
 def dump_state(value: Json) -> bytes:

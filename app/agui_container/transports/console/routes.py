@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 
 from agui_container.transports.console.assets import Asset, load_assets
 from agui_container.transports.html_page import SECURITY_HEADERS
+from agui_container.transports.plain_response import PlainResponse
 
 NOT_MODIFIED = 304
 NOT_FOUND = 404
@@ -56,5 +57,5 @@ def respond(asset: Asset, request: Request) -> Response:
         return Response(status_code=NOT_MODIFIED, headers=headers)
     if asset.compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
         headers["Content-Encoding"] = "gzip"
-        return Response(asset.compressed, headers=headers, media_type=asset.media_type)
-    return Response(asset.body, headers=headers, media_type=asset.media_type)
+        return PlainResponse(asset.compressed, headers=headers, media_type=asset.media_type)
+    return PlainResponse(asset.body, headers=headers, media_type=asset.media_type)

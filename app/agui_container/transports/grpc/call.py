@@ -243,7 +243,7 @@ class Call(Generic[In, Out]):
         return await self._work(size > TRANSLATED_BYTES, partial(work, *args, **kwargs))
 
     async def _work(self, is_large: bool, work: Callable[[], T]) -> T:  # noqa: FBT001 - private
-        return await large_bodies.run(work) if is_large else work()
+        return await large_bodies.run(self.caller.account, work) if is_large else work()
 
     # --- out ---
 

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from agui_container.transports.html_page import html_page
+from agui_container.transports.html_page import PAGE_HEADERS, html_document
+from agui_container.transports.plain_response import PlainResponse
 
 NO_CACHE = {"Cache-Control": "no-cache"}
 """Headers of the answers. Another version of the server has another document."""
@@ -21,12 +22,11 @@ def routes() -> list[BaseRoute]:
 
     async def document(request: Request) -> Response:
         body = await anyio.to_thread.run_sync(_document, request)
-        return Response(body, headers=NO_CACHE, media_type="application/json")
+        return PlainResponse(body, headers=NO_CACHE, media_type="application/json")
 
     async def page(request: Request) -> Response:
-        response = await anyio.to_thread.run_sync(_page, request)
-        response.headers.update(NO_CACHE)
-        return response
+        body = await anyio.to_thread.run_sync(_page, request)
+        return PlainResponse(body, headers={**PAGE_HEADERS, **NO_CACHE}, media_type="text/html")
 
     return [Route("/openapi.json", document), Route("/docs", page)]
 
@@ -38,8 +38,8 @@ def _document(request: Request) -> bytes:
     return to_json({**document, "servers": [{"url": prefix}]} if prefix else document)
 
 
-def _page(request: Request) -> Response:
+def _page(request: Request) -> str:
     from agui_container.transports.openapi.page import render  # noqa: PLC0415 - built when asked for
 
     document = request.app.openapi()
-    return html_page(f"{document['info']['title']}: HTTP API", render(document))
+    return html_document(f"{document['info']['title']}: HTTP API", render(document))
