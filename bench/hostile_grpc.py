@@ -1,4 +1,4 @@
-"""How long ``GET /ping`` takes while one gRPC client sends messages that are made to hold up the event loop.
+"""Duration of ``GET /ping`` while one gRPC client sends messages that are made to hold up the event loop.
 
     python -m bench.hostile_grpc                every message
     python -m bench.hostile_grpc tools history  the messages whose names contain one of these words

@@ -35,7 +35,7 @@ async def port_of(
 
 
 async def beside(function: Callable[..., T], *arguments: object) -> T:
-    """What a client does that waits in a thread."""
+    """Run a blocking client function in a thread."""
     return await asyncio.to_thread(function, *arguments)
 
 

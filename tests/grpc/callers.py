@@ -26,7 +26,7 @@ UNREAD_WINDOW = 65_535
 
 
 @dataclass
-class Session:
+class RozSession:
     """A session of roz. ``call`` is its call."""
 
     call: ClientCall[roz.SessionRequest, roz.SessionResponse]
@@ -72,16 +72,16 @@ class GrpcCaller:
     headers: dict[str, str]
     closing: AsyncExitStack
 
-    def new_session(self) -> Session:
+    def new_session(self) -> RozSession:
         """Return a session that has not begun."""
         method = StreamStreamMethod(
             self.channel, "/roz.v1.AgentService/StreamSession", roz.SessionRequest, roz.SessionResponse
         )
         call = ClientCall(method, self.headers)
         self.closing.push_async_callback(call.close)
-        return Session(call)
+        return RozSession(call)
 
-    async def begin_session(self, **start: object) -> Session:
+    async def begin_session(self, **start: object) -> RozSession:
         """Begin a session."""
         session = self.new_session()
         await session.send(start=roz.StartSession(**start))  # type: ignore[arg-type] # the fields of a start

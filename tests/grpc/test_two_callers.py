@@ -14,7 +14,7 @@ from agui_container.ports import Item
 from agui_container.transports.grpc.connection import MAX_STREAMS
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.engine.doubles import eventually
-from tests.grpc.callers import UNREAD_WINDOW, GrpcCaller, Session, is_served, serving_callers
+from tests.grpc.callers import UNREAD_WINDOW, GrpcCaller, RozSession, is_served, serving_callers
 from tests.requirements import requirement
 
 BUDGET = 40_000_000
@@ -25,7 +25,7 @@ FITTING = 4
 FULL = (Status.RESOURCE_EXHAUSTED, "RATE_LIMIT_EXCEEDED")
 
 
-class Worker:
+class ObedientAgent:
     """An agent that answers briefly, or does what its user says: ``wait`` until it may end, ``flood`` with text."""
 
     def __init__(self) -> None:
@@ -46,20 +46,20 @@ class Worker:
 # --- bytes that a session keeps ---------------------------------------------------------------------------------------
 
 
-async def with_history(caller: GrpcCaller) -> Session:
+async def with_history(caller: GrpcCaller) -> RozSession:
     text = roz.ContentPart(text=roz.TextContent(text="x" * MEGABYTES))
     return await caller.begin_session(history=[roz.ConversationMessage(role="user", parts=[text])])
 
 
-async def with_context(caller: GrpcCaller) -> Session:
+async def with_context(caller: GrpcCaller) -> RozSession:
     return await caller.begin_session(project_context=["x" * MEGABYTES])
 
 
-async def with_tools(caller: GrpcCaller) -> Session:
+async def with_tools(caller: GrpcCaller) -> RozSession:
     return await caller.begin_session(tools=[roz.ToolSchema(name="f", description="x" * MEGABYTES)])
 
 
-async def with_system_context(caller: GrpcCaller) -> Session:
+async def with_system_context(caller: GrpcCaller) -> RozSession:
     session = await caller.begin_session()
     tools = [roz.ToolSchema(name="f")]
     await session.send(register_tools=roz.RegisterTools(source="s", tools=tools, system_context="x" * MEGABYTES))
@@ -68,7 +68,7 @@ async def with_system_context(caller: GrpcCaller) -> Session:
     return session
 
 
-async def with_waiting_message(caller: GrpcCaller) -> Session:
+async def with_waiting_message(caller: GrpcCaller) -> RozSession:
     session = await caller.begin_session()
     await session.say("wait")
     await session.until("text_delta")
@@ -84,9 +84,9 @@ KEPT = [with_history, with_context, with_tools, with_system_context, with_waitin
 @requirement("grpc.memory")
 @pytest.mark.parametrize("begin", KEPT)
 async def test_sessions_of_one_caller_keep_no_more_than_half_of_the_budget_and_another_ones_run(
-    begin: Callable[[GrpcCaller], Awaitable[Session]],
+    begin: Callable[[GrpcCaller], Awaitable[RozSession]],
 ) -> None:
-    async with serving_callers(Worker(), max_bytes_in_flight=BUDGET, on_busy="enqueue") as callers:
+    async with serving_callers(ObedientAgent(), max_bytes_in_flight=BUDGET, on_busy="enqueue") as callers:
         first, second = callers.connect("first"), callers.connect("second")
         sessions = [await begin(first) for _ in range(FITTING)]
         with pytest.raises(GRPCError) as refused:
@@ -101,7 +101,7 @@ async def test_sessions_of_one_caller_keep_no_more_than_half_of_the_budget_and_a
 
 @requirement("grpc.memory")
 async def test_a_history_is_released_once_it_is_stored() -> None:
-    async with serving_callers(Worker(), max_bytes_in_flight=BUDGET) as callers:
+    async with serving_callers(ObedientAgent(), max_bytes_in_flight=BUDGET) as callers:
         first = callers.connect("first")
         for _ in range(FITTING + 1):
             session = await with_history(first)
@@ -111,7 +111,7 @@ async def test_a_history_is_released_once_it_is_stored() -> None:
 
 @requirement("grpc.memory")
 async def test_runs_of_kontekst_count_their_commands_until_they_end() -> None:
-    worker, prompt = Worker(), "wait".ljust(MEGABYTES)
+    worker, prompt = ObedientAgent(), "wait".ljust(MEGABYTES)
     async with serving_callers(worker, max_bytes_in_flight=BUDGET) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         runs = [await first.run(prompt) for _ in range(FITTING)]
@@ -128,7 +128,7 @@ async def test_runs_of_kontekst_count_their_commands_until_they_end() -> None:
 
 @requirement("caller.requests")
 async def test_the_whole_input_of_a_session_counts_as_its_request() -> None:
-    async with serving_callers(Worker()) as callers:
+    async with serving_callers(ObedientAgent()) as callers:
         session = await with_history(callers.connect("first"))
         used = callers.service.usages.used
         assert used[Resource.REQUEST_BYTES] == 0
@@ -142,7 +142,7 @@ async def test_the_whole_input_of_a_session_counts_as_its_request() -> None:
 
 @requirement("caller.streams")
 async def test_sessions_of_one_caller_leave_room_for_those_of_another() -> None:
-    async with serving_callers(Worker(), CallerLimits(sockets=3)) as callers:
+    async with serving_callers(ObedientAgent(), CallerLimits(sockets=3)) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         for _ in range(3):
             await first.begin_session()
@@ -154,7 +154,7 @@ async def test_sessions_of_one_caller_leave_room_for_those_of_another() -> None:
 
 @requirement("caller.streams")
 async def test_a_connection_with_all_its_calls_open_does_not_delay_another_caller() -> None:
-    async with serving_callers(Worker()) as callers:
+    async with serving_callers(ObedientAgent()) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         for _ in range(MAX_STREAMS):
             await first.begin_session()
@@ -163,7 +163,7 @@ async def test_a_connection_with_all_its_calls_open_does_not_delay_another_calle
 
 @requirement("caller.messages")
 async def test_messages_of_one_caller_above_its_rate_end_its_calls_and_another_one_is_served() -> None:
-    async with serving_callers(Worker(), CallerLimits(messages_per_second=5)) as callers:
+    async with serving_callers(ObedientAgent(), CallerLimits(messages_per_second=5)) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         session, again = await first.begin_session(), await first.begin_session()
         for _ in range(4):
@@ -177,7 +177,7 @@ async def test_messages_of_one_caller_above_its_rate_end_its_calls_and_another_o
 
 @requirement("caller.streams")
 async def test_unread_replies_of_one_caller_do_not_delay_another_one() -> None:
-    worker = Worker()
+    worker = ObedientAgent()
     async with serving_callers(worker) as callers:
         first, second = callers.connect("first", window=UNREAD_WINDOW), callers.connect("second")
         for number in range(20):
@@ -190,7 +190,7 @@ async def test_unread_replies_of_one_caller_do_not_delay_another_one() -> None:
 @requirement("roz.tools")
 async def test_sessions_with_all_their_tools_do_not_delay_another_caller() -> None:
     tools = [roz.ToolSchema(name=f"t{number}", description="x" * 1_000) for number in range(1_000)]
-    async with serving_callers(Worker(), max_bytes_in_flight=BUDGET) as callers:
+    async with serving_callers(ObedientAgent(), max_bytes_in_flight=BUDGET) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         for _ in range(5):
             await first.begin_session(tools=tools)
