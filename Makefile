@@ -92,7 +92,7 @@ SERVED := ag-ui-protocol|anyio|fastapi|httptools|pydantic|pydantic-core|starlett
 
 .PHONY: bench
 bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure this server and its peers; ARGS=--quick takes two minutes to show that it works
-	@$(BIN)/python -m bench $(ARGS)
+	@PYTHONPATH=app $(BIN)/python -m bench $(ARGS)
 
 .PHONY: image
 image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base, PLATFORM=linux/amd64

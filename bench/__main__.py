@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from bench.machine import described, pace
 from bench.options import QUICK, MeasureError, Options, Scenario, Section
 from bench.results import HEAD, table
-from bench.scenarios import cold_start, first_event, growth, paced, parallel, sockets, steps, throughput
+from bench.scenarios import cold_start, first_event, growth, grpc_streams, paced, parallel, sockets, steps, throughput
 from bench.server import CLIENT_CORE, pin
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -27,6 +27,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "paced": paced.measure,
     "abreast": parallel.measure,
     "sockets": sockets.measure,
+    "grpc": grpc_streams.measure,
     "cold": cold_start.measure,
     "first": first_event.measure,
     "growth": growth.measure,

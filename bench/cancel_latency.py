@@ -30,16 +30,16 @@ RUNS = count(1)
 Way = Callable[[RunningContestant, RunningContestant, str, str], Awaitable[float]]
 
 
-def body(said: str) -> dict[str, object]:
+def body(text: str) -> dict[str, object]:
     """A run of its own thread."""
     name = f"stop-{next(RUNS)}"
-    return {"threadId": name, "runId": name, "messages": [{"id": "m1", "role": "user", "content": said}]}
+    return {"threadId": name, "runId": name, "messages": [{"id": "m1", "role": "user", "content": text}]}
 
 
-async def over_sse(reading: RunningContestant, asked: RunningContestant, said: str, last: str) -> float:
-    """Read over SSE, and cancel by a route of ``asked``."""
-    run = body(said)
-    read, cancel = (f"http://127.0.0.1:{server.port}" for server in (reading, asked))
+async def over_sse(reading: RunningContestant, canceller: RunningContestant, text: str, last: str) -> float:
+    """Read over SSE, and cancel by a route of ``canceller``."""
+    run = body(text)
+    read, cancel = (f"http://127.0.0.1:{server.port}" for server in (reading, canceller))
     path = f"{cancel}/runs/{run['runId']}/cancel?threadId={run['threadId']}"
     async with (
         httpx.AsyncClient(timeout=30) as client,
@@ -53,9 +53,9 @@ async def over_sse(reading: RunningContestant, asked: RunningContestant, said: s
         return time.perf_counter() - began
 
 
-async def over_ws(reading: RunningContestant, _: RunningContestant, said: str, last: str) -> float:
+async def over_ws(reading: RunningContestant, _: RunningContestant, text: str, last: str) -> float:
     """Read over a WebSocket, and cancel by a frame."""
-    run = body(said)
+    run = body(text)
     async with connect(f"ws://127.0.0.1:{reading.port}/ws", proxy=None) as socket:
         await socket.send(json.dumps(run))
         while json.loads(await socket.recv()).get("type") != last:
@@ -67,18 +67,18 @@ async def over_ws(reading: RunningContestant, _: RunningContestant, said: str, l
         return time.perf_counter() - began
 
 
-async def until(lines: AsyncIterator[str], wanted: str) -> None:
+async def until(lines: AsyncIterator[str], event_type: str) -> None:
     """Read as far as an event of this type."""
     async for line in lines:
-        if f'"{wanted}"' in line:
+        if f'"{event_type}"' in line:
             return
-    raise SystemExit(f"the stream ended without {wanted}")
+    raise SystemExit(f"the stream ended without {event_type}")
 
 
-async def measured(name: str, way: Way, reading: RunningContestant, asked: RunningContestant) -> None:
+async def measured(name: str, way: Way, reading: RunningContestant, canceller: RunningContestant) -> None:
     """Return the lines of one way."""
-    for what, (said, last) in SAYS.items():
-        seconds = [await way(reading, asked, said, last) for _ in range(ROUNDS)]
+    for what, (text, last) in SAYS.items():
+        seconds = [await way(reading, canceller, text, last) for _ in range(ROUNDS)]
         median, most = statistics.median(seconds) * 1e3, max(seconds) * 1e3
         print(f"{name:<34} {what:<16} p50 {median:6.1f} ms   max {most:6.1f} ms")  # noqa: T201
 
@@ -90,15 +90,15 @@ def replica(store: str, bus: str) -> Contestant:
     return replace(contestant, environment=settings)
 
 
-async def main(given: Sequence[str]) -> None:
+async def main(arguments: Sequence[str]) -> None:
     """Measure each way."""
-    store, bus = [*given, "memory", "memory"][:2] if len(given) != 1 else [given[0], "memory"]
+    store, bus = [*arguments, "memory", "memory"][:2] if len(arguments) != 1 else [arguments[0], "memory"]
     with running(replica(store, bus)) as (server,):
         await measured("SSE, cancelled by a route", over_sse, server, server)
         await measured("WebSocket, cancelled by a frame", over_ws, server, server)
     if store.startswith("postgresql"):
-        with running(replica(store, bus), replica(store, bus)) as (reading, asked):
-            await measured("SSE, through another replica", over_sse, reading, asked)
+        with running(replica(store, bus), replica(store, bus)) as (reading, canceller):
+            await measured("SSE, through another replica", over_sse, reading, canceller)
 
 
 if __name__ == "__main__":

@@ -32,13 +32,13 @@ class RunTiming:
 def run_body(text: str, thread: str = "", history: int = 0) -> bytes:
     """A run input that asks for ``text``, behind ``history`` messages; every run and thread is a new one."""
     run_id = f"run-{time.monotonic_ns()}-{next(NUMBERS)}"
-    said = [
+    earlier = [
         {"id": f"h{number}", "role": ROLES[number % 2], "content": "What was said." * 4} for number in range(history)
     ]
     run_input = {
         "threadId": thread or f"thread of {run_id}",
         "runId": run_id,
-        "messages": [*said, {"id": "m", "role": "user", "content": text}],
+        "messages": [*earlier, {"id": "m", "role": "user", "content": text}],
         "state": {},
         "tools": [],
         "context": [],

@@ -31,12 +31,12 @@ MANY: Json = {"items": [{"path": "/a"}] * 200_000}
 
 def run_input(messages: list[object] | None = None, **fields: object) -> Json:
     """A run input with ids of its own."""
-    said = [{"id": "m", "role": "user", "content": "hi"}] if messages is None else messages
+    request_messages = [{"id": "m", "role": "user", "content": "hi"}] if messages is None else messages
     return {
         "threadId": f"t{time.perf_counter_ns()}",
         "runId": "r",
         "protocolVersion": "1.0",
-        "messages": said,
+        "messages": request_messages,
         **fields,
     }
 
@@ -175,16 +175,16 @@ def post(port: int, document: object) -> tuple[int, float]:
 
 def main() -> None:
     """Measure and print one line for each body."""
-    wanted = sys.argv[1:]
+    names = sys.argv[1:]
     ours, theirs = multiprocessing.Pipe()
     with server("assistant") as port:
         pinger = multiprocessing.Process(target=ping_until_told, args=(port, theirs), daemon=True)
         pinger.start()
         try:
             for name, document in bodies():
-                if not wanted or any(word in name for word in wanted):
+                if not names or any(word in name for word in names):
                     measure(port, name, document, ours)
-            if not wanted or "history" in wanted:
+            if not names or "history" in names:
                 same_thread(port, ours)
         finally:
             pinger.kill()

@@ -20,6 +20,8 @@ class Options:
     starts: int = 9
     probes: int = 100
     load_rounds: int = 3
+    calls: int = 200
+    messages: int = 100_000
     growth: float = 1.0
 
 
@@ -34,6 +36,8 @@ QUICK = Options(
     starts=2,
     probes=15,
     load_rounds=1,
+    calls=20,
+    messages=5_000,
     growth=0.1,
 )
 

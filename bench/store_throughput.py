@@ -72,8 +72,8 @@ async def measured(url: str) -> str:
     await asyncio.gather(*(appending(store, 10, 1_000) for _ in range(TOGETHER)))
     cells.append(f"together: {(time.perf_counter() - started) / TOGETHER / 1_000 * 1e6:6.1f} us/event")
     started = time.perf_counter()
-    held = await store.runs.renew(REPLICA, time.time() + 60)
-    cells.append(f"renew {len(held)}: {(time.perf_counter() - started) * 1e3:.1f} ms")
+    renewed = await store.runs.renew(REPLICA, time.time() + 60)
+    cells.append(f"renew {len(renewed)}: {(time.perf_counter() - started) * 1e3:.1f} ms")
     key = await begun(store)
     for first in range(1, LONG + 1, 1_000):
         await store.runs.append(key, REPLICA, envelopes(first, 1_000))

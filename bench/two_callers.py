@@ -74,9 +74,9 @@ def abandoned(port: int) -> None:
 
 def unread(port: int) -> None:
     """Long runs that nobody reads."""
-    kept = [ask(port, request("first", "stream 400000")) for _ in range(18)]
+    streams = [ask(port, request("first", "stream 400000")) for _ in range(18)]
     time.sleep(600)
-    kept.clear()
+    streams.clear()
 
 
 def approvals(port: int) -> None:
@@ -120,10 +120,10 @@ def messages(port: int) -> None:
 
 def sockets(port: int) -> None:
     """As many sockets as there may be, and more that are refused."""
-    kept = []
+    sockets = []
     while True:
         try:
-            kept.append(open_socket(port))
+            sockets.append(open_socket(port))
         except WebSocketException:
             time.sleep(0.001)
 

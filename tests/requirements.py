@@ -1,4 +1,4 @@
-"""The manifest: every behaviour that is promised, where the promise comes from, and one sentence.
+"""The manifest: every promised behaviour, the source of the promise, and one sentence.
 
 A test cites what it shows with ``@requirement("id")``; ``test_manifest`` checks that nothing is cited that is not here,
 and that nothing is here that no test shows. A source is a section of a document in this repository, or ``spec …``: a

@@ -1,4 +1,4 @@
-"""The manifest's rows about the built-in assistant, whatever its model and transport."""
+"""Requirements for the built-in assistant with any model and transport; a part of the manifest."""
 
 _TOOLS = "spec events/tool-calls#frontend-tools"
 _INTERRUPTS = "spec basic/patterns/interrupt-resume"

@@ -1,4 +1,4 @@
-"""The manifest's rows about what a caller wants of a run, and what a run may use."""
+"""Requirements for goals and budgets of runs; a part of the manifest."""
 
 _GOALS = "docs/goals.md"
 _BUDGETS = "docs/goals.md"

@@ -22,6 +22,7 @@ PROTOCOLS = {
     "grpc.deadline": (_WHO, "A deadline ends the watching and not the run."),
     "grpc.callers": (_WHO, "Web pages of other origins and calls with two sessions are refused."),
     "grpc.errors": ("docs/grpc.md#errors", "Every error has a status, and its code is in the trailers."),
+    "grpc.writes": (_LIMITS, "A delta takes a bounded number of Python calls, and what is ready leaves in one frame."),
     "grpc.standard": (_GRPC, "Reflection of both versions and the health service work as their clients expect."),
     "grpc.clients": (_GRPC, "Clients in C++, Go and JavaScript work, unchanged."),
     "grpc.schema": (_GRPC, "The compiled schema is that of proto/, with the numbers of both generations of clients."),
@@ -51,5 +52,8 @@ PROTOCOLS = {
     "roboto.errors": ("docs/roboto.md#what-becomes-of-each-field", "A refusal has Roboto's shape and class."),
     "roboto.package": ("docs/roboto.md", "The package and its command work, unchanged, in both generations."),
     "roboto.replicas": ("docs/roboto.md#polling", "A session of one replica is polled and continued through another."),
-    "roboto.off": ("docs/configuration.md", "Without AGUI_ROBOTO nothing of it is served, imported or told."),
+    "roboto.off": (
+        "docs/configuration.md",
+        "A start imports only its routes. With AGUI_ROBOTO=off nothing is served or told.",
+    ),
 }

@@ -1,4 +1,4 @@
-"""The manifest's part about tokens and secrets. ``tests/requirements.py`` says what it is for."""
+"""Requirements for tokens and secrets; a part of the manifest in ``requirements``."""
 
 AUTH = {
     "auth.valid": ("docs/security.md#tokens", "A valid token of the issuer is let in."),

@@ -1,4 +1,4 @@
-"""The manifest's rows about what outlives a connection and a process."""
+"""Requirements for data that outlives a connection and a process; a part of the manifest."""
 
 _REPLICAS = "docs/threads.md"
 _HISTORY = "docs/threads.md; spec basic/threads"

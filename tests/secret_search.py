@@ -74,7 +74,7 @@ def search_folder(folder: Path) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """Search what is logged while a test runs."""
+    """Search the log lines of a test."""
     handler, root = SearchHandler(), logging.getLogger()
     root.addHandler(handler)
     try:

@@ -1,4 +1,4 @@
-"""Threads hand over what blocking code gives, and nobody waits for a thread that nobody listens to."""
+"""Daemon threads: results of blocking code, and callers that stop waiting."""
 
 import asyncio
 import subprocess

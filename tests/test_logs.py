@@ -1,4 +1,4 @@
-"""Log lines: one JSON object each or readable, with the ids of what they belong to, on standard error."""
+"""Log lines on standard error: JSON objects or readable lines, with the ids of their run."""
 
 import ast
 import json

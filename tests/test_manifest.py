@@ -1,4 +1,4 @@
-"""The manifest and the tests agree, in both directions; read from the source, whatever tests are selected."""
+"""The manifest and the tests agree in both directions. The source is read, so any selection of tests is fine."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Settings come from the environment once, and whatever is wrong there is one clear line."""
+"""Settings from the environment, and one clear line for each invalid value."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An agent that waits until its test lets it end, and what it may say."""
+"""An agent that waits until its test lets it end."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -54,7 +54,7 @@ def build_assistant(
     except PolicyError as error:
         raise SettingsError(f"AGUI_TOOL_POLICY: {error}") from None
     check_effect(settings)
-    prompt, skills = read_guidance(settings)
+    prompt, skills = read_prompt_and_skills(settings)
     check_names(tools, skills, settings.delegate_depth)
     closers.extend(source.aclose for source in sources)
     assistant = Assistant(
@@ -87,7 +87,7 @@ def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
         raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
 
 
-def read_guidance(settings: Settings) -> tuple[str, tuple[Skill, ...]]:
+def read_prompt_and_skills(settings: Settings) -> tuple[str, tuple[Skill, ...]]:
     """Return the system prompt with the context files, and the skills. Raises ``SettingsError``."""
     try:
         files = read_context_files(settings.context_files)

@@ -1,6 +1,6 @@
 """Construction of the authentication of callers from the settings.
 
-Rule: what verifies tokens is imported only if ``AGUI_AUTH`` asks for tokens.
+Rule: the verification of tokens is imported only if ``AGUI_AUTH`` requires tokens.
 """
 
 from collections.abc import Awaitable, Callable

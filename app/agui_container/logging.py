@@ -53,7 +53,7 @@ NO_DEBUG = (
 """Debug lines of these libraries hold headers, bodies and statements."""
 
 MINIMUM_LEVELS = {**dict.fromkeys(WARNINGS_ONLY, logging.WARNING), **dict.fromkeys(NO_DEBUG, logging.INFO)}
-"""Lowest level of a library's lines, whatever levels an agent sets."""
+"""Lowest level of a library's lines, even if an agent sets a lower one."""
 
 
 class JsonFormatter(logging.Formatter):

@@ -1,4 +1,4 @@
-/** The CopilotKit runtime. It keeps nothing: the agent server has the threads, and the runs that go on in them. */
+/** The CopilotKit runtime without a state of its own: the agent server has the threads and their runs. */
 
 import { randomUUID } from "node:crypto";
 import { ResumableHttpAgent, RunRefusedError } from "@agui-container/client";
@@ -53,7 +53,7 @@ class ServerRunner extends AgentRunner {
 }
 
 class ThreadAgent extends ResumableHttpAgent {
-  /** Show a thread, and follow the run that goes on in it. */
+  /** Show a thread, and follow its open run. */
   show(threadId: string) {
     const empty = { messages: [], tools: [], context: [], state: {}, forwardedProps: {} };
     return this.connect({ threadId, runId: randomUUID(), ...empty });

@@ -1,4 +1,4 @@
-"""A fixture where a tool must be asked for, and what goes over it."""
+"""Fixture for tests of approvals: an assistant with a tool that needs an approval, and its client."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class ApprovalFixture:
         return items
 
     def keep(self, items: Sequence[Item]) -> None:
-        """Add what a run brought to the client's history."""
+        """Add the messages of a run to the client's history."""
         transcript = Transcript(self.history)
         for event in items:
             if isinstance(event, BaseEvent):
@@ -86,8 +86,8 @@ class ApprovalFixture:
         self.history = transcript.messages
 
     def tool_results(self) -> list[tuple[str, str | None]]:
-        """The results that the model was told last, and what was wrong with them."""
-        return [(str(m.content), m.error) for m in self.model.heard[-1].messages if isinstance(m, ToolMessage)]
+        """The results in the model's last prompt, and their errors."""
+        return [(str(m.content), m.error) for m in self.model.prompts[-1].messages if isinstance(m, ToolMessage)]
 
 
 def results(items: Sequence[Item]) -> list[object]:

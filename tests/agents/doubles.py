@@ -1,4 +1,4 @@
-"""Stand-ins for what an assistant is given: a model that follows a script, and tools made of functions."""
+"""Stand-ins for models and tools: a model that follows a script, and tools made of functions."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ DONE = [TextDelta("Done.")]
 
 @dataclass
 class ScriptedModel:
-    """Gives one list of deltas per call, raises what is an exception, and keeps the prompts it was given."""
+    """Yields one list of deltas per call, raises exceptions in it, and keeps its prompts."""
 
     turns: Sequence[Sequence[Delta | Exception]]
     prompts: list[Prompt] = field(default_factory=list)

@@ -136,7 +136,7 @@ async def test_a_denied_call_keeps_its_arguments_whatever_was_edited() -> None:
     (interrupt,) = interrupts(await fixture.start())
     items = await fixture.start(resume=[answer(interrupt, approved=False, editedArgs={"amount": 2})])
     assert results(items) == ["Error: the user denied this call."]
-    (call,) = (call for m in fixture.model.heard[-1].messages for call in getattr(m, "tool_calls", None) or ())
+    (call,) = (call for m in fixture.model.prompts[-1].messages for call in getattr(m, "tool_calls", None) or ())
     assert call.function.arguments == '{"amount": 5}'
 
 

@@ -110,7 +110,7 @@ async def test_a_call_that_is_not_wanted_and_that_the_history_no_longer_has_is_t
     for _ in range(2):
         items = await fixture.start(resume=[no], tools=("paint",))
         assert (results(items), text_of(items), interrupts(items)) == ([], "hello world, ", [])
-        assert list(fixture.model.heard[-1].messages) == [edited]
+        assert list(fixture.model.prompts[-1].messages) == [edited]
     assert fixture.paid == []
 
 

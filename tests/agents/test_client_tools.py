@@ -1,4 +1,4 @@
-"""Results of the client's tools come one by one: who waits for the others, and who does not."""
+"""Results of client tools that arrive one by one: the model is asked once it has all of them."""
 
 import pytest
 from ag_ui.core import AssistantMessage, FunctionCall, Message, RunFinishedEvent, ToolCall, ToolMessage, UserMessage

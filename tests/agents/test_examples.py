@@ -1,4 +1,4 @@
-"""The examples are loaded as a user would and do what they say."""
+"""The examples load as a user would load them, and behave as their texts say."""
 
 import json
 from collections.abc import AsyncIterator, Mapping

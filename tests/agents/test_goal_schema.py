@@ -1,4 +1,4 @@
-"""A caller's schema is taken or refused by its place, and a check ends soon whatever the schema and the data are."""
+"""Schemas of callers: accepted and refused keywords, and bounded time for any schema and data."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Calls that have been decided: what a later run is shown of them, and that nothing runs them again."""
+"""Decided calls: later runs read their results, and no later run executes them again."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from tests.requirements import requirement
 
 @dataclass
 class Box:
-    """A source with what is in it; None: it is down. While it is ``stuck`` it says nothing."""
+    """A source of tools; None means that it is down. While it is ``stuck`` it does not answer."""
 
     found: Sequence[Tool] | None
     name: str = "box"
@@ -58,7 +58,7 @@ class Box:
 
 @dataclass
 class Odd:
-    """A tool that gives, or raises, whatever it is told to."""
+    """A tool that returns or raises a given value."""
 
     answers: object
     called: list[object] = field(default_factory=list)
@@ -267,7 +267,7 @@ async def test_the_model_is_not_asked_while_a_client_call_of_the_same_turn_is_un
     answered = await fixture.start(resume=[answer(interrupt, approved=True)], tools=("paint",))
     assert results(answered) == ["paid 5"]
     assert answered[-1] == RunFinishedEvent(thread_id="thread", run_id="run")
-    assert len(fixture.model.heard) == 1
+    assert len(fixture.model.prompts) == 1
     fixture.keep(answered)
     fixture.history.append(ToolMessage(id="dry", tool_call_id=paint, content="dry"))
     assert (

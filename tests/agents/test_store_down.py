@@ -1,4 +1,4 @@
-"""A store that does not answer: nothing is run without its word, and what has been run is still told."""
+"""A store that does not answer: no call is run without it, and results of finished calls are still sent."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -24,7 +24,7 @@ PLACE = InterruptScope(0, "anonymous", "thread")
 
 
 class FlakyInterrupts(MemoryInterrupts):
-    """Does not answer when asked for what is ``down``; what is ``stuck`` waits for ``go``."""
+    """A store whose operations in ``down`` fail, and whose operations in ``stuck`` wait for ``go``."""
 
     def __init__(self) -> None:
         super().__init__()

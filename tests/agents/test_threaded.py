@@ -1,4 +1,4 @@
-"""A plain generator runs in one thread of its own, and nobody waits for it who need not."""
+"""Plain generators: each runs in its own thread, and a blocked thread delays no other caller."""
 
 import asyncio
 import logging

@@ -20,6 +20,7 @@ from tests.requirements import requirement
 
 LIE = "Error: disk full (from yesterday's log)"
 FAILED = {"failed": True}
+DENIED = {"failed": True, "denied": True}
 
 
 def beside(shown: Sequence[Item]) -> list[object]:
@@ -94,7 +95,7 @@ async def test_a_result_that_comes_again_says_the_same(gives: object, content: s
     again = await fixture.start(resume=[answer(interrupt, approved=True)])
     assert (results(first), beside(first)) == ([content], [metadata])
     assert of_type(again, ToolCallResultEvent) == of_type(first, ToolCallResultEvent)
-    told = [message.metadata for message in fixture.model.heard[-1].messages if isinstance(message, ToolMessage)]
+    told = [message.metadata for message in fixture.model.prompts[-1].messages if isinstance(message, ToolMessage)]
     assert told == [metadata]
 
 
@@ -106,7 +107,7 @@ async def test_a_call_that_nobody_wanted_is_marked_and_not_timed() -> None:
     for _ in range(2):
         shown = await fixture.start(resume=answers)
         assert results(shown) == ["Error: the user denied this call.", ABANDONED]
-        assert beside(shown) == [FAILED, FAILED]
+        assert beside(shown) == [DENIED, DENIED]
 
 
 @requirement("assistant.failure")

@@ -43,14 +43,14 @@ def words(text: str) -> int:
 
 
 class Heard(BoundedWindow):
-    """A window that keeps what it tells the client."""
+    """A window that keeps its events."""
 
     def __init__(self, budget: int, prompt: Prompt, count: Count = words) -> None:
         self.heard: list[Item] = []
         super().__init__(budget, MessageTokenCounter(count, per_message=0), prompt, self.heard.append)
 
     def values(self, name: str) -> list[dict[str, object]]:
-        """The values of what was told since this was last asked."""
+        """Return the values of the events since the last call."""
         values = [event.value for event in self.heard if isinstance(event, CustomEvent) and event.name == name]
         assert len(values) == len(self.heard)
         self.heard.clear()

@@ -1,1 +1,1 @@
-"""Tests of authentication: app/agui_container/auth, and what each transport makes of it."""
+"""Tests of authentication: app/agui_container/auth, and its use by each transport."""

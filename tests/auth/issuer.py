@@ -1,4 +1,4 @@
-"""The issuer of the examples, and what can be wrong with one: it is slow, gone, or says something else."""
+"""A token issuer for tests, with its faults: slow, unreachable, or with wrong answers."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Settings of authentication, and what a start says about them."""
+"""Settings of authentication, and the errors at the start for invalid ones."""
 
 import logging
 import subprocess

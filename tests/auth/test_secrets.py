@@ -43,7 +43,7 @@ TRACE = {"traceparent": f"00-{'c' * 32}-{'d' * 16}-01", "x-amzn-bedrock-agentcor
 
 @dataclass
 class LeakCheck:
-    """A server, what was sent to it, and all that it has given away.
+    """A server, the secrets that were sent to it, and all its responses.
 
     Attributes:
         secrets: what must be nowhere.

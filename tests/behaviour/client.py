@@ -147,8 +147,8 @@ def text(events: Sequence[Json]) -> str:
     return "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
-def folded(events: Sequence[Json]) -> list[Json]:
-    """The events with neighbouring deltas joined."""
+def joined(events: Sequence[Json]) -> list[Json]:
+    """Return the events with neighbouring deltas joined."""
     whole: list[Json] = []
     for event in events:
         same = whole and {**whole[-1], "delta": None} == {**event, "delta": None}

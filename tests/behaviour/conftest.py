@@ -61,7 +61,7 @@ def way(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def mind(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ConfiguredModel:
+def model(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ConfiguredModel:
     """The model."""
     if way.startswith("offline"):
         offline = FakeOffline()
@@ -76,15 +76,15 @@ def mind(way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.fixture
-async def meet(way: str, mind: ConfiguredModel) -> AsyncIterator[ConnectModel]:
+async def connect_model(way: str, model: ConfiguredModel) -> AsyncIterator[ConnectModel]:
     """One test body with every model and on every transport."""
     async with AsyncExitStack() as stack:
 
-        async def meet(**settings: Any) -> ClientThread:  # noqa: ANN401 - the fields of Settings
-            chosen = Settings(**{"tools": TOOLS, "tool_policy": POLICY, **mind.settings, **settings})
-            return ClientThread(await reached(way, chosen, stack), mind)
+        async def connect_model(**settings: Any) -> ClientThread:  # noqa: ANN401 - the fields of Settings
+            chosen = Settings(**{"tools": TOOLS, "tool_policy": POLICY, **model.settings, **settings})
+            return ClientThread(await reached(way, chosen, stack), model)
 
-        yield meet
+        yield connect_model
 
 
 async def reached(way: str, settings: Settings, stack: AsyncExitStack) -> Client:

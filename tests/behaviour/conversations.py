@@ -1,4 +1,4 @@
-"""A conversation with the assistant, as a client holds it: what was said, called and answered is in the next run."""
+"""A conversation with the assistant from a client's side. Each run gets the messages, calls and answers so far."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class ClientThread:
     """One thread. ``messages`` is the client's history, ``tools`` what it offers."""
 
     client: Client
-    mind: ConfiguredModel
+    model: ConfiguredModel
     thread: str = field(default_factory=lambda: f"thread-{next(THREADS)}")
     messages: list[Json] = field(default_factory=list)
     tools: list[Json] = field(default_factory=list)
@@ -41,7 +41,7 @@ class ClientThread:
         return await self.client.start(self.body(said))
 
     async def say(self, said: str | None = None, **fields: Any) -> list[Json]:  # noqa: ANN401 - as in JSON
-        """A whole run, and keep what came of it."""
+        """Send a run, read it to its end, and keep its messages."""
         events = await self.client.run(self.body(said, **fields))
         self.keep(events)
         return events

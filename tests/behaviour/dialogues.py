@@ -1,4 +1,4 @@
-"""One thread as a client of any protocol sees it: something is said, and there is a reply.
+"""One thread as a client of any protocol sees it: messages of the user, and replies.
 
 Each protocol has its own messages. A ``Dialogue`` has only what all of them can say, so that one test body runs over
 each. What only AG-UI can say is tested with ``Client``.
@@ -84,11 +84,11 @@ class Dialogue(ABC):
 
     @abstractmethod
     async def decide(self, *decisions: str, reason: str = "") -> Reply:
-        """Answer the approvals of the last reply, in their order: APPROVE or DENY. Gives what follows."""
+        """Answer the approvals of the last reply, in their order: APPROVE or DENY. Returns the next reply."""
 
     @abstractmethod
     async def give_result(self, result: str) -> Reply:
-        """Answer the one call that the client was to run. Gives what follows."""
+        """Send the result of the one call of a client tool. Returns the next reply."""
 
     @abstractmethod
     async def approve_and_give(self, result: str) -> Reply:
@@ -96,7 +96,7 @@ class Dialogue(ABC):
 
     @abstractmethod
     async def cancel(self) -> None:
-        """Cancel what is going on."""
+        """Cancel the active run."""
 
     async def leave(self) -> None:
         """Drop the connection; done when the server has noticed."""

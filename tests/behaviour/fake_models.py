@@ -18,16 +18,16 @@ class ConfiguredModel(ABC):
 
     settings: dict[str, str]
     labels: dict[str, str]
-    seals = False
+    signs_reasoning = False
     """True if its reasoning comes with a signature that the next prompt must return."""
 
     @abstractmethod
-    async def heard(self) -> list[Json]:
-        """The prompts it was given."""
+    async def prompts(self) -> list[Json]:
+        """Return the prompts of all calls."""
 
     @abstractmethod
-    async def left(self) -> None:
-        """Wait until nobody waits for an answer."""
+    async def wait_idle(self) -> None:
+        """Wait until no call is open."""
 
 
 class FakeOffline(ConfiguredModel):
@@ -38,35 +38,35 @@ class FakeOffline(ConfiguredModel):
         self.settings = {"model": "offline"}
         self.labels = {"provider": "offline", "model": "offline"}
 
-    async def heard(self) -> list[Json]:
-        return written(self.model.heard)
+    async def prompts(self) -> list[Json]:
+        return written(self.model.prompts)
 
-    async def left(self) -> None:
+    async def wait_idle(self) -> None:
         async with asyncio.timeout(WAIT):
-            await self.model.left.wait()
+            await self.model.idle.wait()
 
 
 class ServedModel(ConfiguredModel):
-    """A model of the thinking server at ``url``."""
+    """A model of the reasoning server at ``url``."""
 
     def __init__(self, url: str, name: str) -> None:
         self.url = url
         self.name = name
 
-    async def heard(self) -> list[Json]:
+    async def prompts(self) -> list[Json]:
         async with http_client(self.url) as http:
-            prompts: list[Json] = (await http.get(f"/heard/{self.name}")).json()
+            prompts: list[Json] = (await http.get(f"/prompts/{self.name}")).json()
             return prompts
 
-    async def left(self) -> None:
+    async def wait_idle(self) -> None:
         async with http_client(self.url) as http:
-            await http.get(f"/left/{self.name}")
+            await http.get(f"/idle/{self.name}")
 
 
 class FakeBedrock(ServedModel):
     """``AGUI_MODEL=bedrock:…``."""
 
-    seals = True
+    signs_reasoning = True
 
     def __init__(self, url: str) -> None:
         super().__init__(url, f"test.reasoner-{next(NUMBERS)}")

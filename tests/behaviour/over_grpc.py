@@ -128,7 +128,7 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
 
     @abstractmethod
     def take(self, message: In, reply: Reply) -> None:
-        """Put what a message says into a reply."""
+        """Add the content of a message to a reply."""
 
     def kind_of(self, asked: Sequence[Asked]) -> str:
         """Return the end of a reply that leaves these calls waiting."""

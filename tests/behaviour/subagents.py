@@ -1,4 +1,4 @@
-"""Assistants that delegate, and what a test sees of their subagents."""
+"""Assistants that delegate, and views of their subagents' events."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The forms an agent may have, and what it is given."""
+"""Forms of agents, and the arguments that they get."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

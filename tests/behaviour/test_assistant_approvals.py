@@ -17,7 +17,7 @@ from tests.requirements import requirement
 
 
 async def asked(talk: ClientThread, *amounts: int) -> list[Json]:
-    """Let the model pay, and give what is asked because of it."""
+    """Let the model call ``pay``, and return the interrupts."""
     events = await talk.say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
     found = interrupts(events)
     assert len(found) == len(amounts)
@@ -47,8 +47,8 @@ def paid_below(talk: ClientThread) -> list[int]:
 
 
 @requirement("approval.asks")
-async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say('call pay {"amount": 5}')
     assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]
     (interrupt,) = interrupts(events)
@@ -61,8 +61,8 @@ async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(meet:
 
 
 @requirement("approval.approved")
-async def test_an_approved_call_runs_and_the_model_goes_on(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_an_approved_call_runs_and_the_model_goes_on(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     events = await talk.resume(answer(interrupt, approved=True))
     assert PAID[talk.thread] == [5]
@@ -72,8 +72,8 @@ async def test_an_approved_call_runs_and_the_model_goes_on(meet: ConnectModel) -
 
 
 @requirement("approval.same-run")
-async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     asking = talk.body(resume=[answer(interrupt, approved=True)])
     asking["runId"] = f"{talk.thread}-run-1"
@@ -85,8 +85,8 @@ async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own
 
 
 @requirement("approval.edited")
-async def test_edited_arguments_replace_the_calls_and_are_checked_again(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_edited_arguments_replace_the_calls_and_are_checked_again(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     first, second = await asked(talk, 5, 6)
     edits: list[dict[str, object]] = [{"amount": 2}, {"sum": 1}]
     answers = (answer(it, approved=True, editedArgs=edit) for it, edit in zip((first, second), edits, strict=True))
@@ -99,8 +99,8 @@ async def test_edited_arguments_replace_the_calls_and_are_checked_again(meet: Co
 
 @requirement("approval.edited")
 @pytest.mark.parametrize("amount", [True, "7", 7.5])
-async def test_edited_arguments_of_another_type_are_not_converted(meet: ConnectModel, amount: object) -> None:
-    talk = await meet()
+async def test_edited_arguments_of_another_type_are_not_converted(connect_model: ConnectModel, amount: object) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     (refused,) = results(await talk.resume(answer(interrupt, approved=True, editedArgs={"amount": amount})))
     assert refused == "Error: pay: 'amount': Input should be a valid integer."
@@ -109,13 +109,13 @@ async def test_edited_arguments_of_another_type_are_not_converted(meet: ConnectM
 
 @requirement("approval.gone")
 async def test_approvals_of_one_caller_do_not_push_out_that_of_another(
-    meet: ConnectModel, monkeypatch: pytest.MonkeyPatch
+    connect_model: ConnectModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=4)))
-    first = await meet(limit_by="session")
-    second = ClientThread(first.client.having(**{SESSION_HEADER.replace("-", "_"): "second"}), first.mind)
+    first = await connect_model(limit_by="session")
+    second = ClientThread(first.client.having(**{SESSION_HEADER.replace("-", "_"): "second"}), first.model)
     (waiting,) = await asked(second, 5)
-    crowd = [ClientThread(first.client, first.mind) for _ in range(6)]
+    crowd = [ClientThread(first.client, first.model) for _ in range(6)]
     oldest, *_ = [interrupt for talk in crowd for interrupt in await asked(talk, 1)]
     await second.resume(answer(waiting, approved=True))
     assert PAID[second.thread] == [5]
@@ -126,8 +126,8 @@ async def test_approvals_of_one_caller_do_not_push_out_that_of_another(
 
 
 @requirement("approval.denied")
-async def test_a_denied_call_does_not_run_and_the_model_is_told_why(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_denied_call_does_not_run_and_the_model_is_told_why(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     events = await talk.resume(answer(interrupt, approved=False, reason="too much"))
     assert PAID[talk.thread] == []
@@ -136,8 +136,8 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why(meet: Connec
 
 
 @requirement("approval.abandoned")
-async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     events = await talk.resume(abandoned(interrupt))
     assert PAID[talk.thread] == []
@@ -146,8 +146,8 @@ async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(meet: Connec
 
 
 @requirement("approval.each")
-async def test_each_call_has_its_own_answer(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_each_call_has_its_own_answer(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     first, second, third = await asked(talk, 1, 2, 3)
     events = await talk.resume(abandoned(third), answer(first, approved=True), answer(second, approved=False))
     assert PAID[talk.thread] == [1]
@@ -156,8 +156,8 @@ async def test_each_call_has_its_own_answer(meet: ConnectModel) -> None:
 
 
 @requirement("approval.partly")
-async def test_what_the_answers_leave_out_is_asked_again(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_what_the_answers_leave_out_is_asked_again(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     first, second = await asked(talk, 1, 2)
     events = await talk.resume(answer(second, approved=True))
     assert (PAID[talk.thread], interrupts(events)) == ([2], [first])
@@ -168,21 +168,23 @@ async def test_what_the_answers_leave_out_is_asked_again(meet: ConnectModel) -> 
 
 
 @requirement("approval.partly")
-async def test_a_run_without_answers_asks_again_and_asks_no_model(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_run_without_answers_asks_again_and_asks_no_model(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     held = await asked(talk, 5)
     events = await talk.say("never mind, what time is it")
     assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
     assert interrupts(events) == held
-    assert len(await talk.mind.heard()) == 1
+    assert len(await talk.model.prompts()) == 1
 
 
 @requirement("approval.malformed")
 @pytest.mark.parametrize(
     "payload", [{}, {"approved": "yes"}, {"approved": True, "editedArgs": [1]}, {"approved": True, "edited_args": {}}]
 )
-async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(meet: ConnectModel, payload: Json) -> None:
-    talk = await meet()
+async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(
+    connect_model: ConnectModel, payload: Json
+) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     events = await talk.resume(answer(interrupt, **payload))
     assert outcome(events) == "VALIDATION_ERROR"
@@ -192,8 +194,8 @@ async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(meet
 
 
 @requirement("approval.once")
-async def test_an_answer_that_is_sent_again_runs_nothing_again(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_an_answer_that_is_sent_again_runs_nothing_again(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     for _ in range(3):
         await talk.resume(answer(interrupt, approved=True))
@@ -201,8 +203,10 @@ async def test_an_answer_that_is_sent_again_runs_nothing_again(meet: ConnectMode
 
 
 @requirement("approval.again")
-async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_result(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_result(
+    connect_model: ConnectModel,
+) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     lost = await talk.client.run(talk.body(resume=[answer(interrupt, approved=True)]))
     events = await talk.resume(answer(interrupt, approved=True))
@@ -212,8 +216,8 @@ async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_r
 
 
 @requirement("approval.again")
-async def test_the_second_of_two_answers_at_once_finds_the_result(meet: ConnectModel) -> None:
-    talk = await meet(on_busy="enqueue")
+async def test_the_second_of_two_answers_at_once_finds_the_result(connect_model: ConnectModel) -> None:
+    talk = await connect_model(on_busy="enqueue")
     (interrupt,) = await asked(talk, 5)
     first = await talk.client.start(talk.body(resume=[answer(interrupt, approved=True)]))
     second = await talk.client.start(talk.body(resume=[answer(interrupt, approved=False)]))
@@ -228,8 +232,8 @@ async def test_the_second_of_two_answers_at_once_finds_the_result(meet: ConnectM
 
 
 @requirement("approval.twice")
-async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     events = await talk.resume(answer(interrupt, approved=True), answer(interrupt, approved=False))
     assert outcome(events) == "VALIDATION_ERROR"
@@ -238,8 +242,10 @@ async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(meet: C
 
 
 @requirement("approval.unsendable")
-async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_thread(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_thread(
+    connect_model: ConnectModel,
+) -> None:
+    talk = await connect_model()
     (interrupt,) = interrupts(await talk.say("call misname {}"))
     events = await talk.resume(answer(interrupt, approved=True))
     assert results(events) == ["Error: the tool's result cannot be sent."]
@@ -247,8 +253,10 @@ async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_th
 
 
 @requirement("approval.client-call")
-async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_answered(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_answered(
+    connect_model: ConnectModel,
+) -> None:
+    talk = await connect_model()
     talk.tools = [PAINT]
     events = await talk.say('call pay {"amount": 1}\ncall paint {}')
     (interrupt,) = interrupts(events)
@@ -260,8 +268,8 @@ async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_a
 
 
 @requirement("approval.client-call", "thread.status")
-async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     talk.tools = [PAINT]
     events = await talk.say('call pay {"amount": 1}\ncall paint {}')
     assert await turns(talk) == ("user_turn", "user_turn")
@@ -273,11 +281,11 @@ async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(me
 
 
 @requirement("approval.whose")
-async def test_an_answer_counts_only_on_its_thread_and_from_its_session(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_an_answer_counts_only_on_its_thread_and_from_its_session(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     session = talk.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
-    elsewhere, stranger = ClientThread(talk.client, talk.mind), ClientThread(session, talk.mind, talk.thread, runs=7)
+    elsewhere, stranger = ClientThread(talk.client, talk.model), ClientThread(session, talk.model, talk.thread, runs=7)
     for other in (elsewhere, stranger):
         assert results(await other.say("hi", resume=[answer(interrupt, approved=True)])) == []
     assert (PAID[talk.thread], PAID[elsewhere.thread]) == ([], [])
@@ -286,8 +294,8 @@ async def test_an_answer_counts_only_on_its_thread_and_from_its_session(meet: Co
 
 
 @requirement("approval.held")
-async def test_what_runs_is_what_was_asked_whatever_the_caller_made_of_it(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_what_runs_is_what_was_asked_whatever_the_caller_made_of_it(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     talk.messages[-1]["toolCalls"][0]["function"] = {"name": "wipe", "arguments": '{"amount": 500}'}
     talk.result(interrupt["toolCallId"], "paid 1000000")
@@ -297,8 +305,8 @@ async def test_what_runs_is_what_was_asked_whatever_the_caller_made_of_it(meet: 
 
 
 @requirement("approval.mixed")
-async def test_other_calls_beside_it_go_their_own_ways(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_other_calls_beside_it_go_their_own_ways(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     talk.tools = [PAINT]
     events = await talk.say('call pay {"amount": 1}\ncall echo {"text": "hi"}\ncall paint {}')
     assert results(events) == ["hi"]
@@ -310,8 +318,8 @@ async def test_other_calls_beside_it_go_their_own_ways(meet: ConnectModel) -> No
 
 
 @requirement("approval.cancelled-run")
-async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     stream = await talk.start('call pay {"amount": 5}\ncall stick {}')
     await stream.until("TOOL_CALL_END")
     await talk.client.cancel(talk.thread)
@@ -322,16 +330,18 @@ async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(meet: 
 
 @requirement("approval.invalid")
 @pytest.mark.parametrize("resume", ["yes", [{"status": "resolved"}], [{"interruptId": "i", "status": "maybe"}]])
-async def test_a_resume_that_is_none_is_refused_before_a_run_exists(meet: ConnectModel, resume: object) -> None:
-    talk = await meet()
+async def test_a_resume_that_is_none_is_refused_before_a_run_exists(
+    connect_model: ConnectModel, resume: object
+) -> None:
+    talk = await connect_model()
     with pytest.raises(Refused) as refused:
         await talk.say("hi", resume=resume)
     assert refused.value.code == "VALIDATION_ERROR"
 
 
 @requirement("approval.delegated")
-async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say('delegate call pay {"amount": 5}')
     (interrupt,) = interrupts(events)
     assert paid_below(talk) == []
@@ -342,8 +352,8 @@ async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(meet: C
 
 
 @requirement("approval.delegated", "approval.again")
-async def test_a_subagents_call_is_edited_and_its_answer_sent_again_like_any_other(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_subagents_call_is_edited_and_its_answer_sent_again_like_any_other(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = interrupts(await talk.say('delegate call pay {"amount": 5}'))
     edited = answer(interrupt, approved=True, editedArgs={"amount": 2})
     lost = await talk.client.run(talk.body(resume=[edited]))

@@ -1,4 +1,4 @@
-"""At most one run of a thread is active; what a second one gets is the operator's choice, or the request's own."""
+"""A second run on a busy thread: it is refused, queued, or replaces the first, by setting or by request."""
 
 import asyncio
 

@@ -127,12 +127,12 @@ async def test_an_agent_of_ones_own_may_speak_on_a_thread_that_says_nothing_yet(
 
 
 @requirement("connect.first")
-async def test_the_assistant_has_nothing_to_say_to_nothing(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_the_assistant_has_nothing_to_say_to_nothing(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say()
     assert types(events) == SHOWN
     assert (events[1]["messages"], events[2]["snapshot"]) == ([], {})
-    assert await talk.mind.heard() == []
+    assert await talk.model.prompts() == []
     listed = await talk.client.command({"command": {"type": "threads.list"}})
     assert talk.thread not in [thread["threadId"] for thread in listed["threads"]]
 
@@ -176,8 +176,8 @@ async def test_what_an_agent_of_ones_own_has_asked_last_is_shown_until_it_is_ans
 
 
 @requirement("connect.waiting")
-async def test_what_waits_for_an_answer_is_shown_and_can_be_answered(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_what_waits_for_an_answer_is_shown_and_can_be_answered(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     asked = interrupts(await talk.say('call pay {"amount": 5}'))
     service = talk.client.service
     await eventually(lambda: not service.registry.recorder_tasks)
@@ -191,8 +191,8 @@ async def test_what_waits_for_an_answer_is_shown_and_can_be_answered(meet: Conne
 
 
 @requirement("goal.refused")
-async def test_a_run_that_is_refused_leaves_the_turn_as_it_was(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_run_that_is_refused_leaves_the_turn_as_it_was(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     await talk.say("calculate 6*7")
     (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
     assert outcome(await talk.resume(answer(interrupt, approved="yes"))) == "VALIDATION_ERROR"

@@ -1,4 +1,4 @@
-"""A client is told how full the model's window is and what went from it, and asks for skills by name."""
+"""The context window: events about its content and its cuts, and skills that clients request by name."""
 
 from typing import Any
 

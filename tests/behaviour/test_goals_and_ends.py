@@ -14,8 +14,10 @@ from tests.requirements import requirement
 
 @requirement("goal.limit")
 @pytest.mark.parametrize("settings", [{"max_steps": 2}, {"run_tokens": 20}])
-async def test_a_limit_fails_the_goals_before_it_ends_the_run(meet: ConnectModel, settings: dict[str, int]) -> None:
-    talk = await meet(**settings)
+async def test_a_limit_fails_the_goals_before_it_ends_the_run(
+    connect_model: ConnectModel, settings: dict[str, int]
+) -> None:
+    talk = await connect_model(**settings)
     events = await talk.say('call achieve_note {}\ncall echo {"text": "hi"}', forwardedProps=goals(NOTE, SUM))
     assert told(events, "goal.failed") == [{"type": "sum", "reason": "run_ended"}]
     assert (standing(events), outcome(events)) == ({"note": "achieved", "sum": "failed"}, "RUN_LIMIT_EXCEEDED")
@@ -24,16 +26,16 @@ async def test_a_limit_fails_the_goals_before_it_ends_the_run(meet: ConnectModel
 
 
 @requirement("goal.model-fails")
-async def test_a_model_that_fails_fails_the_goals(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_model_that_fails_fails_the_goals(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say("fail", forwardedProps=goals(NOTE))
     assert (standing(events), outcome(events)) == ({"note": "failed"}, "MODEL_ERROR")
     assert standing(await talk.say("stream 1")) == {}
 
 
 @requirement("goal.cancelled")
-async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     body = talk.body("call achieve_note {}\ncall stick {}", forwardedProps=goals(NOTE, SUM))
     stream = await talk.client.start(body)
     while (await stream.until("CUSTOM"))["name"] != "goal.achieved":
@@ -48,8 +50,8 @@ async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(meet: Conne
 
 
 @requirement("goal.client-tool")
-async def test_goals_stay_open_while_a_clients_call_is_open(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_goals_stay_open_while_a_clients_call_is_open(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     talk.tools = [PAINT]
     events = await talk.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
     assert (standing(events), outcome(events)) == ({"note": "achieved", "sum": "pending"}, "success")
@@ -63,8 +65,8 @@ async def test_goals_stay_open_while_a_clients_call_is_open(meet: ConnectModel) 
 
 
 @requirement("goal.approval")
-async def test_goals_stay_open_while_somebody_must_approve(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_goals_stay_open_while_somebody_must_approve(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE))
     (interrupt,) = interrupts(events)
     assert standing(events) == {"note": "pending"}
@@ -76,8 +78,8 @@ async def test_goals_stay_open_while_somebody_must_approve(meet: ConnectModel) -
 
 
 @requirement("goal.refused")
-async def test_a_run_that_is_refused_leaves_the_goals_as_they_were(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_run_that_is_refused_leaves_the_goals_as_they_were(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
     events = await talk.resume(answer(interrupt, approved="yes"))
     assert (standing(events), outcome(events)) == ({"note": "pending"}, "VALIDATION_ERROR")
@@ -89,8 +91,8 @@ DENY = '[{"tool_pattern": "achieve_*", "policy": "deny"}]'
 
 
 @requirement("goal.policy")
-async def test_a_goal_that_must_be_approved_is_achieved_by_the_answer(meet: ConnectModel) -> None:
-    talk = await meet(tool_policy=ASK)
+async def test_a_goal_that_must_be_approved_is_achieved_by_the_answer(connect_model: ConnectModel) -> None:
+    talk = await connect_model(tool_policy=ASK)
     events = await talk.say('call achieve_sum {"amount": 5}', forwardedProps=goals(SUM))
     (interrupt,) = interrupts(events)
     assert standing(events) == {"sum": "pending"}
@@ -100,16 +102,16 @@ async def test_a_goal_that_must_be_approved_is_achieved_by_the_answer(meet: Conn
 
 
 @requirement("goal.policy")
-async def test_a_goal_that_may_not_be_achieved_fails(meet: ConnectModel) -> None:
-    talk = await meet(tool_policy=DENY, goal_prompts=1)
+async def test_a_goal_that_may_not_be_achieved_fails(connect_model: ConnectModel) -> None:
+    talk = await connect_model(tool_policy=DENY, goal_prompts=1)
     events = await talk.say("stream 1", forwardedProps=goals(NOTE))
     assert results(events) == ["Error: this tool is not allowed."]
     assert standing(events) == {"note": "failed"}
 
 
 @requirement("goal.again")
-async def test_goals_that_are_declared_again_stand_where_they_stood(meet: ConnectModel) -> None:
-    talk = await meet(goal_prompts=1)
+async def test_goals_that_are_declared_again_stand_where_they_stood(connect_model: ConnectModel) -> None:
+    talk = await connect_model(goal_prompts=1)
     talk.tools = [PAINT]
     events = await talk.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
     talk.result(calls(events)["paint"], "dry")
@@ -121,8 +123,8 @@ async def test_goals_that_are_declared_again_stand_where_they_stood(meet: Connec
 
 
 @requirement("goal.dropped")
-async def test_an_empty_list_lets_go_of_the_goals(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_an_empty_list_lets_go_of_the_goals(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     talk.tools = [PAINT]
     events = await talk.say("call paint {}", forwardedProps=goals(NOTE))
     talk.result(calls(events)["paint"], "dry")
@@ -133,8 +135,8 @@ async def test_an_empty_list_lets_go_of_the_goals(meet: ConnectModel) -> None:
 
 
 @requirement("goal.client-tool")
-async def test_the_goals_of_a_thread_are_its_own(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_the_goals_of_a_thread_are_its_own(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     talk.tools = [PAINT]
     await talk.say("call paint {}", forwardedProps=goals(NOTE))
     session = talk.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)

@@ -181,7 +181,7 @@ async def uses_its_context(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[I
 
 
 class KeepsItsContext:
-    """An agent that never lets go of what it was given."""
+    """An agent that keeps its context for ever."""
 
     def __init__(self) -> None:
         self.kept: list[RunContext] = []

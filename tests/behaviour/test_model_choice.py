@@ -13,7 +13,7 @@ CHOOSING = [name for name in PROTOCOLS if name != "kontekst"]
 
 async def prompted(model: FakeOpenAI) -> list[str]:
     """The last message of each prompt that a model was given."""
-    return [prompt["messages"][-1]["content"] for prompt in await model.heard()]
+    return [prompt["messages"][-1]["content"] for prompt in await model.prompts()]
 
 
 @requirement("assistant.model-choice", "protocol.same")

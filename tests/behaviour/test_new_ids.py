@@ -117,8 +117,8 @@ async def roles(talk: ClientThread) -> list[str]:
 
 
 @requirement("thread.new-ids")
-async def test_an_approval_is_answered_under_new_ids(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_an_approval_is_answered_under_new_ids(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     (interrupt,) = interrupts(await renamed(talk, 'call pay {"amount": 5}'))
     events = await renamed(talk, resume=[answer(interrupt, approved=True)])
     assert PAID[talk.thread] == [5]
@@ -128,8 +128,8 @@ async def test_an_approval_is_answered_under_new_ids(meet: ConnectModel) -> None
 
 
 @requirement("thread.new-ids")
-async def test_a_client_answers_its_own_call_under_new_ids(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_client_answers_its_own_call_under_new_ids(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     talk.tools = [PAINT]
     called = calls(await renamed(talk, 'call paint {"wall": "north"}'))
     talk.result(called["paint"], "painted")
@@ -139,8 +139,8 @@ async def test_a_client_answers_its_own_call_under_new_ids(meet: ConnectModel) -
 
 
 @requirement("thread.new-ids")
-async def test_a_subagents_words_stay_where_they_are_under_new_ids(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_subagents_words_stay_where_they_are_under_new_ids(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     await renamed(talk, "delegate stream 1")
     before = await roles(talk)
     echoed = [message for message in talk.messages if "subagentRunId" not in message]
@@ -151,8 +151,8 @@ async def test_a_subagents_words_stay_where_they_are_under_new_ids(meet: Connect
 
 
 @requirement("thread.new-ids")
-async def test_a_client_that_keeps_text_alone_has_one_conversation_with_the_tools(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_client_that_keeps_text_alone_has_one_conversation_with_the_tools(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     await renamed(talk, "calculate 6*7")
     talk.messages = [message for message in talk.messages if message["role"] in {"user", "assistant"}]
     talk.messages = [message for message in talk.messages if "toolCalls" not in message]

@@ -1,4 +1,4 @@
-"""Whose runs are whose, what commands answer, and what is refused before a run exists."""
+"""Owners of runs, answers of commands, and refusals before a run exists."""
 
 import asyncio
 import json
@@ -86,7 +86,12 @@ async def test_capabilities_say_what_is_configured(connect: Connect) -> None:
     told = (await client.command({"command": {"type": "capabilities"}}))["capabilities"]
     assert told["transport"] == {"streaming": True, "websocket": True, "httpBinary": True}
     assert told["execution"] == {"maxExecutionTime": 7_000}
-    assert told["custom"] == {"commands": list(COMMANDS), "grpc": GRPC_SERVICES, "maxBodyBytes": 5_000}
+    assert told["custom"] == {
+        "commands": list(COMMANDS),
+        "grpc": GRPC_SERVICES,
+        "maxBodyBytes": 5_000,
+        "roboto": "/v1/ai",
+    }
 
 
 @requirement("command.ping")

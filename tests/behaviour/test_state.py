@@ -51,7 +51,7 @@ async def reset(ctx: RunContext) -> str:
 
 @tool
 async def spoil(ctx: RunContext) -> str:
-    """Change what is not there, then what is."""
+    """Send a patch that does not apply, and then one that does."""
     with pytest.raises(ValueError, match="no member 'none'"):
         ctx.state.patch({"op": "remove", "path": "/items"}, {"op": "remove", "path": "/none"})
     return str(ctx.state.value)

@@ -7,7 +7,7 @@ import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
-from tests.behaviour.client import Refused, folded, types
+from tests.behaviour.client import Refused, joined, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, ask
 from tests.requirements import requirement
@@ -103,7 +103,7 @@ async def test_a_late_reader_sees_the_whole_run(connect: Connect) -> None:
 
     client = await connect(agent)
     events = await client.run(ask())
-    assert folded(await (await client.attach("t1", "r1")).rest()) == folded(events)
+    assert joined(await (await client.attach("t1", "r1")).rest()) == joined(events)
 
 
 @requirement("attach.unknown")

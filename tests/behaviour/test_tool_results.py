@@ -29,7 +29,7 @@ def durations(events: list[Json]) -> list[float | None]:
 
 async def heard(talk: ClientThread) -> list[Json]:
     """The results that the model was told last."""
-    said: list[Json] = (await talk.mind.heard())[-1]["messages"]
+    said: list[Json] = (await talk.model.prompts())[-1]["messages"]
     return [message for message in said if message["role"] == "tool"]
 
 
@@ -37,28 +37,28 @@ async def heard(talk: ClientThread) -> list[Json]:
 @pytest.mark.parametrize(
     "call", ['calculate {"expression": "1/0"}', "calculate [1]", "nobody {}", "burst {}", "misname {}", "wipe {}"]
 )
-async def test_a_failure_is_marked_for_the_client(meet: ConnectModel, call: str) -> None:
-    talk = await meet(tool_policy='[{"tool_pattern": "wipe", "policy": "deny"}]')
+async def test_a_failure_is_marked_for_the_client(connect_model: ConnectModel, call: str) -> None:
+    talk = await connect_model(tool_policy='[{"tool_pattern": "wipe", "policy": "deny"}]')
     events = await talk.say(f"call {call}")
     assert marks(events) == [True]
     assert text(events).startswith("The call of ")
 
 
 @requirement("assistant.failure")
-async def test_words_of_a_failure_are_none_where_the_tool_worked(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_words_of_a_failure_are_none_where_the_tool_worked(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say(ECHO)
     assert (results(events), marks(events)) == ([LIE], [False])
     (told,) = await heard(talk)
     assert told["content"] == LIE
-    if not isinstance(talk.mind, FakeOpenAI):  # whose API has nothing but the words
+    if not isinstance(talk.model, FakeOpenAI):  # whose API has nothing but the words
         assert "error" not in told
         assert text(events) == f"The result of echo is {LIE}."
 
 
 @requirement("assistant.failure")
-async def test_a_model_is_told_of_a_failure_in_every_later_run_too(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_model_is_told_of_a_failure_in_every_later_run_too(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     await talk.say(f"call burst {{}}\n{ECHO}")
     first = await heard(talk)
     await talk.say("stream 1")
@@ -66,8 +66,8 @@ async def test_a_model_is_told_of_a_failure_in_every_later_run_too(meet: Connect
 
 
 @requirement("assistant.failure")
-async def test_a_failure_is_kept_with_the_thread(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_failure_is_kept_with_the_thread(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say(f"call burst {{}}\n{ECHO}")
     assert marks(events) == [True, False]
     service = talk.client.service
@@ -79,8 +79,8 @@ async def test_a_failure_is_kept_with_the_thread(meet: ConnectModel) -> None:
 
 
 @requirement("assistant.failure")
-async def test_a_call_that_nobody_wanted_is_marked(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_call_that_nobody_wanted_is_marked(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     asked = interrupts(await talk.say('call pay {"amount": 1}\ncall pay {"amount": 2}\ncall pay {"amount": 3}'))
     answers = [answer(asked[0], approved=True), answer(asked[1], approved=False), abandoned(asked[2])]
     events = await talk.resume(*answers)
@@ -89,16 +89,16 @@ async def test_a_call_that_nobody_wanted_is_marked(meet: ConnectModel) -> None:
 
 
 @requirement("assistant.failure")
-async def test_what_fails_inside_a_subagent_is_marked_there(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_what_fails_inside_a_subagent_is_marked_there(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say("delegate call nobody {}")
     assert marks(events) == [True, False]
     assert "subagentRunId" in next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
 
 
 @requirement("assistant.duration")
-async def test_a_result_says_how_long_its_tool_ran(meet: ConnectModel) -> None:
-    talk = await meet()
+async def test_a_result_says_how_long_its_tool_ran(connect_model: ConnectModel) -> None:
+    talk = await connect_model()
     events = await talk.say(f"{ECHO}\ncall burst {{}}\ncall nobody {{}}")
     ran, broke, never = durations(events)
     assert ran is not None

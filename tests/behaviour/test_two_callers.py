@@ -17,7 +17,7 @@ from tests.requirements import requirement
 
 
 class Worker:
-    """An agent that does what its user says: ``wait`` until it may end, ``flood`` with text, or else answer briefly."""
+    """An agent with commands: ``wait`` until it may end, ``flood`` with text, or a short answer."""
 
     def __init__(self) -> None:
         self.may_end = asyncio.Event()

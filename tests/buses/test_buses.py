@@ -1,4 +1,4 @@
-"""One contract for every bus: followers see a run as it comes, notice what they miss, and commands arrive."""
+"""One contract for every bus: followers read a run live, detect gaps, and receive commands."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

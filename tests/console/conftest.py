@@ -1,13 +1,15 @@
-"""One browser for a module, a fresh profile for each test, and servers with the assistant and with a scripted agent."""
+"""One browser, and servers with the assistant and with a scripted agent, for all tests of a process."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import async_playwright, expect
 
 from tests.console.driver import PageServer, User, chromium, served
+from tests.console.profiles import Profiles
 
 POLICY = '[{"tool_pattern": "calculate", "policy": "ask", "reason": "sums cost money", "category": "cost"}]'
 
@@ -24,36 +26,27 @@ def wire() -> str:
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="package")
-async def browser() -> AsyncIterator[Browser]:
+async def profiles() -> AsyncIterator[Profiles]:
     """Debian's Chromium without a window."""
     path = chromium()
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
+        browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--process-per-site"])
+        yield Profiles(browser)
         await browser.close()
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def visit(browser: Browser, wire: str) -> AsyncIterator[Visit]:
-    """Open the page as a new user. Keyword arguments are those of a browser context, and ``wire``.
+async def visit(profiles: Profiles, wire: str) -> AsyncIterator[Visit]:
+    """Open the page as a new user. Keyword arguments are those of a browser context, and ``wire``."""
+    async with AsyncExitStack() as stack:
 
-    An error in a console of the user's tabs fails the test, unless the test has taken it out of ``complaints``.
-    """
-    users = []
-    contexts = []
+        async def visit(address: str, *, wire: str = wire, **options: object) -> User:
+            profile = await stack.enter_async_context(profiles.borrow(**options))
+            user = await profile.open(address, wire=wire)
+            await expect(user.composer).to_be_focused()
+            return user
 
-    async def visit(address: str, *, wire: str = wire, **options: object) -> User:
-        context = await browser.new_context(**options)  # type: ignore[arg-type]
-        contexts.append(context)
-        user = User(await context.new_page())
-        users.append(user)
-        await user.open(address, wire=wire)
-        return user
-
-    yield visit
-    for context in contexts:
-        await context.close()
-    assert [complaint for user in users for complaint in user.complaints] == []
+        yield visit
 
 
 @pytest.fixture(scope="package")

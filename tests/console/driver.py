@@ -17,7 +17,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from playwright.async_api import ConsoleMessage, Locator, Page, expect
+from playwright.async_api import Locator, Page, expect
 
 from tests.secret_search import search
 
@@ -27,6 +27,15 @@ WAIT_MS = 10_000
 
 AXE = ROOT / "clients/web/node_modules/axe-core/axe.min.js"
 """``make web-tools`` installs it."""
+
+# A colour that is inherited changes in one transition after the other.
+FIND_VIOLATIONS = """async (theme) => {
+    await new Promise(requestAnimationFrame);
+    while (document.getAnimations().length > 0)
+        await Promise.allSettled(document.getAnimations().map(({ finished }) => finished));
+    const { violations } = await axe.run();
+    return violations.map(({ id, nodes }) => `${theme}: ${id}: ${nodes.map(({ html }) => html).join(" ")}`);
+}"""
 
 PHONE = {"width": 390, "height": 844}
 
@@ -42,7 +51,7 @@ def chromium() -> str:
 
 
 def missing(message: str) -> NoReturn:
-    """Skip a test for what the machine lacks, and fail it where ``CI=true``."""
+    """Skip a test for something that the machine lacks, and fail it where ``CI=true``."""
     if os.environ.get("CI") == "true":
         pytest.fail(message, pytrace=False)
     pytest.skip(message)
@@ -125,15 +134,9 @@ async def curl(command: str, **environment: str) -> list[str]:
 class User:
     """One browser tab. ``complaints`` are errors in the consoles of all tabs of its profile."""
 
-    def __init__(self, page: Page) -> None:
+    def __init__(self, page: Page, complaints: list[str]) -> None:
         self.page = page
-        self.complaints: list[str] = []
-        page.context.on("console", self._listen)
-        page.context.on("weberror", lambda caught: self.complaints.append(str(caught.error)))
-
-    def _listen(self, message: ConsoleMessage) -> None:
-        if message.type == "error":
-            self.complaints.append(message.text)
+        self.complaints = complaints
 
     @property
     def composer(self) -> Locator:
@@ -148,11 +151,11 @@ class User:
         """Messages of the user."""
         return self.conversation.get_by_role("article", name="You", exact=True)
 
-    async def open(self, url: str, *, wire: str = "sse") -> None:
-        """Open a new chat over this transport."""
-        await self.page.add_init_script(f"localStorage.setItem('agui.wire', '{wire}')")
-        await self.page.goto(url)
-        await expect(self.composer).to_be_focused()
+    async def open_tab(self, address: str) -> "User":
+        """Open an address in another tab."""
+        other = User(await self.page.context.new_page(), self.complaints)
+        await other.page.goto(address)
+        return other
 
     async def say(self, text: str) -> None:
         await self.composer.fill(text)
@@ -184,18 +187,16 @@ class User:
         return str(await copied.json_value())
 
     async def violations(self) -> list[str]:
-        """Problems that axe-core finds in the page. It is put in past the page's policy."""
+        """Problems that axe-core finds in the page, in both themes. It is put in past the page's policy."""
         if not AXE.exists():
             missing("axe-core is not installed; `make web-tools` installs it")
         if await self.page.evaluate("typeof axe") == "undefined":
             devtools = await self.page.context.new_cdp_session(self.page)
             await devtools.send("Runtime.evaluate", {"expression": AXE.read_text()})
-        found: list[str] = await self.page.evaluate(
-            """async () => {
-                const { violations } = await axe.run();
-                return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-            }"""
-        )
+        found: list[str] = []
+        for theme in ("light", "dark"):
+            await self.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            found += await self.page.evaluate(FIND_VIOLATIONS, theme)
         return found
 
     def call(self, name: str) -> Locator:

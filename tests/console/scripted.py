@@ -1,4 +1,4 @@
-"""An agent that plays a script by the user's last message: what the built-in assistant does not do by itself."""
+"""An agent that plays a script by the user's last message, for cases that the built-in assistant cannot produce."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -5,8 +5,10 @@ import re
 import pytest
 from playwright.async_api import expect
 
+from agui_container import Settings, create_app
+from tests.behaviour.server import serving
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import PHONE, served
+from tests.console.driver import PHONE
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -106,8 +108,9 @@ async def test_the_chosen_theme_stays(visit: Visit, assistant: str) -> None:
 
 
 async def test_title_and_accent_are_settings_and_a_pale_accent_stays_readable(visit: Visit) -> None:
-    with served(AGUI_CONSOLE_TITLE="Tea & <Cake>", AGUI_CONSOLE_ACCENT="#ffe14d") as server:
-        user = await visit(server.url)
+    settings = Settings(console_title="Tea & <Cake>", console_accent="#ffe14d")
+    async with serving(create_app(None, settings)) as address:
+        user = await visit(address)
         await expect(user.page).to_have_title("Tea & <Cake>")
         await expect(user.page.get_by_role("heading", name="Tea & <Cake>")).to_be_visible()
         await user.composer.fill("hello")

@@ -1,4 +1,4 @@
-"""Every view of the page in both themes, as axe-core sees it."""
+"""Every view of the page as axe-core sees it in both themes."""
 
 import pytest
 from playwright.async_api import expect
@@ -6,19 +6,17 @@ from playwright.async_api import expect
 from tests.console.conftest import Visit
 from tests.console.driver import PHONE
 
-pytestmark = [pytest.mark.asyncio(loop_scope="package"), pytest.mark.parametrize("theme", ["light", "dark"])]
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
-async def test_axe_finds_nothing_in_a_new_chat(visit: Visit, assistant: str, theme: str) -> None:
-    user = await visit(assistant, color_scheme=theme, reduced_motion="reduce")
+async def test_axe_finds_nothing_in_a_new_chat(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await expect(user.page.get_by_label("Suggestions")).to_be_visible()
     assert await user.violations() == []
 
 
-async def test_axe_finds_nothing_in_a_conversation_with_calls_and_an_approval(
-    visit: Visit, assistant: str, theme: str
-) -> None:
-    user = await visit(assistant, color_scheme=theme, reduced_motion="reduce")
+async def test_axe_finds_nothing_in_a_conversation_with_calls_and_an_approval(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("think about rain")
     await user.is_done()
     await user.press("Good answer")
@@ -33,8 +31,8 @@ async def test_axe_finds_nothing_in_a_conversation_with_calls_and_an_approval(
         assert await user.violations() == [], tab
 
 
-async def test_axe_finds_nothing_in_markdown_forms_and_failures(visit: Visit, scripted: str, theme: str) -> None:
-    user = await visit(scripted, color_scheme=theme, reduced_motion="reduce")
+async def test_axe_finds_nothing_in_markdown_forms_and_failures(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.say("markdown")
     await user.is_done()
     await expect(user.conversation.locator(".hljs-keyword").first).to_be_visible()
@@ -45,8 +43,8 @@ async def test_axe_finds_nothing_in_markdown_forms_and_failures(visit: Visit, sc
     assert await user.violations() == []
 
 
-async def test_axe_finds_nothing_in_the_forms_of_an_approval(visit: Visit, assistant: str, theme: str) -> None:
-    user = await visit(assistant, color_scheme=theme, reduced_motion="reduce")
+async def test_axe_finds_nothing_in_the_forms_of_an_approval(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("calculate 6*7")
     await user.press("Edit")
     await user.page.get_by_label("Arguments", exact=True).fill("6*8")
@@ -59,8 +57,8 @@ async def test_axe_finds_nothing_in_the_forms_of_an_approval(visit: Visit, assis
     assert await user.violations() == []
 
 
-async def test_axe_finds_nothing_in_feedback_and_dialogs(visit: Visit, assistant: str, theme: str) -> None:
-    user = await visit(assistant, color_scheme=theme, reduced_motion="reduce")
+async def test_axe_finds_nothing_in_feedback_and_dialogs(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
     await user.press("Bad answer")
@@ -82,8 +80,8 @@ async def test_axe_finds_nothing_in_feedback_and_dialogs(visit: Visit, assistant
     assert await user.violations() == []
 
 
-async def test_axe_finds_nothing_in_a_failure_and_in_its_replay(visit: Visit, assistant: str, theme: str) -> None:
-    user = await visit(assistant, color_scheme=theme, reduced_motion="reduce")
+async def test_axe_finds_nothing_in_a_failure_and_in_its_replay(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
     await user.say("fail")
     await expect(user.page.get_by_role("alert")).to_contain_text("MODEL_ERROR")
     assert await user.violations() == []
@@ -93,8 +91,8 @@ async def test_axe_finds_nothing_in_a_failure_and_in_its_replay(visit: Visit, as
     assert await user.violations() == []
 
 
-async def test_axe_finds_nothing_on_a_phone(visit: Visit, assistant: str, theme: str) -> None:
-    user = await visit(assistant, color_scheme=theme, reduced_motion="reduce", viewport=PHONE, has_touch=True)
+async def test_axe_finds_nothing_on_a_phone(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True)
     await user.say("stream 1")
     await user.is_done()
     assert await user.violations() == []

@@ -18,7 +18,7 @@ from playwright.async_api import FilePayload, expect
 from agui_container import Settings, create_app
 from tests.behaviour.server import serving
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import WAIT_MS, User
+from tests.console.driver import WAIT_MS
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -222,8 +222,7 @@ async def test_a_thread_that_is_busy_in_another_tab_says_so_and_can_be_tried_aga
     user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
-    second = User(await user.page.context.new_page())
-    await second.page.goto(user.page.url)
+    second = await user.open_tab(user.page.url)
     await second.reads("hello world,")
     await user.say("wait 60")
     await user.reads("Waiting 60 s.")

@@ -88,10 +88,9 @@ async def test_the_policy_stops_inline_script_that_got_into_the_page(visit: Visi
 
 async def test_an_error_in_another_tab_is_a_complaint_as_well(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
-    second = await user.page.context.new_page()
-    await second.goto(scripted)
+    second = await user.open_tab(scripted)
     async with user.page.context.expect_event("weberror"):
-        await second.evaluate("setTimeout(() => { throw new Error('broken'); })")
+        await second.page.evaluate("setTimeout(() => { throw new Error('broken'); })")
     assert any("broken" in complaint for complaint in user.complaints)
     user.complaints.clear()
 

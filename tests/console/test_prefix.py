@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from fastapi import FastAPI
-from playwright.async_api import Browser, expect
+from playwright.async_api import expect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container import Settings, create_app
 from tests.behaviour.server import serving
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import User, curl
+from tests.console.driver import curl
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -68,8 +68,9 @@ async def test_a_page_under_a_prefix_runs_lists_and_loads_again(visit: Visit, ad
     assert (await curl(command))[-1] == "RUN_FINISHED"
 
 
-async def test_pages_under_a_prefix_link_to_each_other(browser: Browser, address: str) -> None:
-    page = await browser.new_page()
+async def test_pages_under_a_prefix_link_to_each_other(visit: Visit, address: str) -> None:
+    user = await visit(address)
+    page = user.page
     await page.goto(f"{address}no/where")
     await expect(page.get_by_role("heading", name="There is nothing at this address")).to_be_visible()
     await page.get_by_role("link", name="HTTP API").click()
@@ -78,5 +79,6 @@ async def test_pages_under_a_prefix_link_to_each_other(browser: Browser, address
     await expect(page.locator("details", has=page.locator("#RunAgentInput"))).to_contain_text("protocolVersion")
     await page.goto(f"{address}no/where")
     await page.get_by_role("link", name="Chat page").click()
-    await expect(User(page).composer).to_be_focused()
-    await page.close()
+    await expect(user.composer).to_be_focused()
+    assert [complaint for complaint in user.complaints if "404" not in complaint] == []
+    user.complaints.clear()

@@ -7,12 +7,13 @@ from contextlib import AsyncExitStack
 import pytest
 import pytest_asyncio
 from agui_inspector import Agent, mount_inspector  # type: ignore[import-untyped]
-from playwright.async_api import Browser, expect
+from playwright.async_api import expect
 
 from agui_container import Settings, create_app
 from tests.behaviour.server import serving
 from tests.console.conftest import POLICY
 from tests.console.driver import User
+from tests.console.profiles import Profiles
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -53,23 +54,18 @@ Inspect = Callable[..., Awaitable[Inspector]]
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def inspect(browser: Browser) -> AsyncIterator[Inspect]:
+async def inspect(profiles: Profiles) -> AsyncIterator[Inspect]:
     """Mount the page into an application, serve it, and open it. An error in the page's console fails the test."""
     async with AsyncExitStack() as stack:
-        users = []
 
         async def inspect(agent: str | None = None, **settings: str) -> Inspector:
             app = create_app(agent, Settings.model_validate(settings))
             mount_inspector(app, agents=[Agent("agent", "/invocations", capabilities="/capabilities")], enabled=True)
             url = await stack.enter_async_context(serving(app))
-            context = await browser.new_context()
-            stack.push_async_callback(context.close)
-            users.append(User(await context.new_page()))
-            await users[-1].page.goto(f"{url}/agui-inspector/")
-            return Inspector(users[-1])
+            profile = await stack.enter_async_context(profiles.borrow())
+            return Inspector(await profile.open(f"{url}/agui-inspector/"))
 
         yield inspect
-        assert [complaint for user in users for complaint in user.complaints] == []
 
 
 async def test_it_finds_no_fault_in_what_the_assistant_does(inspect: Inspect) -> None:

@@ -5,11 +5,11 @@ from playwright.async_api import expect
 
 from agui_container.protocol.commands import MAX_PAGE
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import User
 
-pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
+@over_both
 async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     threads = user.page.get_by_role("navigation", name="Threads")
@@ -87,9 +87,8 @@ async def test_two_tabs_of_a_browser_see_the_same_threads_and_another_browser_do
     user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
-    second = await user.page.context.new_page()
-    await second.goto(user.page.url)
-    await expect(second.get_by_role("log")).to_contain_text("hello world,")
+    second = await user.open_tab(user.page.url)
+    await second.reads("hello world,")
     stranger = await visit(assistant)
     await expect(stranger.page.get_by_text("Your chats will be here.")).to_be_visible()
 
@@ -98,8 +97,7 @@ async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: 
     user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
-    second = User(await user.page.context.new_page())
-    await second.page.goto(user.page.url)
+    second = await user.open_tab(user.page.url)
     await second.reads("hello world,")
     await second.say("think about rain")
     await second.reads("I have thought about rain.")
@@ -107,6 +105,7 @@ async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: 
     await user.reads("I have thought about rain.")
 
 
+@over_both
 async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     await user.say("slowly")
@@ -117,6 +116,7 @@ async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, script
     await expect(user.conversation.locator(".markdown")).to_have_text(" ".join(f"word{n}" for n in range(40)))
 
 
+@over_both
 async def test_a_thread_is_forked_at_a_message(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
@@ -133,6 +133,7 @@ async def test_a_thread_is_forked_at_a_message(visit: Visit, assistant: str) -> 
     await user.reads("I have thought about rain.")
 
 
+@over_both
 async def test_feedback_has_categories_and_stays(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")

@@ -1,15 +1,17 @@
 """The page at a server that asks for tokens."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
+from agui_container import Settings, create_app
 from tests.auth.issuer import issuer_process
+from tests.behaviour.server import serving
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import User, curl, served
+from tests.console.driver import User, curl
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -20,15 +22,15 @@ def issuer() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
-def guarded(issuer: str) -> Iterator[str]:
-    settings = {
-        "AGUI_AUTH": "jwt",
-        "AGUI_AUTH_DISCOVERY_URL": f"{issuer}/.well-known/openid-configuration",
-        "AGUI_AUTH_ALLOWED_AUDIENCE": "my-agent",
-    }
-    with served(**settings) as server:
-        yield server.url
+@pytest_asyncio.fixture(loop_scope="package")
+async def guarded(issuer: str) -> AsyncIterator[str]:
+    settings = Settings(
+        auth="jwt",
+        auth_discovery_url=f"{issuer}/.well-known/openid-configuration",
+        auth_allowed_audience=("my-agent",),
+    )
+    async with serving(create_app(None, settings)) as address:
+        yield address
 
 
 @pytest_asyncio.fixture(loop_scope="package")

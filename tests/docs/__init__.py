@@ -1,1 +1,1 @@
-"""The documents say what is there, and their examples run."""
+"""Tests that documents match the tree and that their examples run."""

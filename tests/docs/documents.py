@@ -1,4 +1,4 @@
-"""The documents, and the meaning of the marks after the language of a fenced block.
+"""The documents, and the marks after the language of a fenced block.
 
 A block of Python, JavaScript or shell is run as it stands. The marks say otherwise:
 
@@ -54,7 +54,7 @@ MARKS = {*NOT_RUN, SERVES, ISSUER, RAISES, SAYS, THERE, OUTPUT, TREE}
 
 @dataclass(frozen=True, slots=True)
 class DocumentedServer:
-    """A server that a document starts, and what it does with it."""
+    """A server that a document starts, and the blocks that use it."""
 
     start: Block
     acts: tuple[Block, ...]

@@ -1,4 +1,4 @@
-"""Claims of the guide for operators and of the security policy are shown by tests, which its last section names.
+"""Claims of docs/operations.md and SECURITY.md are shown by tests, which the documents name.
 
 Rule: each section of the guide has a row of tests, and so has each row of the table of what survives.
 """

@@ -242,6 +242,22 @@ def test_decisions_are_numbered_and_say_how_to_undo_them() -> None:
         assert sections == ["Context", "Choice", "Consequences", "Undo"]
 
 
+def test_a_decision_refers_to_decisions_that_exist() -> None:
+    numbers = {Path(document.name).name[:4] for document in DECISIONS}
+    for document in DECISIONS:
+        assert {*re.findall(r"\b0\d{3}\b", document.prose)} <= numbers, document.name
+
+
+def test_a_superseded_decision_names_a_later_one_that_says_the_same() -> None:
+    texts = {Path(document.name).name[:4]: document.text for document in DECISIONS}
+    superseded = {number: text for number, text in texts.items() if "superseded" in text.lower()}
+    assert superseded
+    for number, text in superseded.items():
+        (later,) = re.findall(r"Superseded\W[^.\[]*by \[(\d{4})\]", text)
+        assert later > number
+        assert re.search(rf"Replaces [^#]*\[{number}\]", texts[later]), number
+
+
 def test_the_changelog_has_this_version() -> None:
     assert f"## [{agui_container.__version__}] - " in CHANGELOG.text
 

@@ -1,4 +1,4 @@
-"""The examples of the documents run as they are pasted, and give what is shown."""
+"""The examples of the documents run as they are pasted, with the output that is shown."""
 
 import json
 import os
@@ -176,7 +176,7 @@ def converse(server: ServerProcess, says: Block) -> None:
 
 
 def act(server: ServerProcess, acts: Sequence[Block], issuer: str) -> None:
-    """Do what follows the start; shell blocks share one shell, as they do for a reader."""
+    """Run the blocks after the start. Shell blocks share one shell, as they do for a reader."""
     need_node(acts)
     shell = [block for block in acts if block.language == "bash"]
     for block in acts:

@@ -45,7 +45,7 @@ async def talked(  # noqa: PLR0913 - each has a default
 
 
 async def talking(store: Store, *messages: Json, thread: str = "t1", owner: str = "everybody", run: str = "r2") -> None:
-    """A run that goes on, and what it has said so far."""
+    """An active run, and its text so far."""
     key = RunKey(owner, thread, run)
     await claimed(store, key, now=START + 10)
     await store.runs.change(key, A, START + 10, change(*messages, run_id=run))

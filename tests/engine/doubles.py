@@ -59,7 +59,7 @@ class FakeClock:
         return timer
 
     def advance(self, seconds: float) -> None:
-        """Let this much time pass and run what is due, in order."""
+        """Advance the time and run the callbacks that are due, in order."""
         end = self.now + seconds
         while due := sorted((timer for timer in self.timers if timer.due <= end), key=lambda timer: timer.due):
             self.timers.remove(due[0])

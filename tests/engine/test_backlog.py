@@ -1,4 +1,4 @@
-"""A server that stops while events wait for a slow store: the end comes first, and what is stored is legal."""
+"""A shutdown while events wait for a slow store: the run's end is stored first, and the stored events are legal."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

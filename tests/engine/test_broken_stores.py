@@ -1,4 +1,4 @@
-"""A store that raises what it should not: readers get an end all the same, and what was stored once is told once."""
+"""Stores with unexpected exceptions: readers get an end, and stored events are sent once."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Ledgers of callers at the limits that a server has, and what of them is kept."""
+"""Limits of callers, and the counters that are kept for them."""
 
 import logging
 

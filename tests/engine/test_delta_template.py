@@ -1,4 +1,4 @@
-"""A delta that takes the fast path leaves what it would leave on the normal path."""
+"""The fast path for deltas has the same results as the normal path."""
 
 from collections.abc import Callable
 from itertools import count

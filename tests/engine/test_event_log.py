@@ -36,7 +36,7 @@ async def batches(log: EventLog, after: int = 0) -> list[list[Envelope]]:
 
 
 class LimitedWriter:
-    """Takes what is pushed, as long as it has room."""
+    """Accepts batches as long as it has room."""
 
     def __init__(self, *, has_room: bool = True) -> None:
         self.has_room = has_room

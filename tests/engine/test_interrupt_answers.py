@@ -1,4 +1,4 @@
-"""Answers to what runs have asked, under the ids of a run that is over."""
+"""Answers to interrupts under the ids of the run that ended with them."""
 
 from collections.abc import AsyncIterator, Sequence
 

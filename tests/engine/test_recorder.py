@@ -67,7 +67,7 @@ async def opened(
 
 
 class Nobody:
-    """A replica that runs nothing, and hears what it is told."""
+    """A replica without runs that receives commands."""
 
     def __init__(self) -> None:
         self.cancelled: list[RunKey] = []
@@ -90,7 +90,7 @@ class Nobody:
 
 
 async def beat(leases: Leases) -> None:
-    """One round of what is done all the time."""
+    """Run each periodic job of a replica once."""
     await leases.renew()
     await leases.reap()
 

@@ -1,4 +1,4 @@
-"""Tasks and bounds of the process: background work, drains that meet resistance, and what is remembered."""
+"""Tasks and limits of the process: background work, slow drains, and forgotten runs."""
 
 import asyncio
 import sys

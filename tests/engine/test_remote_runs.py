@@ -1,4 +1,4 @@
-"""A run that is read through another replica: what its reader costs and is told when the store or the bus fails."""
+"""Runs of other replicas: the cost of a reader, and errors when the store or the bus fails."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

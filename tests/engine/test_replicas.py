@@ -1,4 +1,4 @@
-"""Replicas on one store: who waits for whom, and which runs are listed."""
+"""Replicas on one store: queues across replicas, and lists of runs."""
 
 import asyncio
 from collections.abc import AsyncIterator

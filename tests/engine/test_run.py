@@ -1,4 +1,4 @@
-"""One run's corners: agents that resist, clean up badly or meddle, and what the log of the process says of it."""
+"""Runs of agents that resist cancellation, fail in their cleanup or send events late, and the log lines about them."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""The one door: readers, finding runs, and what happens at no time but when it is needed."""
+"""The interface for transports: readers, the search for runs, and work that is deferred until it is needed."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Runs whose end does not come easily: what they leave cannot be kept, or their agent goes on behind it."""
+"""Runs with difficult ends: messages that cannot be stored, and agents that continue after the end."""
 
 import asyncio
 from collections.abc import AsyncIterator

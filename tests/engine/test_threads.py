@@ -1,4 +1,4 @@
-"""The facade of threads: what deltas add up to, what stays inside, and a store that does not answer."""
+"""Commands of threads: deltas, private data that stays inside, and a store that does not answer."""
 
 import asyncio
 import threading

@@ -20,7 +20,7 @@ from tests.frameworks.scripted_model import ARGUMENTS, Use, answer
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Streams what the script says."""
+    """A chat model that streams the script."""
 
     @property
     def _llm_type(self) -> str:
@@ -61,7 +61,7 @@ def roll(sides: int) -> str:
 
 @tool
 def whoami(sides: int, config: RunnableConfig) -> str:
-    """Tell who asks."""
+    """Return the caller's name."""
     ctx = config["configurable"]["ctx"]
     return f"{ctx.thread_id} of {ctx.caller.session_id}"
 
@@ -99,7 +99,7 @@ graph.add_edge("tools", "model")
 
 
 def left(_: MessagesState) -> dict[str, object]:
-    """Ask, and say what was answered."""
+    """Ask the user, and return the answer."""
     return {"messages": [AIMessage(f"left: {interrupt('left?')}")]}
 
 

@@ -43,7 +43,7 @@ agent = Agent(model, deps_type=Needs, tools=[roll])
 
 @agent.tool
 def whoami(call: RunContext[Needs], sides: int) -> str:
-    """Tell who asks."""
+    """Return the caller's name."""
     return f"{call.deps.ctx.thread_id} of {call.deps.ctx.caller.session_id}"
 
 

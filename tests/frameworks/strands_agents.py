@@ -13,7 +13,7 @@ from tests.frameworks.scripted_model import ARGUMENTS, Use, answer
 
 
 class ScriptedStrandsModel(Model):
-    """Streams what the script says."""
+    """A model that streams the script."""
 
     async def stream(self, messages: Messages, *_: object, **__: object) -> AsyncIterator[StreamEvent]:
         said = [block["text"] for m in messages if m["role"] == "user" for block in m["content"] if "text" in block]
@@ -50,7 +50,7 @@ def roll(sides: int) -> str:
 
 @tool(context=True)
 def whoami(sides: int, tool_context: ToolContext) -> str:
-    """Tell who asks."""
+    """Return the caller's name."""
     ctx = tool_context.invocation_state["ctx"]
     return f"{ctx.thread_id} of {ctx.caller.session_id}"
 

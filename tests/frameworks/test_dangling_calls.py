@@ -1,4 +1,4 @@
-"""Calls without a result in what a framework is given: what stands in for one, where, and what stays open."""
+"""Calls without a result in a framework's input: placeholders, their position, and calls that stay open."""
 
 import pytest
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage, UserMessage

@@ -1,4 +1,4 @@
-"""A client of one bidirectional call: what is sent is put in a queue, what comes is taken with a bound on the wait."""
+"""A client of one bidirectional call, with a queue of requests and bounded waits for responses."""
 
 import queue
 from collections.abc import Iterator, Sequence

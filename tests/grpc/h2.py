@@ -1,4 +1,4 @@
-"""An HTTP/2 client that a test drives frame by frame, to send what no gRPC library sends."""
+"""An HTTP/2 client that a test drives frame by frame, for frames that no gRPC library sends."""
 
 import contextlib
 import socket
@@ -39,7 +39,7 @@ class Raw:
         self.socket.close()
 
     def flush(self) -> None:
-        """Send what h2 has ready."""
+        """Send the bytes that h2 has prepared."""
         self.send(self.h2.data_to_send())
 
     def send(self, data: bytes) -> None:

@@ -54,7 +54,11 @@ class Reader:
 def call_of(client: Sender | Reader, budget: ByteBudget, account: str = "somebody") -> Call[Any, Any]:
     """The call of a client."""
     stream: Any = SimpleNamespace(
-        _stream=client, _recv_type=kontekst.RunCommand, _send_initial_metadata_done=True, _send_message_done=False
+        _stream=client,
+        _recv_type=kontekst.RunCommand,
+        _send_initial_metadata_done=True,
+        _send_message_done=False,
+        deadline=None,
     )
     usages = CallerUsages(CapacityLimits(), CallerLimits(), FakeClock())
     admission = CallAdmission(

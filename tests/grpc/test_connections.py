@@ -338,19 +338,3 @@ def test_ten_thousand_registrations_grow_nothing(servers: Servers, dial: Dial) -
         session.send(ping=roz.Ping())
         session.until("pong")
         assert server.memory < before + 60_000_000
-
-
-@requirement("grpc.deadline")
-def test_a_deadline_ends_the_watching_and_not_the_run(server: ServerProcess, dial: Dial) -> None:
-    run: GrpcCall[kontekst.RunCommand, kontekst.RunEvent] = GrpcCall(
-        *(dial(server), RUN, kontekst.RunCommand, kontekst.RunEvent, "event"), timeout=2
-    )
-    with run:
-        run.send(start=kontekst.StartRunCommand(prompt="wait 20", session_id="patient"))
-        run.until("token")
-        with pytest.raises(grpc.RpcError) as late:
-            list(run.rest())
-        assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/runs", timeout=WAIT) as answer:
-        found = next(it for it in json.load(answer)["runs"] if it["threadId"] == "patient")
-    assert found["status"] == "running"

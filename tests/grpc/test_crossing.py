@@ -1,14 +1,20 @@
 """One thread, several protocols: it is begun over one, approved over another, and read over a third."""
 
 import json
+import urllib.parse
 import urllib.request
+from datetime import datetime
 from typing import Any
 
 import grpc
+import pytest
+from google.protobuf.json_format import MessageToDict
+from websockets.sync.client import connect
 
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import WAIT
-from tests.grpc.test_kontekst import started
-from tests.grpc.test_roz import begun, calling, turned, waiting
+from tests.grpc.test_kontekst import RunTalk, started
+from tests.grpc.test_roz import RozTalk, begun, calling, schema, session_of, turned, waiting
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
@@ -27,6 +33,43 @@ def fetched(server: ServerProcess, path: str) -> Json:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=WAIT) as answer:
         found: Json = json.load(answer)
         return found
+
+
+def roboto(server: ServerProcess, method: str, path: str, body: Json | None = None) -> Json:
+    """The data that a request of Roboto's gives."""
+    url = f"http://127.0.0.1:{server.port}/v1/ai/threads{path}"
+    request = urllib.request.Request(url, json.dumps(body).encode() if body else None, method=method)
+    with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
+        found: Json = json.load(answer)["data"]
+        return found
+
+
+def said(text: str) -> Json:
+    """A message of a Roboto client."""
+    return {"role": "user", "content": [{"text": text}]}
+
+
+def session(server: ServerProcess, thread: str) -> Json:
+    """A session as Roboto's clients see it once the agent has answered. Polls are held back by the server."""
+    record = roboto(server, "GET", f"/{thread}")
+    while record["status"] == "roboto_turn":
+        token = urllib.parse.quote(record["continuation_token"])
+        record = {**record, **roboto(server, "GET", f"/{thread}/delta?next_token={token}")}
+    return roboto(server, "GET", f"/{thread}")
+
+
+def conversation(session: Json) -> list[tuple[str, str]]:
+    """Roles and texts of a Roboto session."""
+    return [
+        (message["role"], "".join(block.get("text", "") for block in message["content"]))
+        for message in session["messages"]
+    ]
+
+
+def roles(run: RunTalk) -> list[str]:
+    """Roles of the history that a run of kontekst has read."""
+    context = next(event.context_snapshot for event in run.seen if event.HasField("context_snapshot")).context
+    return [row.role for row in context.messages if row.source == "history"]
 
 
 def approval(server: ServerProcess, thread: str, run: str, *, approved: bool, **payload: object) -> list[Json]:
@@ -50,15 +93,27 @@ def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: ServerPro
             "tool_call_finished",
         ]
         assert "paid 9" in "".join(delta.content for delta in talk.all("text_delta")), "the roz client has followed"
+        assert outcomes(talk) == [{"approved": True, "elsewhere": True}]
     with started(channel, "hello", session_id=thread) as run:
         list(run.rest())
-    context = next(event.context_snapshot for event in run.seen if event.HasField("context_snapshot")).context
-    assert [row.role for row in context.messages if row.source == "history"] == [
-        "user",
-        "assistant",
-        "tool",
-        "assistant",
-    ]
+    assert roles(run) == ["user", "assistant", "tool", "assistant"]
+
+
+@requirement("protocol.crossed")
+@pytest.mark.parametrize("call", [calling("pay", amount=9), "delegate " + calling("pay", amount=9)])
+def test_begun_in_roz_and_denied_over_sse(server: ServerProcess, channel: grpc.Channel, call: str) -> None:
+    with begun(channel) as talk:
+        talk.say(call)
+        waiting(talk)
+        approval(server, session_of(talk), "denied", approved=False, reason="not now")
+        assert turned(talk).stop_reason == "end_turn"
+        assert outcomes(talk) == [{"approved": False, "elsewhere": True}]
+
+
+def outcomes(talk: RozTalk) -> list[Json]:
+    """The outcomes of the approvals that a client of release 1.0 has been told of."""
+    events = [it.approval_resolved for it in talk.all("session_event") if it.HasField("approval_resolved")]
+    return [MessageToDict(event.outcome) for event in events]
 
 
 @requirement("protocol.crossed")
@@ -115,3 +170,84 @@ def test_sessions_of_agentcore_keep_their_threads_apart(server: ServerProcess, c
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310
         assert "mine" in {it["threadId"] for it in json.load(answer)["threads"]}
     assert "mine" not in {it["threadId"] for it in fetched(server, "/threads")["threads"]}
+
+
+@requirement("protocol.crossed")
+def test_begun_in_roz_read_over_a_socket_continued_in_roboto_and_read_over_kontekst(
+    server: ServerProcess, channel: grpc.Channel
+) -> None:
+    with begun(channel) as talk:
+        thread = session_of(talk)
+        talk.say("stream 1")
+        turned(talk)
+    first = [("user", "stream 1"), ("assistant", "hello world, ")]
+    with connect(f"ws://127.0.0.1:{server.port}/ws", open_timeout=WAIT) as socket:
+        socket.send(json.dumps({"threadId": thread, "runId": "look", "messages": [], "protocolVersion": "1.0"}))
+        events = [json.loads(socket.recv(timeout=WAIT))]
+        while events[-1]["type"] != "RUN_FINISHED":
+            events.append(json.loads(socket.recv(timeout=WAIT)))
+    (shown,) = [event["messages"] for event in events if event["type"] == "MESSAGES_SNAPSHOT"]
+    assert [(message["role"], message["content"]) for message in shown] == first
+    assert conversation(session(server, thread)) == first
+    roboto(server, "POST", f"/{thread}/messages", {"message": said("stream 2")})
+    both = [*first, ("user", "stream 2"), ("assistant", "hello world, hello world, ")]
+    assert conversation(session(server, thread)) == both
+    with started(channel, "stream 1", session_id=thread) as run:
+        list(run.rest())
+    assert roles(run) == ["user", "assistant", "user", "assistant"]
+
+
+@requirement("protocol.crossed")
+def test_begun_in_roboto_and_continued_in_roz_and_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
+    thread = roboto(server, "POST", "", {"messages": [said("stream 1")]})["thread_id"]
+    session(server, thread)
+    with begun(channel, metadata=[("agui-thread-id", thread)]) as talk:
+        talk.say("stream 2")
+        assert turned(talk).stop_reason == "end_turn"
+    message = {"id": "over-sse", "role": "user", "content": "stream 3"}
+    posted(server, {"threadId": thread, "runId": "third", "messages": [message]})
+    assert conversation(session(server, thread)) == [
+        turn for count in (1, 2, 3) for turn in (("user", f"stream {count}"), ("assistant", "hello world, " * count))
+    ]
+    assert [message["role"] for message in fetched(server, f"/threads/{thread}")["messages"]] == [
+        *("user", "assistant") * 3
+    ]
+
+
+@requirement("protocol.crossed")
+def test_a_client_tool_of_roz_stays_open_while_another_client_approves_and_is_then_answered_in_roz(
+    server: ServerProcess, channel: grpc.Channel
+) -> None:
+    with begun(channel, tools=[schema("move")]) as talk:
+        talk.say(f"{calling('pay', amount=7)}\n{calling('move', x=1)}")
+        request = talk.until("tool_request")
+        talk.until("1.0 approval_requested")
+        approval(server, session_of(talk), "beside", approved=True)
+        talk.until("1.0 approval_resolved")
+        talk.until("1.0 tool_call_finished")
+        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
+        assert turned(talk).stop_reason == "end_turn"
+        assert [asked.tool_name for asked in talk.all("tool_request")] == ["move"]
+        assert "moved" in "".join(delta.content for delta in talk.all("text_delta"))
+
+
+@requirement("protocol.crossed", "roz.control")
+@pytest.mark.parametrize("rating", ["positive", "negative"])
+def test_feedback_of_roz_is_read_over_http_and_replaced_in_roboto(
+    server: ServerProcess, channel: grpc.Channel, rating: str
+) -> None:
+    with begun(channel) as talk:
+        thread = session_of(talk)
+        talk.say("stream 1", message_id="m1")
+        turned(talk)
+        talk.send(feedback=pb.MessageFeedback(session_id=thread, message_id="m1", rating=rating))
+        talk.send(ping=pb.Ping()).until("pong")
+    read = fetched(server, f"/threads/{thread}")
+    (given,) = read["feedback"]
+    assert (given["messageId"], given["sentiment"]) == (read["messages"][1]["id"], rating)
+    other = {"sentiment": "negative", "categories": ["other"], "notes": "on second thoughts"}
+    record = roboto(server, "POST", f"/{thread}/messages/1/feedback", other)
+    assert datetime.fromisoformat(record["created"]).timestamp() == pytest.approx(given["createdAt"], abs=0.01)
+    assert record["modified"] > record["created"]
+    (replaced,) = fetched(server, f"/threads/{thread}")["feedback"]
+    assert (replaced["sentiment"], replaced["notes"]) == ("negative", "on second thoughts")

@@ -1,12 +1,28 @@
-"""A deadline (``grpc-timeout``) ends the watching and not the run."""
+"""A deadline (``grpc-timeout``) ends the watching and not the run, whatever ``AGUI_ON_DISCONNECT`` says."""
 
+import contextlib
+from collections.abc import AsyncIterator
+
+import grpc
 import pytest
+from h2.errors import ErrorCodes
 
+from agui_container.engine.run.run import Run
+from agui_container.engine.service import Service
+from agui_container.main import build_app
+from agui_container.settings import Settings
+from agui_container.transports.grpc import call
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from tests.grpc.beside import beside, port_of, raw
-from tests.grpc.h2 import message
+from tests.behaviour.server import serving
+from tests.engine.doubles import FakeClock, Json, caller, eventually, happened, make_service
+from tests.grpc.beside import beside, raw
+from tests.grpc.conftest import ASSISTANT, Dial
+from tests.grpc.h2 import Raw, message
+from tests.grpc.test_crossing import fetched
+from tests.grpc.test_kontekst import running
 from tests.requirements import requirement
+from tests.sockets.process import ServerProcess, Servers
 from tests.waiting_agent import WaitingAgent
 
 Requests = tuple[kontekst.RunCommand | roz.SessionRequest, ...]
@@ -21,15 +37,108 @@ BOTH = pytest.mark.parametrize(
     [("/kontekst.AgentService/Run", KONTEKST), ("/roz.v1.AgentService/StreamSession", ROZ)],
     ids=["kontekst", "roz"],
 )
+POLICIES = pytest.mark.parametrize("policy", ["cancel", "grace:30"])
 DEADLINE_EXCEEDED = "4"
+TEXT = b"\x02hi"
+"""The text of the agent, as a field of protobuf."""
+
+
+@contextlib.asynccontextmanager
+async def server_of(agent: WaitingAgent, clock: FakeClock, policy: str) -> AsyncIterator[tuple[int, Service]]:
+    """Port and engine of a server around an agent."""
+    settings = Settings.model_validate({"on_disconnect": policy})
+    service = make_service(agent, settings, clock=clock)
+    async with serving(build_app(settings, service)) as url:
+        yield int(url.rpartition(":")[2]), service
+
+
+async def begin(client: Raw, service: Service, path: str, requests: Requests, after: str) -> tuple[int, Run]:
+    """A call with a deadline that has text of its run: its stream, and the run."""
+    stream = client.call(path, ("grpc-timeout", after))
+    for request in requests:
+        client.data(stream, message(request.SerializeToString()))
+    while TEXT not in client.body(stream):
+        assert await beside(client.read)
+    (run,) = service.registry.by_key.values()
+    return stream, run
+
+
+async def unread(run: Run) -> None:
+    """Wait until no client reads a run."""
+    await eventually(lambda: not run.presence.local)
 
 
 @requirement("grpc.deadline")
 @BOTH
-async def test_the_server_ends_a_call_whose_deadline_passes(path: str, requests: Requests) -> None:
-    """The client does nothing about its deadline itself."""
-    async with port_of(WaitingAgent()) as port, raw(port) as client:
-        stream = client.call(path, ("grpc-timeout", "300m"))
-        for request in requests:
-            client.data(stream, message(request.SerializeToString()))
+@POLICIES
+async def test_a_run_goes_on_when_the_deadline_of_its_call_passes(path: str, requests: Requests, policy: str) -> None:
+    """The client does nothing about its deadline itself: the server ends the call."""
+    agent, clock = WaitingAgent(), FakeClock()
+    async with server_of(agent, clock, policy) as (port, service), raw(port) as client:
+        stream, run = await begin(client, service, path, requests, "500m")
         assert (await beside(client.status, stream))[0] == DEADLINE_EXCEEDED
+        await unread(run)
+        clock.advance(60)
+        assert run.status == "running"
+        agent.may_end.set()
+        await eventually(lambda: run.log.has_ended)
+        assert run.status == "finished"
+
+
+@requirement("grpc.deadline")
+@BOTH
+async def test_a_call_that_is_cancelled_at_its_deadline_by_the_clients_clock_leaves_the_run(
+    monkeypatch: pytest.MonkeyPatch, path: str, requests: Requests
+) -> None:
+    monkeypatch.setattr(call, "CLOCK_SLACK", 100.0)
+    agent = WaitingAgent()
+    async with server_of(agent, FakeClock(), "cancel") as (port, service), raw(port) as client:
+        stream, run = await begin(client, service, path, requests, "90S")
+        client.h2.reset_stream(stream, ErrorCodes.CANCEL)
+        client.flush()
+        await unread(run)
+        assert run.status == "running"
+
+
+@requirement("grpc.deadline", "drop.cancel")
+@BOTH
+async def test_a_call_that_is_cancelled_long_before_its_deadline_is_dropped(path: str, requests: Requests) -> None:
+    agent = WaitingAgent()
+    async with server_of(agent, FakeClock(), "cancel") as (port, service), raw(port) as client:
+        stream, _ = await begin(client, service, path, requests, "90S")
+        client.h2.reset_stream(stream, ErrorCodes.CANCEL)
+        client.flush()
+        await happened(agent.cut_off)
+
+
+@requirement("grpc.deadline", "drop.cancel")
+async def test_a_run_that_goes_on_ends_with_the_next_reader_that_is_dropped() -> None:
+    agent = WaitingAgent()
+    async with server_of(agent, FakeClock(), "cancel") as (port, service), raw(port) as client:
+        stream, run = await begin(client, service, "/kontekst.AgentService/Run", KONTEKST, "300m")
+        await beside(client.status, stream)
+        await unread(run)
+        reader = await service.attach(caller(), None, run.key.run_id, 0)
+        reader.close()
+        await happened(agent.cut_off)
+
+
+def run_without_readers(server: ServerProcess, thread: str) -> Json:
+    """The run of a thread, once no client reads it."""
+    while True:
+        run: Json
+        (run,) = (run for run in fetched(server, "/runs")["runs"] if run["threadId"] == thread)
+        if not run["readers"]:
+            return run
+
+
+@requirement("grpc.deadline")
+def test_a_deadline_of_grpcio_leaves_the_run(servers: Servers, dial: Dial) -> None:
+    server = servers(**ASSISTANT, AGUI_ON_DISCONNECT="cancel")
+    with running(dial(server), timeout=2) as run:
+        run.send(start=kontekst.StartRunCommand(prompt="wait 20", session_id="patient"))
+        run.until("token")
+        with pytest.raises(grpc.RpcError) as late:
+            list(run.rest())
+        assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert run_without_readers(server, "patient")["status"] == "running"

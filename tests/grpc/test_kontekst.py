@@ -215,6 +215,30 @@ def test_an_agent_that_is_not_here_fails_the_run_with_the_names_there_are(channe
 
 
 @requirement("kontekst.start")
+@pytest.mark.parametrize("name", ["", "default", "assistant"])
+def test_an_agent_is_found_by_the_name_in_the_settings(channel: grpc.Channel, name: str) -> None:
+    with started(channel, "hello", agent_name=name) as talk:
+        list(talk.rest())
+    assert talk.kinds[-1] == "completed"
+    assert talk.seen[0].started.agent_name == (name or "default")
+
+
+@requirement("kontekst.start")
+def test_an_agent_is_found_by_the_name_that_it_gives_itself(servers: Servers, dial: Dial) -> None:
+    channel = dial(servers(AGUI_AGENT="tests.grpc.tools:poet"))
+    for name in ("poet", "tests.grpc.tools:poet"):
+        with started(channel, "hello", agent_name=name) as talk:
+            list(talk.rest())
+        assert (talk.seen[0].started.agent_name, talk.seen[-1].completed.content) == (name, "Roses are red.")
+    with started(channel, "hello", agent_name="assistant") as unknown:
+        list(unknown.rest())
+    assert unknown.kinds == ["failed"]
+    assert unknown.seen[0].failed.error == (
+        "There is no agent named 'assistant'; known are default, tests.grpc.tools:poet, poet."
+    )
+
+
+@requirement("kontekst.start")
 def test_a_skill_takes_the_place_of_a_prompt(
     servers: Servers, dial: Dial, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

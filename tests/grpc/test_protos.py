@@ -3,9 +3,12 @@
 import re
 import subprocess
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import Message
 
 from agui_container.protocol.errors import ERRORS
@@ -15,6 +18,10 @@ from agui_container.transports.grpc.status import STATUSES
 from tests.requirements import requirement
 
 ROOT = Path(__file__).parents[2]
+TESTS = [path for path in (ROOT / "tests" / "grpc").glob("*.py") if path.name != Path(__file__).name]
+TESTS += [ROOT / "tests" / "behaviour" / name for name in ("over_grpc.py", "test_prompts_over_grpc.py")]
+"""The tests that speak the protocols."""
+
 GENERATED = ROOT / "app" / "agui_container" / "transports" / "grpc" / "gen"
 
 
@@ -58,6 +65,31 @@ def test_the_guide_says_what_becomes_of_each_message(message: type[Message]) -> 
     (oneof,) = (each for each in message.DESCRIPTOR.oneofs if not each.name.startswith("_"))
     fields = {field.name: field.message_type for field in oneof.fields}
     assert [name for name, kind in fields.items() if not {name, kind.name if kind else name} & named] == []
+
+
+def messages_of(file: FileDescriptor) -> Iterator[Descriptor]:
+    """Every message of a file, and those inside it, without the entries of maps."""
+    waiting = list(file.message_types_by_name.values())
+    while waiting:
+        message = waiting.pop()
+        if not message.GetOptions().map_entry:
+            yield message
+            waiting += message.nested_types
+
+
+@requirement("grpc.schema")
+@pytest.mark.parametrize("file", [roz.DESCRIPTOR, kontekst.DESCRIPTOR], ids=lambda file: file.package)
+def test_every_message_is_used_by_a_test_or_named_in_the_guide(file: FileDescriptor) -> None:
+    """A test uses a message by its name, or by a field that holds it: ``.field``, ``field=`` or ``"field"``."""
+    fields: defaultdict[str, set[str]] = defaultdict(set)
+    for message in messages_of(file):
+        for field in message.fields:
+            if field.message_type is not None:
+                fields[field.message_type.name].add(field.name)
+    guide = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "grpc.md").read_text()))
+    tests = "\n".join(path.read_text() for path in TESTS)
+    used = guide | set(re.findall(r"\b([A-Z]\w+)\b", tests)) | set(re.findall(r"(?<=[.\"])\w+|\w+(?==)", tests))
+    assert sorted(it.name for it in messages_of(file) if not {it.name, *fields[it.name]} & used) == []
 
 
 @requirement("grpc.errors")

@@ -1,6 +1,7 @@
 """Sessions of roz, as clients of release 0.2 (fields 1 to 11) and of 1.0 (``session_event``) see them."""
 
 import json
+import sys
 from typing import Any
 
 import grpc
@@ -12,6 +13,7 @@ from tests.grpc.client import GrpcCall
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
+from tests.tools.mcp_fixtures import ENVIRONMENT
 
 SESSION = "/roz.v1.AgentService/StreamSession"
 
@@ -59,6 +61,12 @@ def begun(channel: grpc.Channel, metadata: Any = (), timeout: float = 30, **fiel
     talk.send(start=pb.StartSession(environment_id="here", **fields))
     talk.until("session_started")
     return talk
+
+
+def session_of(talk: RozTalk) -> str:
+    """The id of a session, which is its thread's."""
+    session: str = talk.all("session_started")[0].session_id
+    return session
 
 
 def turned(talk: RozTalk) -> Any:
@@ -176,12 +184,30 @@ def test_tools_of_client_and_server_work_side_by_side(channel: grpc.Channel) -> 
         talk.say(f"{calling('echo', text='ahoy')}\n{calling('move', x=1)}")
         request = talk.until("tool_request")
         assert request.tool_name == "move"
-        finished = [
-            event.tool_call_finished for event in talk.all("session_event") if event.HasField("tool_call_finished")
-        ]
-        assert [(it.tool_name, it.result_summary) for it in finished] == [("echo", "ahoy")]
+        assert finished(talk) == {"echo": "ahoy"}
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
         assert turned(talk).stop_reason == "end_turn"
+
+
+@requirement("roz.tools", "protocol.crossed")
+def test_tools_of_client_server_and_mcp_server_work_in_one_turn(servers: Servers, dial: Dial) -> None:
+    demo = {"name": "demo", "command": sys.executable, "args": ["-m", "tests.tools.mcp_demo"], "env": ENVIRONMENT}
+    channel = dial(servers(**ASSISTANT, AGUI_MCP_SERVERS=json.dumps([demo])))
+    with begun(channel, tools=[schema("move")]) as talk:
+        talk.say("\n".join([calling("echo", text="ahoy"), calling("demo_add", a=40, b=2), calling("move", x=1)]))
+        request = talk.until("tool_request")
+        assert request.tool_name == "move", "only the client's own tool is asked of the client"
+        assert finished(talk) == {"echo": "ahoy", "demo_add": "42"}
+        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
+        assert turned(talk).stop_reason == "end_turn"
+        assert finished(talk) == {"echo": "ahoy", "demo_add": "42", "move": "moved"}
+        assert len(talk.all("tool_request")) == 1
+
+
+def finished(talk: RozTalk) -> dict[str, str]:
+    """Results of the tools that a client of release 1.0 has been told of, by name."""
+    events = [it.tool_call_finished for it in talk.all("session_event") if it.HasField("tool_call_finished")]
+    return {event.tool_name: event.result_summary for event in events}
 
 
 def requested(talk: RozTalk, name: str) -> bool:

@@ -9,16 +9,11 @@ import pytest
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.test_crossing import approval, fetched, posted
-from tests.grpc.test_roz import RozTalk, begun, calling, turned, waiting
+from tests.grpc.test_roz import begun, calling, session_of, turned, waiting
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
 WATCHERS = 10
-
-
-def session_of(talk: RozTalk) -> str:
-    session: str = talk.all("session_started")[0].session_id
-    return session
 
 
 def kinds(team: list[pb.TeamEvent]) -> list[str]:

@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from ag_ui.core import EventType
+from ag_ui.core import EventType, UserMessage
 
 from agui_container.protocol.errors import AppError
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
@@ -175,6 +175,17 @@ def test_media_become_parts_of_their_kind() -> None:
     message = user_message(roz.UserMessage(content="see", context=blocks), "u1")
     assert isinstance(message.content, list)
     assert [part.type for part in message.content] == ["text", "image", "document"]
+
+
+def test_a_history_may_have_images() -> None:
+    parts = [
+        roz.ContentPart(text=roz.TextContent(text="what is this")),
+        roz.ContentPart(image=roz.ImageContent(media_type="image/png", data=b"x")),
+    ]
+    (message,) = history_of([roz.ConversationMessage(role="user", parts=parts)])
+    assert isinstance(message, UserMessage)
+    assert isinstance(message.content, list)
+    assert [part.type for part in message.content] == ["text", "image"]
 
 
 def test_a_result_keeps_what_is_said_of_it() -> None:

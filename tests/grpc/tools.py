@@ -1,5 +1,10 @@
-"""The tools of the assistant in the gRPC tests: ``AGUI_TOOLS=tests.grpc.tools:tools``."""
+"""The tools of the assistant in the gRPC tests, ``AGUI_TOOLS=tests.grpc.tools:tools``, and an agent with a name."""
 
+from collections.abc import AsyncIterator
+
+from ag_ui.core import AgentCapabilities, IdentityCapabilities, RunAgentInput
+
+from agui_container.ports import Item
 from agui_container.tools.function_tool import tool
 from tests.behaviour import approval_tools
 
@@ -16,3 +21,18 @@ async def write_file(path: str, text: str) -> str:
 
 
 tools = [*approval_tools.tools, write_file]
+
+
+class Poet:
+    """An agent with a name: ``AGUI_AGENT=tests.grpc.tools:poet``."""
+
+    def capabilities(self) -> AgentCapabilities:
+        """Name the agent."""
+        return AgentCapabilities(identity=IdentityCapabilities(name="poet"))
+
+    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
+        """Answer."""
+        yield "Roses are red."
+
+
+poet = Poet()

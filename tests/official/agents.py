@@ -1,4 +1,4 @@
-"""One agent that does whatever the last user message names: a script of ``scripts_values``. Run with AGUI_AGENT."""
+"""An agent that plays the script of ``scripts_values`` that the last user message names. Run with AGUI_AGENT."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from tests.official.scripts_values import SCRIPTS
 
 
 class ScriptedAgent:
-    """Yields a script's items, and then raises what the script raises."""
+    """Yield a script's items, and raise its exception."""
 
     async def run(self, run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         """Return the name in the last user message."""

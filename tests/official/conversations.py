@@ -1,4 +1,4 @@
-"""Talking to a live server over SSE, protobuf and a WebSocket, with the official client judging what comes back.
+"""Runs on a live server over SSE, protobuf and a WebSocket, whose events the official client checks.
 
 All give the same ``Turn``: over HTTP the client fetches for itself, over a WebSocket what was received is replayed
 through the whole client.

@@ -1,4 +1,4 @@
-"""The official AG-UI client as pytest sees it: one Node process (``tests/js/judge.mjs``) that answers questions.
+"""The official AG-UI client in one Node process (``tests/js/judge.mjs``) that answers questions of pytest.
 
 Every wait is bounded, and a process that dies or falls silent fails the test that asked with what it said on stderr.
 """
@@ -66,7 +66,7 @@ class SseFrame:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One run of the client's agent: what its subscribers saw, and what the client thought of it."""
+    """One run of the client's agent: the events that its subscribers saw, and the client's errors."""
 
     events: Sequence[Json]
     error: str | None
@@ -149,7 +149,7 @@ class Judge:
         self.close()
 
     def kill(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process."""
         self._process.kill()
 
     def close(self) -> None:

@@ -103,7 +103,7 @@ OPENERS: dict[str, list[object]] = {
     "a text chunk": [TextMessageChunkEvent(message_id="m", delta="a")],
     "a tool call chunk": [ToolCallChunkEvent(tool_call_id="c", tool_call_name="tool", delta="{")],
     "a reasoning chunk": [ReasoningMessageChunkEvent(message_id="g", delta="hm")],
-    "chunks in two lanes": [
+    "chunks of two streams": [
         TextMessageChunkEvent(message_id="m", delta="a"),
         TextMessageChunkEvent(message_id="n", delta="a", subagent_run_id="s"),
     ],
@@ -260,7 +260,7 @@ _ILLEGAL: dict[str, list[object]] = {
     "K first chunk without id": [TextMessageChunkEvent(delta="a")],
     "K call chunk without name": [ToolCallChunkEvent(tool_call_id="c", delta="a")],
     "K changed role": [TextMessageChunkEvent(message_id="m"), TextMessageChunkEvent(role="user")],
-    "K two lanes": [
+    "K two streams": [
         TextMessageChunkEvent(message_id="m", subagent_run_id="s"),
         TextMessageChunkEvent(message_id="n", subagent_run_id="s2"),
         TextMessageChunkEvent(delta="a"),

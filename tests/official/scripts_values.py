@@ -194,7 +194,7 @@ FINE: dict[str, list[object]] = {
         "b",
         TextMessageChunkEvent(delta="c"),
     ],
-    "chunks in two lanes": [
+    "chunks of two streams": [
         TextMessageChunkEvent(message_id="m", delta="a"),
         TextMessageChunkEvent(message_id="n", delta="b", subagent_run_id="s"),
         TextMessageChunkEvent(delta="c"),

@@ -1,4 +1,4 @@
-"""Chunks and strings: ``core.chunks`` before ``core.sequence`` against the client's chunk layer before its verifier.
+"""Chunks and strings: our expander and validator against the client's chunk layer and its verifier.
 
 Both must stop at the same item and must have made the same events of it, except for what ``DIFFERENCES`` names.
 """

@@ -1,4 +1,4 @@
-"""Two judges on the same random walks: ``core.sequence`` and the official client must stop at the same event.
+"""Random walks: our validator and the official client must reject the same event.
 
 ``rules`` lists what the verifier checks. Every rule that official Python events can break must have been broken often,
 so that agreement means something.

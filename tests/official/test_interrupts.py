@@ -1,4 +1,4 @@
-"""Approvals through the official client: its own checks of answers, and what it holds of the calls afterwards."""
+"""Approvals through the official client: its checks of answers, and its messages with the calls."""
 
 from collections.abc import Iterator
 

@@ -1,1 +1,1 @@
-"""The tests of what is shipped around the code."""
+"""Tests of packages, locks and images."""

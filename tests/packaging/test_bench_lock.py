@@ -1,4 +1,4 @@
-"""The lock of the peers that ``make bench`` measures: exact versions, and ours of what serves them as well."""
+"""The lock of the peers that ``make bench`` measures: exact versions, shared packages in our versions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Chunks to try, and what a run's items become."""
+"""Samples of chunks, and the expansion of a run's items."""
 
 from itertools import count
 

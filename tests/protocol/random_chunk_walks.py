@@ -1,6 +1,6 @@
-"""Random walks that also speak in chunks and strings: lanes, missing ids, disagreements, asides, deltas too long.
+"""Random walks with chunks and strings: chunk streams, missing ids, contradictions, other events, long deltas.
 
-Like ``walks``: a rough picture of the lanes makes most chunks legal, and some are wild.
+As in ``random_walks``, a rough model of the open streams makes most chunks legal, and some are arbitrary.
 """
 
 from collections.abc import Iterator
@@ -38,13 +38,19 @@ CHUNKS: dict[type[BaseEvent], tuple[str, dict[str, tuple[str | None, ...]]]] = {
     ),
     ReasoningMessageChunkEvent: ("message_id", {}),
 }
-KEEPS_LANES = (RawEvent, ActivitySnapshotEvent, ActivityDeltaEvent, ReasoningEncryptedValueEvent, SubagentStartedEvent)
-ENDS_LANES = (RunStartedEvent, RunFinishedEvent, RunErrorEvent, MessagesSnapshotEvent)
+KEEPS_STREAMS = (
+    RawEvent,
+    ActivitySnapshotEvent,
+    ActivityDeltaEvent,
+    ReasoningEncryptedValueEvent,
+    SubagentStartedEvent,
+)
+ENDS_STREAMS = (RunStartedEvent, RunFinishedEvent, RunErrorEvent, MessagesSnapshotEvent)
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
-    """Chunk streams of one owner."""
+class OpenChunk:
+    """The open chunk stream of one owner."""
 
     kind: type[BaseEvent]
     key: str
@@ -56,7 +62,7 @@ class ChunkWalk(Walk):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self.lanes: dict[str | None, Lane] = {}
+        self.streams: dict[str | None, OpenChunk] = {}
         self.fresh = 0
 
     def items(self) -> Iterator[Item]:
@@ -73,24 +79,24 @@ class ChunkWalk(Walk):
                 yield self.chunk()
 
     def follow(self, event: BaseEvent) -> None:
-        """Return the chunk streams that an explicit event ends."""
-        if isinstance(event, ENDS_LANES):
-            self.lanes.clear()
-        elif not isinstance(event, KEEPS_LANES):
-            self.lanes.pop(getattr(event, "subagent_run_id", None), None)
+        """Forget the chunk streams that an explicit event ends."""
+        if isinstance(event, ENDS_STREAMS):
+            self.streams.clear()
+        elif not isinstance(event, KEEPS_STREAMS):
+            self.streams.pop(getattr(event, "subagent_run_id", None), None)
 
     def string(self) -> str:
         """Assistant text that needs no id."""
-        lane = self.lanes.get(None)
-        if lane is not None and lane.kind is not TextMessageChunkEvent:
-            self.lanes.pop(None)
+        stream = self.streams.get(None)
+        if stream is not None and stream.kind is not TextMessageChunkEvent:
+            self.streams.pop(None)
         return self.rng.choice(("", "text", "more ", LONG if self.rng.random() < 0.1 else "\n"))
 
     def chunk(self) -> BaseEvent:
-        """A chunk that opens, continues, or does as it likes."""
+        """A chunk that opens or continues a stream, or an arbitrary one."""
         if self.rng.random() < self.wildness:
             return self.wild_chunk()
-        if self.lanes and self.rng.random() < 0.7:
+        if self.streams and self.rng.random() < 0.7:
             return self.next_chunk()
         return self.first_chunk()
 
@@ -102,20 +108,20 @@ class ChunkWalk(Walk):
         key = self.rng.choice((f"f{self.fresh}", f"f{self.fresh}", "m1"))
         fields = {name: self.rng.choice(values) for name, values in choices.items()}
         owner = self.rng.choice((None, None, *SUBAGENTS[:2]))
-        self.lanes[owner] = Lane(kind, key, fields)
+        self.streams[owner] = OpenChunk(kind, key, fields)
         return kind(**{id_field: key}, **fields, subagent_run_id=owner, **self.load())
 
     def next_chunk(self) -> BaseEvent:
         """More of an open stream, with or without its id, its owner and its fields."""
-        owner = self.rng.choice(list(self.lanes))
-        lane = self.lanes[owner]
+        owner = self.rng.choice(list(self.streams))
+        stream = self.streams[owner]
         named = self.rng.random() < 0.5
         tagged = self.rng.random() < 0.6
-        fields = lane.fields if self.rng.random() < 0.2 else {}
+        fields = stream.fields if self.rng.random() < 0.2 else {}
         if self.rng.random() < 0.03:
-            fields = {name: self.rng.choice(values) for name, values in CHUNKS[lane.kind][1].items()}
-        return lane.kind(
-            **{CHUNKS[lane.kind][0]: lane.key if named else None},
+            fields = {name: self.rng.choice(values) for name, values in CHUNKS[stream.kind][1].items()}
+        return stream.kind(
+            **{CHUNKS[stream.kind][0]: stream.key if named else None},
             **fields,
             subagent_run_id=owner if tagged else None,
             **self.load(),
@@ -126,7 +132,7 @@ class ChunkWalk(Walk):
         kind = self.rng.choice(list(CHUNKS))
         id_field, choices = CHUNKS[kind]
         fields = {name: self.rng.choice((None, *values)) for name, values in choices.items()}
-        keys = (None, "m1", *(lane.key for lane in self.lanes.values()))
+        keys = (None, "m1", *(stream.key for stream in self.streams.values()))
         return kind(
             **{id_field: self.rng.choice(keys)},
             **fields,

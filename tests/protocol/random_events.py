@@ -1,4 +1,4 @@
-"""Arbitrary events of every class: each field of the official models, there or not, with whatever its type allows."""
+"""Arbitrary events of every class, with random values for the fields of the official models."""
 
 from random import Random
 from types import NoneType

@@ -1,4 +1,4 @@
-"""Random walks through AG-UI, for tests that ask whether two judges agree.
+"""Random walks through AG-UI, for tests that compare two validators.
 
 A walk is an endless stream of official events from one seed. It keeps a rough picture of what is open and who owns it,
 so most moves are legal and walks get far; now and then it makes a wild move: any class, any id, any owner. The picture

@@ -1,4 +1,4 @@
-"""Commands of threads: what is understood, and what is refused in words that name the field."""
+"""Commands of threads: accepted forms, and refusals that name the field."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A conversation that comes back under new ids is recognised by its content, and kept ids stay as long as it matches.
+"""Conversations that are sent under new ids: recognised by content, with kept ids as long as it matches.
 
 Kept messages have short ids that say what they are: ``u1`` is the first of the user's. ``renamed`` gives copies, whose
 ids of messages and calls are those with ``new-`` before them.

@@ -1,4 +1,4 @@
-"""The plans write what the official encoder writes, and refuse what its models refuse, whatever the fields hold."""
+"""Encoding plans write the same bytes as the official encoder, and refuse the same events."""
 
 import resource
 import sys

@@ -1,4 +1,4 @@
-"""Events to bytes: what the official encoder writes, nothing it would not, and frames that every parser takes."""
+"""Envelopes: the same bytes as the official encoder, and frames that every parser accepts."""
 
 import json
 from collections.abc import Callable

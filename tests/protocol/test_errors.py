@@ -1,4 +1,4 @@
-"""The one error table: every code has a full row, and rows say what the design says."""
+"""The error table: every code has a complete row."""
 
 import pytest
 

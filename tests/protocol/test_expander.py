@@ -1,4 +1,4 @@
-"""Strings and chunks become START, CONTENT and END: lanes, missing ids, disagreements, what is carried, splitting."""
+"""Expansion of strings and chunks to START, CONTENT and END: streams, missing ids, contradictions, long deltas."""
 
 from itertools import product
 from typing import Any

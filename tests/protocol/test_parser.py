@@ -1,4 +1,4 @@
-"""Bytes to a run input or a command: what is taken, what absence means, and refusals that name the field."""
+"""Bytes to a run input or a command: accepted forms, defaults, and refusals that name the field."""
 
 import json
 import sys

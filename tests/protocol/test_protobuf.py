@@ -1,4 +1,4 @@
-"""The schema and what it was compiled to, and JSON where it has no place in it. ``tests/official`` compares bytes."""
+"""The protobuf schema and its descriptor set, and JSON that it cannot carry. ``tests/official`` compares bytes."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Every cell of the tables: run states by event classes, entities by phase and whether they are open, what is owed.
+"""Every cell of the tables: run states by event classes, entities by phase, and missing end events.
 
 The expectations are written out here and not taken from the tables; the tables only say what there is to test.
 """

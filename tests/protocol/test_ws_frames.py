@@ -1,4 +1,4 @@
-"""WebSocket frames: one event each, adjacent deltas of one stream as one, and whatever is merged, nothing is lost."""
+"""WebSocket frames: one event each, or adjacent deltas of one stream merged without loss."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The cursor as a property: whatever is cut, however often, over whatever transport, the pieces are the exact run."""
+"""The cursor as a property: after any number of cuts, over any transport, the pieces are the exact run."""
 
 import json
 from collections.abc import Sequence

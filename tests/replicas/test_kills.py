@@ -27,7 +27,7 @@ FINISHED, HELD = 0, 1
 
 @dataclass
 class Watched:
-    """A run and what its reader has seen of it."""
+    """A run and the events that its reader has read."""
 
     asked: Json
     is_socket: bool

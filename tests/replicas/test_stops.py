@@ -1,4 +1,4 @@
-"""A process that is stopped, and what the next one on its database has of it."""
+"""A stopped process, and its runs as the next process on its database finds them."""
 
 import asyncio
 

@@ -20,6 +20,8 @@ from tests.official.servers import ROOT, ServerAddress, serving
 
 SCENARIOS = Path(__file__).with_name("scenarios.py")
 SECONDS = 100.0
+SKILL_WORDS = 100
+"""Words of the server's skill."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,12 @@ class Release:
 
 
 @pytest.fixture(scope="session")
-def roboto_server() -> Iterator[ServerAddress]:
-    """The server, as a process."""
-    with serving(roboto="on") as server:
+def roboto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerAddress]:
+    """The server, as a process. It has a skill."""
+    skill = tmp_path_factory.mktemp("skills") / "greet" / "SKILL.md"
+    skill.parent.mkdir()
+    skill.write_text(f"---\nname: greet\ndescription: Be kind.\n---\n\n{SKILL_WORDS * 'kindly '}\n")
+    with serving(roboto="on", skills=str(skill.parents[1])) as server:
         yield server
 
 

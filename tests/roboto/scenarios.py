@@ -331,5 +331,47 @@ def pinned() -> object:
     }
 
 
+def events_created() -> object:
+    """Only the newer package has this kind of goal, and typed results."""
+    from roboto.ai.goals import CreateEventsGoal  # noqa: PLC0415 - see above
+
+    goal = CreateEventsGoal(
+        dataset_id="ds_1", event_vocabulary={"stop": "It stands."}, tag_vocabulary={"wet": "It rains."}
+    )
+    event = {"name": "stop", "start_time": 10, "end_time": 20, "tags": ["wet"], "target_id": "ds_1"}
+    session = AgentSession.start(f"call achieve_create_events {json.dumps({'events': [event]})}", goals=[goal])
+    ran(session)
+    (achieved,) = session.goals
+    return {
+        "type": type(achieved.result).__name__,
+        "events": [[it.name, it.start_time, it.end_time, it.tags, it.target_id] for it in achieved.result.events],
+        "status": [session.status.value, achieved.status.value],
+    }
+
+
+def skill_invoked() -> object:
+    """Only the newer package invokes skills. A skill is more text for the model than the words that ask for it."""
+    invoked, bare, unknown = (AgentSession.start("stream 1") for _ in range(3))
+    for session in (invoked, bare, unknown):
+        ran(session)
+    invoked.invoke_skill("greet")
+    bare.send_text("Use the skill greet.")
+    for session in (invoked, bare):
+        ran(session)
+    unknown.invoke_skill("sing")
+    errors = [event.error_message for event in ran(unknown) if hasattr(event, "error_code")]
+    return {
+        "questions": [blocks(session.messages[2].content) for session in (invoked, bare)],
+        "more": tokens(invoked) - tokens(bare),
+        "same": shown(AgentSession.from_id(id_of(invoked))) == shown(invoked),
+        "unknown": errors,
+    }
+
+
+def tokens(session: AgentSession) -> int:
+    """Tokens of the session's last turn."""
+    return int(next(run["tokens"] for run in asked("/runs")["runs"] if run["threadId"] == id_of(session)))
+
+
 if __name__ == "__main__":
     print(json.dumps(globals()[sys.argv[1]]()))  # noqa: T201 - what the test reads

@@ -1,4 +1,4 @@
-"""Tokens: what a client holds, and what it lacks. A client of the tests applies deltas as Roboto's package does."""
+"""Tokens: the position of a client, and the missing messages. The tests' client applies deltas as Roboto's does."""
 
 import pytest
 

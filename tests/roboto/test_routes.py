@@ -101,6 +101,27 @@ async def test_an_approval_is_told_as_the_activity_and_given_through_another_pro
         assert delta["messages_by_idx"]["3"]["content"][0]["text"] == "The result of calculate is 42."
 
 
+@requirement("protocol.crossed", "roboto.tools")
+async def test_a_client_tool_is_answered_after_an_approval_through_another_protocol() -> None:
+    policy = '[{"tool_pattern": "calculate", "policy": "ask"}]'
+    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
+    async with serving_api(tool_policy=policy) as api:
+        asked = 'call calculate {"expression": "6*7"}\ncall client_look {}'
+        held = await api.finished(await api.start(asked, client_tools=[tool]))
+        assert held["status"] == "user_turn"
+        thread, call = held["thread_id"], held["messages"][1]["content"][1]["tool_use_id"]
+        (waiting,) = (await api.http.get(f"/threads/{thread}")).json()["waiting"]
+        resume = [{"interruptId": waiting["id"], "status": "resolved", "payload": {"approved": True}}]
+        tools = [{"name": "client_look", "description": "Look.", "parameters": {"type": "object"}}]
+        run = {"threadId": thread, "runId": "approve", "messages": [], "tools": tools, "resume": resume}
+        await api.http.post("/invocations", json=run)
+        assert (await api.data("GET", f"/{thread}"))["status"] == "client_tool_turn"
+        await api.data("POST", f"/{thread}/tool-results", results(call))
+        held = await api.finished({**await api.data("GET", f"/{thread}"), "status": "roboto_turn"})
+        assert held["status"] == "user_turn"
+        assert texts(held)[-1] == "The result of calculate is 42, and the result of client_look is {}."
+
+
 @requirement("roboto.goals")
 async def test_a_generic_goal_is_declared_by_its_schema(api: Api) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

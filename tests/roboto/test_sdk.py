@@ -10,9 +10,11 @@ import time
 import pytest
 
 from tests.requirements import requirement
-from tests.roboto.conftest import Release
+from tests.roboto.conftest import SKILL_WORDS, Release
 
 HELLO = "hello world, "
+NEWEST = pytest.mark.parametrize("release", ["roboto"], indirect=True)
+"""For what the older release of the package does not have."""
 
 
 @requirement("roboto.package")
@@ -84,6 +86,26 @@ def test_goals_are_achieved_by_the_calls_of_their_tools(release: Release) -> Non
     assert (found["summary"], found["labels"]) == ((["A short drive."], ["good"]) if typed else ([], []))
 
 
+@NEWEST
+@requirement("roboto.package", "roboto.goals")
+def test_events_that_an_agent_creates_are_the_typed_result_of_their_goal(release: Release) -> None:
+    found = release.play("events_created")
+    assert found["type"] == "CreateEventsGoalResult"
+    assert found["events"] == [["stop", 10, 20, ["wet"], "ds_1"]]
+    assert found["status"] == ["user_turn", "achieved"]
+
+
+@NEWEST
+@requirement("roboto.package")
+def test_a_skill_that_is_invoked_reaches_the_model(release: Release) -> None:
+    found = release.play("skill_invoked")
+    assert found["questions"] == 2 * [["Use the skill greet."]]
+    assert found["more"] >= SKILL_WORDS
+    assert found["same"]
+    (unknown,) = found["unknown"]
+    assert "'sing'; known are greet" in unknown
+
+
 @requirement("roboto.package")
 def test_goals_that_fail_raise_the_exception_of_the_package(release: Release) -> None:
     assert release.play("goals_failed") == {
@@ -148,10 +170,9 @@ def test_a_session_is_read_continued_and_cancelled_through_other_protocols(relea
     assert found["status"] == ["user_turn", "cancelled"]
 
 
+@NEWEST
 @requirement("roboto.package")
 def test_visibility_and_pin_are_kept_and_a_fork_has_neither(release: Release) -> None:
-    if release.name == "roboto-oldest":
-        pytest.skip("this release has no such calls")
     assert release.play("pinned") == {
         "pinned": ["org", True],
         "fork": ["private", None],

@@ -1,4 +1,4 @@
-"""Limits on what one client can make an HTTP connection cost, and the end of a connection."""
+"""Limits on the resources of one HTTP connection, and the end of a connection."""
 
 import asyncio
 import gc

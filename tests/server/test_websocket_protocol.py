@@ -1,4 +1,4 @@
-"""Limits on what one client can make a WebSocket cost."""
+"""Limits on the resources of one WebSocket."""
 
 import pytest
 import uvicorn

@@ -1,4 +1,4 @@
-"""Chunks that are written past ASGI's ``send`` are what ``send`` would have written."""
+"""Chunks that are written past ASGI's ``send`` have the same bytes as through ``send``."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Agents for the servers of this folder: they do what the last user message says, and tell what they saw.
+"""Agents for the servers of this folder, which the last user message directs.
 
 ``agent`` adds to the offline assistant: ``hold`` (text, silence until ``release RUN``, text), ``story RUN`` (what
 became of a held run), ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces of 1000 characters), ``halves N`` (as
@@ -102,7 +102,7 @@ async def halves(run_id: str, times: int) -> AsyncIterator[Item]:
 
 
 async def release(name: str) -> AsyncIterator[Item]:
-    """Let go what holds under this name."""
+    """Release everything that waits under this name."""
     wakers[name].set()
     gates[name].set()
     yield "released"
@@ -128,7 +128,7 @@ async def bulk(times: str) -> AsyncIterator[Item]:
 
 
 async def tick(times: str) -> AsyncIterator[Item]:
-    """Numbered pieces, whatever becomes of those who read them."""
+    """Numbered pieces, with or without readers."""
     for number in range(int(times)):
         yield f"{number} "
         await asyncio.sleep(0.01)
@@ -159,7 +159,7 @@ COMMANDS: dict[str, Callable[[str], AsyncIterator[Item]]] = {
 
 
 async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Do what is said here, and what is not leave to the offline assistant."""
+    """Run the commands of this module, and pass other messages to the offline assistant."""
     note(ctx.run_id)
     word, _, rest = said(run_input).partition(" ")
     if word == "hold":

@@ -1,4 +1,4 @@
-"""A client made of raw sockets, so that tests decide what is sent, read, or left in the kernel.
+"""A client made of raw sockets, so that tests decide which bytes are sent, read, or left in the kernel.
 
 Every wait is bounded: by ``PATIENCE`` in each step, and by pytest's timeout.
 """
@@ -179,7 +179,7 @@ def is_last(event: Json) -> bool:
 
 
 async def close_all() -> None:
-    """Close what a test has left open."""
+    """Close the connections that a test has left open."""
     while _opened:
         await _opened.pop().close()
 

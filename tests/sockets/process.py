@@ -1,4 +1,4 @@
-"""The server as a process of its own: started, watched, and stopped whatever happens."""
+"""The server as a separate process: started, watched, and always stopped."""
 
 import os
 import re

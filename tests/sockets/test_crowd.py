@@ -1,4 +1,4 @@
-"""Many runs at once, and /ping beside them: nobody gets what is another's, nobody waits for a blocked thread."""
+"""Many runs at once, with /ping beside them: no mixed events, and no wait for a blocked thread."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A server with few descriptors answers ``/ping``, whatever connections there are."""
+"""A server with few descriptors answers ``/ping`` beside any connections."""
 
 import asyncio
 import sys

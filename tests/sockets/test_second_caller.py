@@ -38,9 +38,16 @@ def wrong_calls() -> Json:
     return {**run_input(""), "messages": [message]}
 
 
+def wrong_categories() -> Json:
+    """A command with a list of wrong values."""
+    command = {"type": "threads.feedback", "threadId": "t", "messageId": "m", "sentiment": "positive"}
+    return {"command": {**command, "categories": [1] * 1_400_000}}
+
+
 WORST: dict[str, Callable[[], Json]] = {
     "wrong parts": lambda: said([1] * 39_000),
     "wrong calls": wrong_calls,
+    "wrong categories": wrong_categories,
     "newlines": lambda: said("\n" * 4_900_000),
     "state of lists": lambda: said("hi", state=[[]] * 240_000),
     "extra fields": lambda: run_input("hi") | {f"key{number}": number for number in range(90_000)},

@@ -1,4 +1,4 @@
-"""Starting, refusing to start, and what the log says and does not say."""
+"""Start, refused start, and the content of the log."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""An agent whose module turns on every debug line, as people do who look for a mistake."""
+"""An agent whose module turns on every debug line, as people do while debugging."""
 
 import logging
 

@@ -190,12 +190,12 @@ def lines_of_calls(count: int) -> int:
     results = [ToolCallResultEvent(message_id=f"r-{name}", tool_call_id=name, content="") for name in names]
     transcript = Transcript()
 
-    def fold() -> None:
+    def feed() -> None:
         for event in (*starts, *arguments, *results):
             transcript.feed(event)
         assert len(transcript.messages) == 1 + count
 
-    return lines_of(fold)
+    return lines_of(feed)
 
 
 def test_the_messages_of_ten_times_as_many_calls_are_ten_times_the_work() -> None:
@@ -259,10 +259,10 @@ FIRST_RUN = """
 import asyncio, sys
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from tests.transports.exchange import Exchange
+from tests.transports.exchange import AsgiExchange
 app = build_app(Settings(agent="tests.speed.test_counts:talker"))
 before = set(sys.modules)
-asyncio.run(Exchange().answer(app))
+asyncio.run(AsgiExchange().answer(app))
 print("answered", *sys.modules.keys() - before)
 """
 

@@ -34,7 +34,7 @@ async def database(request: pytest.FixtureRequest) -> AsyncIterator[SqlStore]:
 
 
 async def put(store: SqlStore, *keys: RunKey, first: int = 1, last: int = 3) -> list[BaseException | None]:
-    """Append to all of them at once; what each has heard."""
+    """Append to all of them at once. Returns each result."""
     asked = (store.runs.append(key, A, envelopes(first, last, key.run_id)) for key in keys)
     return await asyncio.gather(*asked, return_exceptions=True)
 

@@ -1,4 +1,4 @@
-"""The memory store keeps what has ended within its bounds, the newest longest."""
+"""Limits of the memory store for ended runs. The newest runs are kept longest."""
 
 import tracemalloc
 

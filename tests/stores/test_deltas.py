@@ -1,4 +1,4 @@
-"""Deltas in every store: whoever folds them has the thread, whenever they asked."""
+"""Deltas of threads in every store: a client that applies them has the thread, whenever it asks."""
 
 import random
 from copy import deepcopy
@@ -25,7 +25,7 @@ class StoreFollower:
     goals: list[StoredGoal] = field(default_factory=list)
 
     async def look(self, store: Store) -> ThreadDelta:
-        """Ask, and fold as ``Delta`` says."""
+        """Read the next delta and apply it."""
         delta = await store.threads.changes(THREAD, self.token)
         assert delta is not None
         self.messages |= {each.id: each for each in delta.messages}

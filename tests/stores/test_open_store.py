@@ -1,4 +1,4 @@
-"""A store is chosen by its URL, and what chooses none is refused in one sentence."""
+"""Stores by URL, and refusals of other values in one sentence."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Somebody who records spans, for one test."""
+"""A recorder of spans for one test."""
 
 from collections.abc import Iterator
 

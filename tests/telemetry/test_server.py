@@ -1,4 +1,4 @@
-"""A server under ``opentelemetry-instrument``, as it is deployed, and what a collector gets of it."""
+"""A server under ``opentelemetry-instrument``, as it is deployed, and the spans that a collector gets."""
 
 import json
 import sys

@@ -39,7 +39,7 @@ class UndecoratedTool:
         return self._given  # type: ignore[no-any-return] # which may not be true
 
 
-def at_the_desk() -> Assistant:
+def approval_assistant() -> Assistant:
     return Assistant(OfflineModel(), (approval_tools.echo, approval_tools.stick, approval_tools.burst))
 
 
@@ -117,7 +117,7 @@ async def test_a_model_that_fails_is_told_by_its_code_and_no_words(connect: Conn
 
 @requirement("trace.ends")
 async def test_a_cancelled_run_is_no_error(connect: Connect, recorded: Recorded) -> None:
-    client = await connect(at_the_desk())
+    client = await connect(approval_assistant())
     stream = await client.start(ask(text="call stick {}"))
     await stream.until("TOOL_CALL_END")
     await client.cancel("t1", "r1")
@@ -147,7 +147,7 @@ async def test_a_run_that_waits_for_somebodys_word_is_no_error(connect: Connect,
 async def test_a_tool_that_fails_is_told_and_its_run_is_none_that_failed(
     connect: Connect, recorded: Recorded, said: str, kind: str
 ) -> None:
-    await (await connect(at_the_desk())).run(ask(text=said))
+    await (await connect(approval_assistant())).run(ask(text=said))
     [tool] = [span for span in recorded.spans if span.name.startswith("execute_tool")]
     assert is_error(tool)
     assert told(tool)["error.type"] == kind
@@ -203,7 +203,7 @@ async def test_what_is_said_stays_out_of_spans(
     connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, switch: str
 ) -> None:
     monkeypatch.setenv(SWITCH, switch)
-    await (await connect(at_the_desk())).run(ask(text='call echo {"text": "a secret"}'))
+    await (await connect(approval_assistant())).run(ask(text='call echo {"text": "a secret"}'))
     assert len(recorded.spans) == 4
     assert "secret" not in str([told(span) for span in recorded.spans])
 
@@ -214,7 +214,7 @@ async def test_what_is_said_is_told_to_those_who_ask_for_it(
     connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, switch: str
 ) -> None:
     monkeypatch.setenv(SWITCH, switch)
-    await (await connect(at_the_desk())).run(ask(text='call echo {"text": "hello"}'))
+    await (await connect(approval_assistant())).run(ask(text='call echo {"text": "hello"}'))
     asked, tool, answered = map(told, recorded.spans[1:])
     assert json.loads(asked["gen_ai.system_instructions"])[0]["type"] == "text"
     said = [{"role": "user", "parts": [{"type": "text", "content": 'call echo {"text": "hello"}'}]}]

@@ -1,4 +1,4 @@
-"""Types that tools take as arguments, and what a model is shown of a tool."""
+"""Types of tool arguments, and the description of a tool for a model."""
 
 import enum
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""``@tool``: what a model is shown of a function, what reaches the function, and what is refused when."""
+"""``@tool``: the description for the model, the arguments of the function, and refusals."""
 
 import datetime as dt
 from collections.abc import Callable, Mapping

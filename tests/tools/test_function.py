@@ -1,4 +1,4 @@
-"""A function becomes a tool: how it is called, what comes back, and what blocks whom."""
+"""A function as a tool: its call, its results, and blocking functions."""
 
 import asyncio
 import threading

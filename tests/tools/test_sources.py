@@ -18,7 +18,7 @@ DONE = [TextDelta("Done.")]
 
 @dataclass
 class Source:
-    """Gives what ``ask`` gives."""
+    """A source whose tools are the result of ``ask``."""
 
     name: str
     ask: Callable[[], Awaitable[Sequence[Tool]]]

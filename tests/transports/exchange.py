@@ -1,4 +1,4 @@
-"""One HTTP exchange without a socket: a request, and what an application writes in answer."""
+"""One HTTP exchange without a socket: a request, and the response of an application."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Callers are told apart by what they cannot choose: the network address, unless a gateway names sessions."""
+"""Accounts of callers: the network address, unless a gateway sets the session header."""
 
 import asyncio
 from dataclasses import replace

@@ -41,7 +41,7 @@ async def application(agent: object = paced_agent) -> tuple[FastAPI, Service]:
 
 
 async def run_status(service: Service) -> str:
-    """The status of the run once it has ended, whatever has become of its readers."""
+    """Return the status of the run after its end."""
     run = service.runs.find_local(caller(), "t1", "r1")
     assert run is not None
     await eventually(lambda: run.log.has_ended)

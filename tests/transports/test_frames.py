@@ -1,4 +1,4 @@
-"""The frames of a WebSocket: the cursor, merged deltas, sizes, and what a browser can send along."""
+"""The frames of a WebSocket: cursor, merged deltas, sizes, and credentials of browsers."""
 
 import asyncio
 import base64

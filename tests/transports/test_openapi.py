@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the server does, and its page shows the whole document."""
+"""The OpenAPI document matches the server, and its page shows the whole document."""
 
 import json
 import re

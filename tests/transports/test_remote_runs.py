@@ -27,7 +27,7 @@ ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
 
 
 async def gone(*_: object) -> None:
-    """Stands for what a store does not do."""
+    """A store operation that is not available."""
     raise StoreUnavailable("gone")
 
 

@@ -1,4 +1,4 @@
-"""Bodies are parsed off the event loop where they are large, whatever they ask for."""
+"""Large bodies are parsed off the event loop."""
 
 import asyncio
 import json

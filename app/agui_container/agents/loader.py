@@ -33,7 +33,7 @@ def load_agent(reference: str) -> Agent:
 
 
 def adapt_agent(source: object, name: str) -> Agent:
-    """Make an agent of an object in any accepted form. ``name`` is what messages call it.
+    """Make an agent of an object in any accepted form. ``name`` is its name in messages.
 
     Raises:
         AgentLoadError: it is not an agent.

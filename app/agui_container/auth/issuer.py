@@ -30,7 +30,7 @@ MAX_DOCUMENT = 500_000
 """Bytes of one document."""
 
 MAX_KEYS = 100
-"""Keys of a set that are looked at."""
+"""Maximum number of keys that are read from a key set."""
 
 RSA_BITS = range(2048, 8193)
 """Sizes of RSA keys that are accepted. Shorter ones are weak, and longer ones slow."""

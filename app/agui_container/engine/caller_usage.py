@@ -1,7 +1,7 @@
 """Resources in use and start rates of each caller.
 
 Rule: a caller may use half of what all may use, unless ``AGUI_CALLER_LIMITS`` says otherwise. So a second caller is
-served whatever the first one does. A caller without anything to count is forgotten.
+served during any load by the first one. A caller without anything to count is forgotten.
 """
 
 import logging

@@ -63,7 +63,7 @@ class Service:
         runs: finds, lists and cancels runs.
         threads: the callers' operations on threads.
         clock: source of time.
-        usages: what each caller uses of this process.
+        usages: resources in use by each caller.
         registry: the runs of this process.
         subscriptions: the open readers of this process.
         local_runs: this process's runs as the leases and other replicas need them.

@@ -55,7 +55,7 @@ class GoalRecords(Protocol):
     async def carry_over(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
         """Store the goals with which the thread's next run continues the turn. Without goals the turn ends here.
 
-        The call of the thread's latest run wins over calls of earlier runs, in whatever order they arrive.
+        The call of the thread's latest run wins over calls of earlier runs, in any order of arrival.
         """
 
     def record(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:

@@ -169,7 +169,7 @@ def enable_gc() -> None:
 def serve(agent: object = None, settings: Settings | None = None) -> None:
     """Serve an agent until SIGTERM or SIGINT: the last line of a script. Open runs get a terminal event first.
 
-    The process ends soon after the server, even if a task or a thread of an agent goes on.
+    The process ends soon after the server, even if a task or a thread of an agent continues.
 
     Args:
         agent: an agent in any accepted form, or ``"module:attribute"``. None serves the agent of the settings.

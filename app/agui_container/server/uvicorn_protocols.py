@@ -33,7 +33,7 @@ CONNECTION_LIMIT = "agui.connection_limit"
 """Key in the application's lifespan state. The value is the ``ConnectionLimit`` of the process."""
 
 LINGER_SECONDS = 5.0
-"""Seconds in which a client may go on with a body that has been answered already, so that it sees the answer."""
+"""Seconds in which a client may still send a body after its response has begun, so that it reads the response."""
 
 MESSAGE_SECONDS = 60.0
 """Seconds in which a client must have sent a WebSocket message whose first frame has arrived."""

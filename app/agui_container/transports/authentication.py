@@ -79,7 +79,7 @@ class CallerAuthentication:
 
     Args:
         authenticator: verifies tokens; None lets every caller in.
-        resource: this server, as clients without a valid token are told of it.
+        resource: this server, as responses to clients without a valid token describe it.
     """
 
     def __init__(self, authenticator: Authenticator | None = None, resource: ProtectedResource | None = None) -> None:

@@ -1,6 +1,6 @@
 """Budget of the bytes in flight: requests that are arriving, and responses that their clients have not taken yet.
 
-Rule: a reservation lives as long as the bytes that it counts. One caller has at most half of the budget of the process,
+Rule: a reservation lasts as long as the bytes that it counts. One caller has at most half of the budget of the process,
 so that a second caller is served while the first one uses up its own half. Small bodies need no reservation: they are
 served even if the budget is used up, and cost nothing to count.
 """

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 def refuse_in_stream(request: HTTPConnection) -> None:
-    """Have the request refused with status 200 and RUN_ERROR in a stream, whatever the code of the error is."""
+    """Answer any error of this request with status 200 and RUN_ERROR in a stream."""
     request.state.refused_status = SUCCESS
 
 

@@ -283,7 +283,10 @@ class WebSocketConnection:
     async def _execute_pending(self) -> None:
         while self._pending:
             frame = self._pending.pop(0)
-            with frame.reservation, contextlib.suppress(WebSocketDisconnect):  # nobody is there to receive the answer
+            with (
+                frame.reservation,
+                contextlib.suppress(WebSocketDisconnect),
+            ):  # the client has left
                 await self._execute(frame.request)
         self._pending_task = None
 

@@ -1,8 +1,8 @@
-/** Pauses between attempts to connect: they double, vary at random, and end when nothing has helped for too long. */
+/** Pauses between attempts to connect. They double and vary at random, and after a limit the run fails. */
 
 import { ConnectionLostError } from "./errors.js";
 
-/** A failed connection that is about to be tried again. */
+/** A failed attempt to connect, before the next one. */
 export interface Reconnect {
   /** Failed connections in a row, from 1. */
   attempt: number;
@@ -28,12 +28,12 @@ export class Backoff {
 
   constructor(private readonly options: BackoffOptions) {}
 
-  /** A connection has failed and has made no progress since. */
+  /** True if a connection has failed and no connection has made progress since. */
   get isRetrying(): boolean {
     return this.attempts > 0;
   }
 
-  /** Begin anew, because a connection made progress. */
+  /** Begin with the first pause again, because a connection made progress. */
   reset(): void {
     this.attempts = 0;
   }
@@ -51,14 +51,14 @@ export class Backoff {
       throw new ConnectionLostError(`No connection for ${giveUpAfterMs} ms.`, this.attempts, cause);
     }
     const longest = Math.min(maxDelayMs, initialDelayMs * 2 ** (this.attempts - 1));
-    // The lower half stays, so that a server that restarts is not asked many times at once.
+    // Half of the pause is fixed, so that clients of a server that restarts do not all connect at the same moment.
     const delayMs = Math.round(longest * (0.5 + Math.random() / 2));
     onReconnect?.({ attempt: this.attempts, delayMs, cause });
     await sleep(delayMs, wake);
   }
 }
 
-/** Call `listener` on abort; for a signal that is aborted already, at once. Returns what removes the listener. */
+/** Call `listener` on abort, or now if the signal is aborted already. Return a function that removes the listener. */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   if (signal.aborted) {
     listener();
@@ -76,7 +76,7 @@ function sleep(delayMs: number, wake: readonly AbortSignal[]): Promise<void> {
       resolve();
     };
     const timer = setTimeout(end, delayMs);
-    // A signal that was aborted before does not shorten the pause, or a cancelled run would ask without any pause.
+    // A signal that is aborted already does not end the pause, because a cancelled run would then retry at once.
     for (const signal of wake) signal.addEventListener("abort", end);
   });
 }

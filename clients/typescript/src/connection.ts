@@ -1,8 +1,8 @@
 /**
  * One open WebSocket: frames in, frames out, and a ping while it is silent.
  *
- * Rule: it carries one stream at a time, because the server streams the runs of a socket one after the other, and any
- * number of commands beside it. Whatever ends the socket fails everything that waits on it.
+ * Rule: a socket has one stream at a time, because the server streams the runs of a socket in order. An agent may
+ * send commands during a stream. When the socket ends, its stream and its open commands fail.
  */
 
 import type { BaseEvent } from "@ag-ui/client";
@@ -19,12 +19,12 @@ import {
   type StreamRequest,
 } from "./transport.js";
 
-/** What the agent uses of a WebSocket: the browser's class fits, and so does that of `ws`. */
+/** The part of a WebSocket that the agent uses. The class of browsers has it, and the class of `ws`. */
 export interface WebSocketLike {
   readonly readyState: number;
   send(data: string): void;
   close(code?: number, reason?: string): void;
-  /** Ends the socket without waiting for the other side. `ws` has it, browsers do not. */
+  /** End the socket without the closing handshake. `ws` has this method, browsers do not. */
   terminate?(): void;
   addEventListener(type: "open" | "error", listener: (event: object) => void): void;
   addEventListener(type: "message", listener: (event: { data: unknown }) => void): void;
@@ -32,11 +32,11 @@ export interface WebSocketLike {
 }
 
 export interface ConnectionOptions {
-  /** How long the opening of a socket may take. Default 30,000. */
+  /** Time in which a socket must open. Default 30,000. */
   connectTimeoutMs?: number;
   /** Silence after which the agent sends a ping. Default 15,000. */
   pingIntervalMs?: number;
-  /** Further silence after which the socket counts as dead. Default 10,000. */
+  /** Time in which the server must answer a ping. Default 10,000. */
   pongTimeoutMs?: number;
 }
 
@@ -55,7 +55,7 @@ interface OpenStream extends Waiting<void> {
 }
 
 export class Connection {
-  /** Called once, when the socket has ended or is ended. */
+  /** Called once, when either side ends the socket. */
   onClose = () => {};
   private stream: OpenStream | undefined;
   private readonly commands = new Map<number, Waiting<CommandResult>>();
@@ -199,10 +199,10 @@ export class Connection {
     const { pingIntervalMs = 15_000, pongTimeoutMs = 10_000 } = this.options;
     clearTimeout(this.silence);
     this.silence = setTimeout(() => {
-      const dead = new ConnectionDropped(`The server did not answer a ping within ${pongTimeoutMs} ms.`);
+      const unanswered = new ConnectionDropped(`The server did not answer a ping within ${pongTimeoutMs} ms.`);
       this.silence = setTimeout(() => {
-        this.fail(dead);
-        this.socket.terminate?.(); // nobody answers the closing handshake
+        this.fail(unanswered);
+        this.socket.terminate?.(); // the closing handshake would not be answered either
       }, pongTimeoutMs);
       this.send({ type: "ping" });
     }, pingIntervalMs);
@@ -228,7 +228,7 @@ function closed(code: number, reason: string): Error {
   return new ConnectionDropped(`The socket was closed (${code}${reason && `: ${reason}`}).`);
 }
 
-/** An event as it is over HTTP, and the number that `?cursor=1` adds to it. */
+/** Split an event into the event as HTTP has it, and the number that `?cursor=1` adds. */
 function withoutSeq(event: BaseEvent): [BaseEvent, number | undefined] {
   const { metadata, ...fields } = event as BaseEvent & { metadata?: unknown };
   if (!isObject(metadata) || typeof metadata.seq !== "number") return [event, undefined];

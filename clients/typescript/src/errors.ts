@@ -1,8 +1,8 @@
 /**
  * Errors of the agents: `runAgent()` and `connectAgent()` reject with one of them.
  *
- * Rule: an error that the server sent keeps the server's code, and an error that the network caused says how long the
- * agent tried. A run that fails while it goes on is no error here: it ends with the event RUN_ERROR.
+ * Rule: an error that the server sent keeps the server's code. An error of the network has the number of attempts. If a
+ * run fails after it has started, it ends with the event RUN_ERROR, which is no error here.
  */
 
 /** Codes of the server's error table, and any other code that a gateway in front of it sends. */
@@ -45,13 +45,13 @@ export class AgentClientError extends Error {
 export interface Refusal {
   code: ErrorCode;
   message: string;
-  /** The same request may succeed later, unchanged. */
+  /** True if the same request may succeed later. */
   retryable: boolean;
   /** Identifies the request in the server's log. */
   requestId?: string | undefined;
 }
 
-/** The server refused a run or a command. Nothing was run. */
+/** The server refused a run or a command, and started no run. */
 export class RunRefusedError extends AgentClientError {
   override name = "RunRefusedError";
   readonly code: ErrorCode;
@@ -66,7 +66,7 @@ export class RunRefusedError extends AgentClientError {
   }
 }
 
-/** The server could not be reached for `giveUpAfterMs`. The run may still go on there; `connectAgent()` finds it. */
+/** The server could not be reached for `giveUpAfterMs`. The run may still be open there; `connectAgent()` finds it. */
 export class ConnectionLostError extends AgentClientError {
   override name = "ConnectionLostError";
 
@@ -83,7 +83,7 @@ export class ConnectionLostError extends AgentClientError {
   }
 }
 
-/** The server did not end a cancelled run within `cancelTimeoutMs`. The run may still go on there. */
+/** The server did not end a cancelled run within `cancelTimeoutMs`. The run may still be open there. */
 export class CancelTimeoutError extends AgentClientError {
   override name = "CancelTimeoutError";
 
@@ -95,7 +95,7 @@ export class CancelTimeoutError extends AgentClientError {
   }
 }
 
-/** A connection failed in a way that a new connection may mend. It stays inside the package, as a `cause`. */
+/** A connection failed, and another attempt may succeed. Users see this error only as a `cause`. */
 export class ConnectionDropped extends AgentClientError {
   override name = "ConnectionDropped";
 }

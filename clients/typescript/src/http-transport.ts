@@ -3,7 +3,7 @@
  *
  * Rule: everything is a POST to the one URL, also the attach after a drop, because AgentCore forwards no other route.
  * The cursor is the last `id:` that arrived. An attach sends it as `Last-Event-ID`, as an EventSource does, and as
- * `after` in the body, because AgentCore forwards no header that it was not told to forward.
+ * `after` in the body, because AgentCore forwards only headers that are configured.
  */
 
 import type { BaseEvent } from "@ag-ui/client";
@@ -39,8 +39,8 @@ interface PreparedRequest {
   init: RequestInit;
 }
 
-/** HTTP statuses of gateways in front of a server that does not answer just now. */
-const PASSING_STATUSES = new Set([429, 502, 503, 504]);
+/** HTTP statuses of a gateway whose server does not answer at the moment. */
+const RETRYABLE_STATUSES = new Set([429, 502, 503, 504]);
 
 export class HttpTransport implements Transport {
   constructor(private readonly options: HttpTransportOptions) {}
@@ -49,7 +49,7 @@ export class HttpTransport implements Transport {
     const send = (command: Command) => this.command(command);
     const prepared = await this.prepare(request);
     signal.throwIfAborted();
-    observer.opened(send); // the server may get a command before this request, so the observer hears of the answer, too
+    observer.opened(send); // a command may arrive before this request, so `opened` is called for the answer, too
     const response = await this.post(prepared, signal);
     observer.opened(send);
     for await (const { event, seq } of this.events(response)) {
@@ -88,7 +88,7 @@ export class HttpTransport implements Transport {
     return response.body;
   }
 
-  /** Wait for the head of a response. Throws ConnectionDropped if it does not come in time. */
+  /** Wait for the head of a response. Throws ConnectionDropped if the head does not arrive in time. */
   private async answer({ url, init }: PreparedRequest, signal: AbortSignal | undefined): Promise<Response> {
     const { silenceTimeoutMs } = this.options;
     const late = new AbortController();
@@ -117,7 +117,7 @@ export class HttpTransport implements Transport {
     };
   }
 
-  /** Events with their numbers. A RUN_ERROR that alone has none belongs to no run: it is a refusal. */
+  /** Events with their numbers. A RUN_ERROR that alone has no number belongs to no run: it is a refusal. */
   private async *events(
     body: ReadableStream<Uint8Array>,
   ): AsyncGenerator<{ event: BaseEvent; seq: number | undefined }> {
@@ -135,14 +135,14 @@ export class HttpTransport implements Transport {
       for await (const { data } of serverSentEvents(body, this.options.silenceTimeoutMs)) {
         return refusal(parseObject(data));
       }
-    } catch {} // the body of a gateway, which is not ours to read
-    if (PASSING_STATUSES.has(status)) return new ConnectionDropped(`A gateway answered with status ${status}.`);
+    } catch {} // the body of a gateway has another format
+    if (RETRYABLE_STATUSES.has(status)) return new ConnectionDropped(`A gateway answered with status ${status}.`);
     const message = `The request was answered with status ${status}.`;
     return new RunRefusedError({ code: `HTTP_${status}`, message, retryable: false });
   }
 }
 
-/** Another origin than the page's. Its CORS rules may not allow `Last-Event-ID`, and then the whole request fails. */
+/** True for another origin than the page's. If its CORS rules do not allow `Last-Event-ID`, the whole request fails. */
 function isForeign(url: URL): boolean {
   return globalThis.location !== undefined && url.origin !== globalThis.location.origin;
 }

@@ -17,16 +17,16 @@ import type { Command, CommandResult, Provided } from "./transport.js";
 import type { RunParameters } from "./websocket-agent.js";
 
 export interface ResumableHttpAgentConfig extends HttpAgentConfig, ResumeOptions {
-  /** Bearer token, or a function that is asked for one before each request. */
+  /** Bearer token, or a function that returns one for each request. */
   token?: Provided<string | undefined>;
   /** Id of the AgentCore session: 33 to 256 characters. */
   sessionId?: string;
-  /** Silence after which a response counts as dead; the server sends a comment every 15 s. Default 45,000. */
+  /** Silence after which a response counts as dropped. The server sends a comment every 15 s. Default 45,000. */
   silenceTimeoutMs?: number;
 }
 
 /**
- * An `HttpAgent` whose runs survive dropped connections, and whose `abortRun()` cancels at the server.
+ * An `HttpAgent` that reconnects when a connection drops, and whose `abortRun()` cancels at the server.
  *
  * `runAgent()` and `connectAgent()` reject with the errors of this package.
  */
@@ -55,7 +55,7 @@ export class ResumableHttpAgent extends HttpAgent {
     this.abortController.abort();
   }
 
-  /** Ask a command of the server, for example `{ type: "threads.list" }`. */
+  /** Send a command to the server, for example `{ type: "threads.list" }`. */
   command(command: Command): Promise<CommandResult> {
     return this.transport.command(command);
   }
@@ -77,7 +77,7 @@ export class ResumableHttpAgent extends HttpAgent {
     return showThread(this.transport, input, this.options, this.abortController.signal);
   }
 
-  /** The transport reads `url`, `headers` and `fetch` of the agent when it needs them, because they may be changed. */
+  /** Make a transport that reads `url`, `headers` and `fetch` for each request, because users may change them. */
   private makeTransport(): HttpTransport {
     const { token, sessionId, silenceTimeoutMs = 45_000 } = this.options;
     return new HttpTransport({

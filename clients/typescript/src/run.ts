@@ -1,9 +1,9 @@
 /**
- * One run as an Observable that outlives its connections.
+ * One run as an Observable that reconnects when its connection drops.
  *
- * Rule: each event is delivered once and in order. The cursor is the number of the last delivered event. As long as
- * there is none, the same input is sent again, because the server joins a run whose ids it knows and never runs it
- * twice. Afterwards a new connection attaches behind the cursor.
+ * Rule: each event is delivered once and in order. The cursor is the number of the last delivered event. A new
+ * connection attaches after the cursor. Before the first event it sends the same input again: the server then returns
+ * the run that has these ids, and never starts it twice.
  */
 
 import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
@@ -27,8 +27,8 @@ export interface RunTarget {
 /**
  * Follow a run to its end.
  *
- * An abort of `cancel` cancels the run at the server; the events then go on up to its end. To unsubscribe only closes
- * the connection, and the server treats the run as one whose reader has left.
+ * An abort of `cancel` cancels the run at the server. The Observable then delivers the remaining events up to the run's
+ * end. An unsubscribe only closes the connection, and the server applies `AGUI_ON_DISCONNECT` to the run.
  */
 export function followRun(
   transport: Transport,
@@ -85,7 +85,7 @@ class RunFollower implements StreamObserver {
     this.removeCancelListener();
     this.removeCancelListener = onAbort(this.cancel, () => {
       const { threadId, runId } = this.target;
-      // A cancel that is lost or that the server gets before the run is sent again. One that is too late changes nothing.
+      // A cancel that is lost or that arrives before the run is sent again. A cancel after the end has no effect.
       send({ type: "cancel", threadId, runId }).catch(() => {});
     });
   }
@@ -101,7 +101,7 @@ class RunFollower implements StreamObserver {
     this.subscriber.next(event);
   }
 
-  /** Nothing is to be cancelled at the server, because nothing was sent. */
+  /** True if the run was cancelled before its input was sent, so that the server has no run to cancel. */
   private get isUnsent(): boolean {
     return this.cancel.aborted && !this.wasRequested && this.target.input !== undefined;
   }
@@ -125,9 +125,9 @@ class RunFollower implements StreamObserver {
     return { attach: { threadId, runId, after: this.cursor } };
   }
 
-  /** Wait for the next attempt, or throw what ends the run. */
+  /** Wait before the next attempt, or throw the error that ends the run. */
   private async recover(error: unknown): Promise<void> {
-    if (!this.mayPass(error)) {
+    if (!this.isTemporary(error)) {
       if (!this.isUnknown(error)) throw error;
       this.hasEnded = true;
       return;
@@ -139,14 +139,14 @@ class RunFollower implements StreamObserver {
     if (!this.isUnsent) this.stopping.signal.throwIfAborted();
   }
 
-  /** A drop may pass, and after one a refusal, such as that of a server that restarts. A first refusal is final. */
-  private mayPass(error: unknown): boolean {
+  /** True for a drop, and after one for a refusal that says so, such as SHUTTING_DOWN. A first refusal is final. */
+  private isTemporary(error: unknown): boolean {
     if (error instanceof ConnectionDropped) return true;
     if (!(error instanceof RunRefusedError) || error.code === "THREAD_BUSY") return false;
     return error.retryable && (this.hasBegun || this.backoff.isRetrying);
   }
 
-  /** The input of a cancelled run never arrived at the server. */
+  /** True if the input of a cancelled run has not arrived at the server. */
   private isUnknown(error: unknown): boolean {
     const isNotFound = error instanceof RunRefusedError && error.code === "RUN_NOT_FOUND";
     return isNotFound && this.cancel.aborted && !this.hasBegun && this.target.input !== undefined;

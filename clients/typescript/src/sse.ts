@@ -15,7 +15,7 @@ const MAX_FRAME = 16_000_000;
 /**
  * Read the frames of `body`. Comments are skipped, and a frame that is cut off at the end is dropped.
  *
- * @param silenceTimeoutMs how long the body may be silent; the server's comments count as a sign of life.
+ * @param silenceTimeoutMs how long the body may be silent. A comment of the server ends a silence.
  * @throws ConnectionDropped if the body breaks off or is silent for too long.
  */
 export async function* serverSentEvents(

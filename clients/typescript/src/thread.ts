@@ -1,8 +1,8 @@
 /**
- * `connectAgent()`: show a thread as it is, and follow the run that goes on in it.
+ * `connectAgent()`: show a thread, and follow its open run.
  *
- * Rule: nothing is run, and no text is shown twice. The server writes messages of a run down when the run ends, so its
- * snapshot of a thread with an open run ends where the replay of that run begins.
+ * Rule: no run is started, and no text is shown twice. The server adds the messages of a run to its thread when the run
+ * ends, so the snapshot of a thread with an open run ends where the replay of that run begins.
  */
 
 import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
@@ -46,7 +46,7 @@ function snapshots(thread: CommandResult): BaseEvent[] {
   ];
 }
 
-/** The thread, with its messages if a run is open there; nothing if it has not begun or `cancel` is aborted. */
+/** The thread, with its messages if a run is open there. No value if it has no run yet or `cancel` is aborted. */
 function findThread(
   transport: Transport,
   threadId: string,

@@ -1,4 +1,4 @@
-/** The seam between a run and the way in which its events arrive: one interface for WebSocket and HTTP. */
+/** One interface for runs and commands over WebSocket and over HTTP. */
 
 import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
 import { AgentClientError, ConnectionDropped, type ErrorCode, RunRefusedError } from "./errors.js";
@@ -22,7 +22,7 @@ export interface StreamObserver {
    * @param send sends a command to the same server, on the same connection where there is one.
    */
   opened(send: (command: Command) => Promise<unknown>): void;
-  /** `seq` is the event's number in the run, from 1; undefined if the server does not number events. */
+  /** Receive an event. `seq` is its number in the run, from 1, or undefined if the server does not number events. */
   event(event: BaseEvent, seq: number | undefined): void;
 }
 
@@ -35,17 +35,17 @@ export interface Transport {
    */
   stream(request: StreamRequest, observer: StreamObserver, signal: AbortSignal): Promise<void>;
 
-  /** Ask a command and return its result. Throws as `stream` does. */
+  /** Send a command and return its result. Throws as `stream` does. */
   command(command: Command, signal?: AbortSignal): Promise<CommandResult>;
 
-  /** Close what is open and unused. The next request opens it again. */
+  /** Close unused connections. The next request opens a new one. */
   close(): void;
 }
 
-/** A value, or a function that makes it anew for each connection. */
+/** A value, or a function that makes one for each connection. */
 export type Provided<T> = T | (() => T | Promise<T>);
 
-/** The value. Throws ConnectionDropped if its function fails, because that may need the network too. */
+/** Return the value. Throws ConnectionDropped if its function fails, because the function may need the network. */
 export async function provide<T extends string | URL | undefined>(provided: Provided<T>): Promise<T> {
   if (typeof provided !== "function") return provided;
   try {
@@ -68,22 +68,22 @@ export function isTerminal(event: BaseEvent): boolean {
   return event.type === "RUN_FINISHED" || event.type === "RUN_ERROR";
 }
 
-/** The error for what a server says of a refused request, in a RUN_ERROR event or in a control frame. */
-export function refusal(said: Record<string, unknown>): RunRefusedError {
-  const metadata = isObject(said.metadata) ? said.metadata : said;
-  const code: ErrorCode = text(said.code) ?? "INTERNAL_ERROR";
+/** Make an error of a refusal, which is a RUN_ERROR event or a control frame. */
+export function refusal(fields: Record<string, unknown>): RunRefusedError {
+  const metadata = isObject(fields.metadata) ? fields.metadata : fields;
+  const code: ErrorCode = text(fields.code) ?? "INTERNAL_ERROR";
   return new RunRefusedError({
     code,
-    message: text(said.message) ?? `The server refused the request: ${code}.`,
-    retryable: typeof metadata.retryable === "boolean" ? metadata.retryable : PASSING.has(code),
+    message: text(fields.message) ?? `The server refused the request: ${code}.`,
+    retryable: typeof metadata.retryable === "boolean" ? metadata.retryable : RETRYABLE.has(code),
     requestId: text(metadata.requestId),
   });
 }
 
-/** Codes of AgentCore itself that are worth another attempt. It sends no `retryable`. */
-const PASSING = new Set<string>(["SESSION_BUSY", "RATE_LIMIT_EXCEEDED", "INTERNAL_ERROR"]);
+/** Codes of AgentCore itself for which another attempt may succeed. AgentCore sends no `retryable`. */
+const RETRYABLE = new Set<string>(["SESSION_BUSY", "RATE_LIMIT_EXCEEDED", "INTERNAL_ERROR"]);
 
-/** A frame's JSON object. Throws `AgentClientError` for anything else. */
+/** Parse a frame, which must be a JSON object. Throws AgentClientError for any other text. */
 export function parseObject(data: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(data);

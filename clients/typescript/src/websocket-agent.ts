@@ -18,14 +18,14 @@ import { WebSocketTransport, type WebSocketTransportOptions } from "./websocket-
 
 export interface WebSocketAgentConfig extends AgentConfig, ResumeOptions, WebSocketTransportOptions {}
 
-/** What one run may be given besides the parameters of every agent. */
+/** Parameters of one run. */
 export interface RunParameters extends RunAgentParameters {
   /** An abort cancels the run, as `abortRun()` does. */
   abortController?: AbortController;
 }
 
 /**
- * Runs over WebSocket that survive dropped connections.
+ * An agent over WebSocket that reconnects when a connection drops.
  *
  * Clones share the sockets. `runAgent()` and `connectAgent()` reject with the errors of this package.
  */
@@ -61,7 +61,7 @@ export class WebSocketAgent extends AbstractAgent {
     this.abortController.abort();
   }
 
-  /** Ask a command of the server, for example `{ type: "threads.list" }`. */
+  /** Send a command to the server, for example `{ type: "threads.list" }`. */
   command(command: Command): Promise<CommandResult> {
     return this.transport.command(command);
   }

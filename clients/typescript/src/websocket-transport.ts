@@ -1,8 +1,8 @@
 /**
- * Runs and commands over WebSockets that are kept for the next ones.
+ * Runs and commands over WebSockets, which stay open for later runs and commands.
  *
- * Rule: a socket serves any number of runs, one after the other. Runs at the same time have a socket each, because the
- * server streams one run per socket and would refuse or delay the second.
+ * Rule: a socket serves any number of runs, one after the other. Runs at the same time have a socket each: the server
+ * streams one run of a socket at a time, because most events do not name their run.
  */
 
 import { Connection, type ConnectionOptions, type WebSocketLike } from "./connection.js";
@@ -27,7 +27,7 @@ export interface WebSocketTransportOptions extends ConnectionOptions {
   sessionId?: string | undefined;
   headers?: Record<string, string> | undefined;
   webSocketFactory?: WebSocketFactory | undefined;
-  /** How long an unused socket stays open. Default 60,000. */
+  /** Time after which an unused socket is closed. Default 60,000. */
   idleTimeoutMs?: number;
 }
 
@@ -51,7 +51,7 @@ export class WebSocketTransport implements Transport {
     for (const connection of [...this.idleTimers.keys()]) connection.close();
   }
 
-  /** Use an idle socket, or a new one, and keep it afterwards if it is still good. */
+  /** Use an idle socket, or a new one, and keep the socket afterwards if it is still open. */
   private async with<T>(use: (connection: Connection) => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
     const connection = this.takeIdle() ?? (await this.connect(signal));
     try {

@@ -149,7 +149,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
         const input = inputOf("wait 600");
         const cancelled = eventsOf(agent, input);
         const finished = eventsOf(other, inputOf("wait 0.2", { threadId: "other" }));
-        await firstValueFrom(agent.run(input)); // it goes on
+        await firstValueFrom(agent.run(input)); // it has started
         agent.abortRun();
         assert.deepEqual((await cancelled).at(-1)?.outcome, { type: "cancelled" });
         assert.deepEqual((await finished).at(-1)?.outcome, { type: "success" });

@@ -57,7 +57,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
         close(agent);
       }));
 
-    it("shows what was said and follows the run that goes on, each text once", () =>
+    it("shows the messages and follows the open run, each text once", () =>
       withRelay(server.port, async (relay) => {
         const agent = await talked(relay);
         agent.addMessage({ id: "m2", role: "user", content: "wait 0.5" });
@@ -73,7 +73,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
         close(reloaded);
       }));
 
-    it("goes on following through drops", () =>
+    it("follows the open run through drops", () =>
       withRelay(server.port, async (relay) => {
         const agent = await talked(relay);
         agent.addMessage({ id: "m2", role: "user", content: "wait 0.5" });

@@ -37,12 +37,12 @@ for (const errorStatus of ["http", "stream"]) {
             close(agent);
           }));
 
-        it("of a busy thread can be tried again later, and leaves the run that goes on alone", () =>
+        it("of a busy thread can be tried again later, and does not change the open run", () =>
           withRelay(server.port, async (relay) => {
             const agent = makeAgent(relay);
             const input = inputOf("wait 1");
             const first = eventsOf(agent, input);
-            await firstValueFrom(agent.run(input)); // it goes on
+            await firstValueFrom(agent.run(input)); // it has started
             const error = await refused(eventsOf(agent, inputOf("hello", { threadId: input.threadId })));
             assert.equal(error.code, "THREAD_BUSY");
             assert.equal(error.retryable, true);

@@ -14,7 +14,7 @@ export interface Cut {
 const HEAD_END = "\r\n\r\n";
 
 export class Relay {
-  /** Cuts of the connections to come that carry events, in order. Other connections go on as they are. */
+  /** Cuts of the next connections that have events, in order. Other connections are not cut. */
   readonly cuts: Cut[] = [];
   /** Connections so far. */
   connections = 0;

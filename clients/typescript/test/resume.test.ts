@@ -64,7 +64,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
       await check([{ after: 0 }, { after: 0 }, { after: 0 }], 4);
     });
 
-    it("goes on with a text that is being written", () =>
+    it("continues a text that is being written", () =>
       withRelay(server.port, async (relay) => {
         relay.cuts.push({ after: 4 });
         const agent = makeAgent(relay);

@@ -122,7 +122,7 @@ describe("sockets of a WebSocketAgent", () => {
       agent.close();
     }));
 
-  it("leave a presigned URL as it is; without cursor=1 in it a run cannot go on after a drop", () =>
+  it("leave a presigned URL as it is; without cursor=1 in it a run cannot continue after a drop", () =>
     withRelay(server.port, async (relay) => {
       const agent = webSocketAgent(relay, { url: `${relay.ws}?X-Amz-Signature=abc` });
       await eventsOf(agent, inputOf("hello"));

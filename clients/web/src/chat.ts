@@ -1,7 +1,7 @@
 /**
- * What a user can do with a chat: send, stop, retry, edit, answer, fork, load.
+ * Actions of a user on the chat: send, stop, retry, edit, answer, fork, load.
  *
- * Rule: the only module that changes the chat store, besides what the reducer makes of events.
+ * Rule: the chat store is changed only here, and events change it only through the reducer.
  */
 
 import type { BaseEvent, ContentPart, Interrupt, Message, ResumeEntry, RunAgentInput, ToolMessage } from "@ag-ui/core";
@@ -95,7 +95,7 @@ async function follow(input: RunAgentInput): Promise<void> {
   void threads.refresh();
 }
 
-/** A run that has no last event was stopped before the server admitted it. */
+/** Show a run as stopped if it has no last event. It was then stopped before the server admitted it. */
 function endStopped(): void {
   if (!isRunning()) return;
   chat.update((state) => ({ ...state, run: { ...state.run, status: "cancelled", endedAt: Date.now() } }));
@@ -107,7 +107,7 @@ function failRun(error: unknown): void {
   chat.update((state) => ({ ...state, open: {}, run: { ...state.run, status: "failed", failure } }));
 }
 
-/** A refusal keeps the server's code. Everything else that ends a run from outside is its connection. */
+/** Describe an error. A refusal keeps the server's code, and every other error counts as one of the connection. */
 function failureOf(error: unknown): RunFailure {
   const message = (error instanceof Error ? error.message : String(error)) || "The connection was lost.";
   const { code, retryable } = error as Partial<RunRefusedError>;
@@ -183,7 +183,7 @@ export function newThread(): void {
   threads.select(null);
 }
 
-/** Stop reading the thread that is shown; its run goes on at the server. */
+/** Stop reading the thread that is shown. Its run continues at the server. */
 function leave(): void {
   active?.detach();
   active = null;
@@ -193,7 +193,7 @@ function leave(): void {
   link.set("idle");
 }
 
-/** Show a stored thread, and follow the run that goes on in it. */
+/** Show a stored thread, and follow its open run. */
 export async function openThread(threadId: string): Promise<void> {
   leave();
   threads.select(threadId);
@@ -207,7 +207,7 @@ export async function openThread(threadId: string): Promise<void> {
     return;
   }
   if (threads.selected.value !== threadId) return;
-  feedback.set(Object.fromEntries(stored.feedback.map((said) => [said.messageId, said])));
+  feedback.set(Object.fromEntries(stored.feedback.map((rating) => [rating.messageId, rating])));
   chat.set({
     ...emptyChat(threadId),
     messages: stored.messages,
@@ -222,9 +222,9 @@ export async function openThread(threadId: string): Promise<void> {
 }
 
 /**
- * Load the shown thread again if another tab has gone on with it.
+ * Load the shown thread again if another tab has continued it.
  *
- * The next run sends the whole conversation, and an old copy would take away what this tab does not know.
+ * The next run sends the whole conversation, and an old copy would remove the other tab's messages.
  */
 export async function refreshThread(): Promise<void> {
   const threadId = threads.selected.value;
@@ -241,7 +241,7 @@ function latestGoals(stored: StoredThread): ChatState["goals"] {
   return stored.goals.filter((goal) => goal.runId === runId).map(({ type, status, data }) => ({ type, status, data }));
 }
 
-/** Calls of this page's tools that have no result yet wait for the user again. */
+/** Let calls of this page's tools that have no result wait for the user again. */
 function restoreCalls(stored: StoredThread): void {
   if (stored.status !== "client_tool_turn") return;
   const open = openCalls(stored.messages).filter((call) => isClientTool(call.function.name));
@@ -262,7 +262,7 @@ async function attach(threadId: string, runId: string): Promise<void> {
   } as RunAgentInput);
 }
 
-/** Go on in a new thread from a message. */
+/** Continue in a new thread from a message. */
 export async function fork(messageId: string): Promise<void> {
   try {
     const { threadId } = await api.fork(chat.value.threadId, messageId);

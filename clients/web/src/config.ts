@@ -1,5 +1,5 @@
 /**
- * Where the server is, who this browser is, and how the page is to look.
+ * Addresses of the server, the session of this browser, and the settings of the page.
  *
  * Rule: addresses are relative to the page, so it works behind any path prefix.
  */
@@ -28,11 +28,11 @@ function hex(byte: number): string {
 
 /** One session for all tabs of this browser, so that they see the same threads. */
 function loadSession(): string {
-  const kept = read(SESSION_KEY);
-  if (kept !== null) return kept;
-  const made = newId();
-  write(SESSION_KEY, made);
-  return made;
+  const stored = read(SESSION_KEY);
+  if (stored !== null) return stored;
+  const created = newId();
+  write(SESSION_KEY, created);
+  return created;
 }
 
 /** Read a setting of this browser; null where storage is turned off. */

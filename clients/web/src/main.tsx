@@ -1,4 +1,4 @@
-/** The beginning of the page. */
+/** The entry point of the page. */
 
 import { render } from "preact";
 import { newThread, openThread, refreshThread } from "./chat";

@@ -1,4 +1,4 @@
-/** Events wait here for the next frame of the screen, so that the page renders once for all that came. */
+/** A queue of events until the next frame of the screen, so that the page renders once for all events of a frame. */
 
 import type { BaseEvent } from "@ag-ui/core";
 import { enqueue } from "./state/coalesce";
@@ -27,12 +27,12 @@ export class EventQueue {
     if (this.waiting.length > 0) this.apply(this.waiting.splice(0));
   }
 
-  /** Forget what was not applied. */
+  /** Drop the events that are not applied yet. */
   clear(): void {
     this.waiting = [];
   }
 
-  /** Apply as much as fits a frame. */
+  /** Apply as many events as fit a frame. */
   private take(): void {
     const until = performance.now() + BUDGET_MS;
     do this.apply(this.waiting.splice(0, 200));
@@ -46,7 +46,7 @@ export class EventQueue {
   }
 }
 
-/** A page in the background gets no frames, so a timer stands in. */
+/** Call back at the next frame. A page in the background has no frames, so it uses a timer. */
 function onNextFrame(callback: () => void): () => void {
   let done = false;
   const once = () => {

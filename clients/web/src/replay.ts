@@ -1,4 +1,4 @@
-/** A stored run, played again event by event. Nothing of it touches the chat. */
+/** A stored run, played again event by event. The chat does not change. */
 
 import type { BaseEvent } from "@ag-ui/core";
 import { api, type RunFacts, storedFrames } from "./connection/api";
@@ -55,7 +55,7 @@ export function play(): void {
   timer = setInterval(() => {
     const now = replay.value;
     if (now === null || now.at >= now.events.length) return pause();
-    // A long run is not played for minutes.
+    // A long run is played in at most 400 steps, so that a replay does not take minutes.
     seek(Math.min(now.events.length, now.at + Math.ceil(now.events.length / 400)));
   }, TICK_MS);
 }

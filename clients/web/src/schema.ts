@@ -1,7 +1,7 @@
 /**
- * JSON Schema as form fields, and what was filled in as a value.
+ * JSON Schema as form fields, and the filled form as a value.
  *
- * Objects become groups of fields; whatever a field cannot show is a field of JSON text.
+ * Objects become groups of fields. A schema without a field of its own becomes a field of JSON text.
  */
 
 type Schema = Record<string, unknown>;
@@ -96,7 +96,7 @@ export function answerOf(
   return answer;
 }
 
-/** The object of that name, made if it is not there. */
+/** Return the object of that name, and create it if it is missing. */
 function group(place: Schema, name: string): Schema {
   place[name] ??= {};
   return place[name] as Schema;

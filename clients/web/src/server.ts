@@ -1,4 +1,4 @@
-/** What the server says it can do. */
+/** Capabilities of the server. */
 
 import type { AgentCapabilities } from "@ag-ui/core";
 import { api } from "./connection/api";

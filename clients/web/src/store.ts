@@ -1,4 +1,4 @@
-/** A value that components watch. */
+/** A value with subscribers. */
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -32,7 +32,7 @@ export class Store<T> {
   }
 }
 
-/** The selected part of a store; the component renders again when that part is another one. */
+/** Return the selected part of a store, and render the component again when that part changes. */
 export function useStore<T, S = T>(store: Store<T>, select: (value: T) => S = (value) => value as unknown as S): S {
   const selected = select(store.value);
   const shown = useRef({ select, selected });

@@ -21,7 +21,7 @@ export function setTheme(chosen: Theme): void {
   paintTheme();
 }
 
-/** Set what the style sheet reads. */
+/** Set the attributes and variables that the style sheet uses. */
 export function paintTheme(): void {
   const root = document.documentElement;
   if (theme.value === "system") delete root.dataset.theme;

@@ -1,9 +1,9 @@
-/** The list of threads, and what was said of their messages. */
+/** The list of threads, and the feedback on messages. */
 
 import { api, type Feedback, type ThreadFacts } from "./connection/api";
 import { Store } from "./store";
 
-/** By message id, for the thread that is shown. */
+/** Feedback by message id, for the thread that is shown. */
 export const feedback = new Store<Readonly<Record<string, Feedback>>>({});
 
 class Threads {
@@ -12,7 +12,7 @@ class Threads {
   readonly selected = new Store<string | null>(null);
   readonly isReachable = new Store(true);
 
-  /** Show in the address which thread is shown, so that it can be loaded again or opened in another tab. */
+  /** Put the thread's id into the address, so that a reload or another tab shows the same thread. */
   select(threadId: string | null): void {
     this.selected.set(threadId);
     feedback.set({});
@@ -63,11 +63,11 @@ export function threadInAddress(): string | null {
   try {
     return decodeURIComponent(location.hash.slice(2));
   } catch {
-    return null; // an address that nobody has made here
+    return null; // the address has a fragment that is not encoded
   }
 }
 
-export async function rate(threadId: string, said: Feedback): Promise<void> {
-  const stored = await api.feedback(threadId, said);
-  feedback.update((all) => ({ ...all, [said.messageId]: stored }));
+export async function rate(threadId: string, rating: Feedback): Promise<void> {
+  const stored = await api.feedback(threadId, rating);
+  feedback.update((all) => ({ ...all, [rating.messageId]: stored }));
 }

@@ -1,4 +1,4 @@
-/** How runs come: over SSE or over a WebSocket. */
+/** The transport of runs: SSE or WebSocket. */
 
 import { transport } from "./chat";
 import { read, write } from "./config";

@@ -17,7 +17,7 @@ export class ThreadAgent extends ResumableHttpAgent {
   }
 }
 
-/** Load a thread with its ratings and its open approvals. If a run is open there, the runtime goes on with it. */
+/** Load a thread with its ratings and its open approvals. If a run is open there, the runtime follows it. */
 export function serverHistory(agent: ThreadAgent): ThreadHistoryAdapter {
   return {
     async load() {

@@ -16,7 +16,7 @@ export function useThreadList(agent: ThreadAgent, open: (threadId: string) => vo
 
   return useMemo(() => {
     const leaveFor = async (threadId: string) => {
-      await agent.detachActiveRun(); // the run goes on at the server; to unmount the runtime would stop it
+      await agent.detachActiveRun(); // the run continues at the server; an unmount of the runtime would stop it
       open(threadId);
     };
     return {

@@ -76,7 +76,7 @@ class BedrockServer:
     connections: int = 0
 
     def will(self, *answers: BedrockResponse | Sequence[Event]) -> list[BedrockResponse]:
-        """Say what the next requests are answered with."""
+        """Set the responses to the next requests."""
         made = [answer if isinstance(answer, BedrockResponse) else BedrockResponse(answer) for answer in answers]
         self.answers.extend(made)
         return made

@@ -1,4 +1,4 @@
-"""A connection that ends at any byte ends the call, with what was said before and a coded error."""
+"""A connection that ends at any byte ends the call with the text so far and a coded error."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""A cancelled caller leaves at once, whatever the wire does, and its thread does not stay behind."""
+"""A cancelled caller returns immediately in any state of the connection, and the call's thread ends."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Every failure has a row, whatever raised it, and no row shows what is inside."""
+"""Every failure has a row in the table, and no message contains internals."""
 
 import asyncio
 import inspect

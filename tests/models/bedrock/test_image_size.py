@@ -1,4 +1,4 @@
-"""The size of a picture from its header, and what is done with one that is too large for Bedrock."""
+"""The size of an image from its header, and images that are too large for Bedrock."""
 
 import base64
 import struct

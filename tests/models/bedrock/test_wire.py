@@ -1,4 +1,4 @@
-"""The model over the real wire does what the scenarios say; ``scenarios/*.json`` are what Bedrock sends."""
+"""The model over real HTTP, compared with the responses of Bedrock in ``scenarios/*.json``."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The offline model, and what was asked of it."""
+"""The offline model, with a record of its prompts."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -12,18 +12,18 @@ Json = dict[str, Any]
 
 
 class WatchedModel(OfflineModel):
-    """``heard`` are the prompts; ``left`` is set while no call is open."""
+    """``prompts`` are the prompts of all calls; ``idle`` is set while no call is open."""
 
     def __init__(self) -> None:
-        self.heard: list[Prompt] = []
-        self.left = asyncio.Event()
-        self.left.set()
+        self.prompts: list[Prompt] = []
+        self.idle = asyncio.Event()
+        self.idle.set()
         self._open = 0
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
-        self.heard.append(prompt)
+        self.prompts.append(prompt)
         self._open += 1
-        self.left.clear()
+        self.idle.clear()
         try:
             async with aclosing(super().stream(prompt)) as deltas:
                 async for delta in deltas:
@@ -31,7 +31,7 @@ class WatchedModel(OfflineModel):
         finally:
             self._open -= 1
             if not self._open:
-                self.left.set()
+                self.idle.set()
 
 
 def written(prompts: Sequence[Prompt]) -> list[Json]:

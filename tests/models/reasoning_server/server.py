@@ -1,6 +1,6 @@
 """A server process: ``python -m tests.models.reasoning_server.server`` listens on a free port and prints that port.
 
-Besides the two protocols it tells what a model, by the name of the request, was asked, and when nobody asks any more.
+Besides the two protocols it returns the prompts of a model, by the name in its requests, and waits for its calls.
 """
 
 import asyncio
@@ -49,13 +49,13 @@ def make_app() -> FastAPI:
         deltas = models[name].stream(bedrock.prompt_of(body))
         return StreamingResponse(bedrock.answer(deltas), media_type=EVENT_STREAM)
 
-    @app.get("/heard/{name}")
-    async def heard(name: str) -> list[Json]:
-        return written(models[name].heard)
+    @app.get("/prompts/{name}")
+    async def prompts(name: str) -> list[Json]:
+        return written(models[name].prompts)
 
-    @app.get("/left/{name}")
-    async def left(name: str) -> None:
-        await models[name].left.wait()
+    @app.get("/idle/{name}")
+    async def wait_idle(name: str) -> None:
+        await models[name].idle.wait()
 
     return app
 

@@ -1,4 +1,4 @@
-"""Turns as the engine makes them: a run that begins, gets what the client has sent, and ends."""
+"""Turns as the engine makes them: a run begins, gets the client's messages, and ends."""
 
 import json
 from collections.abc import Sequence

@@ -224,7 +224,7 @@ class GraphAgent(Struct, frozen=True):
     template: LangGraphAgent
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Run the graph. Yield nothing while the client still owes results of the last turn.
+        """Run the graph. Yield nothing until the client has sent all results of the last turn.
 
         Raises:
             AppError: VALIDATION_ERROR, if the state, ``forwardedProps`` or the answers are invalid.

@@ -46,7 +46,7 @@ class PydanticAgent(Struct, frozen=True):
     dependencies: Callable[[RunContext], object]
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Run the agent. Yield nothing while the client still owes results of the last turn."""
+        """Run the agent. Yield nothing until the client has sent all results of the last turn."""
         if awaits_client(input):
             return
         adapter = AGUIAdapter(self.agent, with_answers(input, ctx), include_usage=True)

@@ -42,7 +42,7 @@ class StrandsThreads(Struct, frozen=True):
     adapters: PerThread[StrandsAgent]
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
-        """Run the thread's agent. Yield nothing while the client still owes results of the last turn."""
+        """Run the thread's agent. Yield nothing until the client has sent all results of the last turn."""
         if awaits_client(input):
             return
         request = own_input(input, ctx)

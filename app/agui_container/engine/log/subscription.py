@@ -25,18 +25,21 @@ REPORT_VALID_SECONDS = 6.0
 class Presence:
     """The readers of one run."""
 
-    __slots__ = ("_remote", "grace", "local")
+    __slots__ = ("_remote", "grace", "local", "may_be_unread")
 
     def __init__(self) -> None:
         self.local = 0
         """Readers of this process."""
         self.grace: Timer | None = None
         """Timer that cancels the run; set while the run has no reader in this process."""
+        self.may_be_unread = False
+        """True if a reader has left the run to itself: the run goes on without readers until another one comes."""
         self._remote: dict[str, float] | None = None
 
     def add_local(self) -> None:
         """Add a reader of this process and stop the timer."""
         self.local += 1
+        self.may_be_unread = False
         if self.grace is not None:
             self.grace.cancel()
             self.grace = None

@@ -43,7 +43,7 @@ class RunRegistry:
     Args:
         agent: answers every run.
         limits: the limits of runs and memory.
-        usages: count what each caller uses.
+        usages: resources in use by each caller.
         health: is set to busy while there are open runs or background work.
 
     Attributes:

@@ -1,6 +1,7 @@
 """The open subscriptions of one process, and the effect of a closed one on its run.
 
-Rule: a run without readers may be cancelled (``OnDisconnect``). A reader on another replica prevents that.
+Rule: a run without readers may be cancelled (``OnDisconnect``). A reader on another replica prevents that, and so does
+a reader that has left the run to itself.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ class Subscriptions:
 
     Args:
         registry: stores ended runs while they are read.
-        usages: count the readers of each caller.
+        usages: resources in use by each caller, which count its readers.
         on_disconnect: the time after which a run without readers is cancelled.
         clock: the time and timers.
     """
@@ -75,7 +76,7 @@ class Subscriptions:
 
     def _handle_unread(self, run: Readable) -> None:
         """Trim, cancel or start the grace of a run that has no reader in this process."""
-        grace = self._on_disconnect.grace
+        grace = None if run.presence.may_be_unread else self._on_disconnect.grace
         if run.log.has_ended:
             self._registry.release_unread(run)
         elif grace == 0:

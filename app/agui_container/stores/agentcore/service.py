@@ -35,9 +35,9 @@ from agui_container.stores.agentcore.turn_events import (
     ThreadHistory,
     TurnPart,
     TurnRecord,
-    fold_records,
     load_record,
     make_turn_parts,
+    merge_records,
     read_turn_records,
 )
 
@@ -295,7 +295,7 @@ class MemoryService:
         _call_or_default(lambda: self._client.delete(thread, event_id), None)
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Call a function of the client in a thread. Raises ``StoreUnavailable``, whatever it raises."""
+        """Call a function of the client in a thread. Every exception is raised as ``StoreUnavailable``."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._run_in_thread(function)
@@ -326,7 +326,7 @@ def _history(events: Sequence[Event], owner: str) -> ThreadHistory | None:
             records.append(load_record(text, owner))
         except ValueError:
             logger.warning("turn record unreadable, skipped")
-    return fold_records(records)
+    return merge_records(records)
 
 
 def _call_or_default(function: Callable[[], T], default: T) -> T:

@@ -102,7 +102,7 @@ def load_record(text: str, owner: str) -> TurnRecord:
     return TurnRecord(thread, messages, found["order"], state)
 
 
-def fold_records(records: Iterable[TurnRecord]) -> ThreadHistory | None:
+def merge_records(records: Iterable[TurnRecord]) -> ThreadHistory | None:
     """Restore a thread from its records, oldest first. Return None if there are none.
 
     A run that was active has ended, because its process has.

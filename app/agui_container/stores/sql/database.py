@@ -145,7 +145,7 @@ class Database:
             raise StoreUnavailable(f"{self._name} failed: {reason_of(error)}") from error
 
     def _check_file(self) -> None:
-        """Check that the file is still the one that was opened, because SQLite would go on with a deleted file.
+        """Check that the file is still the one that was opened, because SQLite would continue with a deleted file.
 
         Raises:
             StoreUnavailable: the file was deleted or replaced. It is used again once it is back.

@@ -27,6 +27,7 @@ from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
 from agui_container.engine.caller_usage import CallerUsages, Resource
+from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
@@ -52,6 +53,10 @@ READ_SECONDS = 60.0
 
 REPLY_COPIES = 2
 """Copies of a reply in memory while the client does not take it: its messages, and their bytes."""
+
+CLOCK_SLACK, CLOCK_SLACK_PART = 0.1, 0.02
+"""Seconds, and part of the timeout, by which a client's clock may reach the deadline of a call before the server's. A
+client cancels its call at its own deadline, and rounds the timeout that it sends."""
 
 TRANSLATED_BYTES = 1_000
 """Size of a message, in bytes, up to which it is translated on the event loop. It takes a millisecond at most."""
@@ -82,7 +87,7 @@ class CallAdmission:
         origins: web origins that may call.
         authentication: verifies the tokens of callers.
         accounts: chooses the account that the limits per caller are counted under.
-        usages: count the open calls of each caller.
+        usages: resources in use by each caller, which count its open calls.
         budget: bytes in flight of the process, of which each caller gets a share.
         refused_pages: logs the others.
     """
@@ -148,6 +153,8 @@ class Call(Generic[In, Out]):
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
         self._admission = admission
+        deadline = stream.deadline
+        self._clock_slack = max(CLOCK_SLACK, CLOCK_SLACK_PART * deadline.time_remaining()) if deadline else 0.0
         self._send_lock = asyncio.Lock()
         self._is_slow = False
         self.last_sent_at = asyncio.get_running_loop().time()
@@ -156,6 +163,16 @@ class Call(Generic[In, Out]):
     def is_open(self) -> bool:
         """True while the client can receive messages."""
         return self._stream._stream.closable
+
+    def leave(self, subscription: Subscription) -> None:
+        """Stop reading a run. If the deadline of the call has passed, the run goes on without readers."""
+        if self._has_reached_deadline():
+            subscription.run.presence.may_be_unread = True
+        subscription.close()
+
+    def _has_reached_deadline(self) -> bool:
+        deadline = self._stream.deadline
+        return deadline is not None and deadline.time_remaining() <= self._clock_slack
 
     @property
     def port(self) -> int:

@@ -5,7 +5,7 @@ transport, and the other clients follow its run.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from typing import TypeVar
 
 from agui_container.engine.service import Service
@@ -24,22 +24,27 @@ async def wait_for_newer_run(service: Service, caller: Caller, thread_id: str, r
     """Wait until the latest run of a thread is not ``run_id``, and return the id of that run."""
     while True:
         await asyncio.sleep(POLL_SECONDS)
-        newer = await find_newer_run(service, caller, thread_id, run_id)
-        if newer is not None:
-            return newer
+        latest = await find_latest_run(service, caller, thread_id)
+        if latest not in (None, run_id):
+            return latest
 
 
-async def wait_for_continuation(service: Service, caller: Caller, thread_id: str, run_id: str) -> str | None:
-    """Wait for the run after ``run_id``, and return its id. Returns None if no call of the thread is open.
+async def iterate_runs(service: Service, caller: Caller, thread_id: str) -> AsyncGenerator[str, None]:
+    """Iterate the ids of a thread's runs, in order: the runs that are kept, and then new ones while a call is open.
 
     The thread tells whether a call is open. The last event of a run names only the calls that this run has made.
     """
+    known: set[str] = set()
     while True:
         is_open = await has_open_calls(service, caller, thread_id)  # before the runs, so that no run is missed
-        newer = await find_newer_run(service, caller, thread_id, run_id)
-        if newer is not None or not is_open:
-            return newer
-        await asyncio.sleep(POLL_SECONDS)
+        new = [run_id for run_id in await list_runs(service, caller, thread_id) if run_id not in known]
+        for run_id in new:
+            yield run_id
+        known.update(new)
+        if not new and not is_open:
+            return
+        if not new:
+            await asyncio.sleep(POLL_SECONDS)
 
 
 async def has_open_calls(service: Service, caller: Caller, thread_id: str) -> bool:
@@ -53,15 +58,26 @@ async def has_open_calls(service: Service, caller: Caller, thread_id: str) -> bo
     return bool(thread["waiting"]) or thread["status"] in {ThreadStatus.AGENT_TURN, ThreadStatus.CLIENT_TOOL_TURN}
 
 
-async def find_newer_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str | None:
-    """Return the id of the latest run of a thread, or None if that is ``run_id``, or cannot be read now."""
+async def find_latest_run(service: Service, caller: Caller, thread_id: str) -> str | None:
+    """Return the id of a thread's latest run, or None if there is none, or if it cannot be read now."""
     try:
-        latest = await service.runs.find(caller, thread_id, None)
+        return str((await service.runs.find(caller, thread_id, None))["runId"])
     except AppError as error:
         if error.code not in {ErrorCode.RUN_NOT_FOUND, ErrorCode.STORE_UNAVAILABLE}:
             raise
         return None
-    return None if latest["runId"] == run_id else str(latest["runId"])
+
+
+async def list_runs(service: Service, caller: Caller, thread_id: str) -> list[str]:
+    """Return the ids of a thread's runs in order, as far as the list of the caller's runs has them.
+
+    The latest run is always among them. The list is empty if the runs cannot be read now.
+    """
+    latest = await find_latest_run(service, caller, thread_id)
+    if latest is None:
+        return []
+    listed = [str(view["runId"]) for view in await service.runs.list(caller) if view["threadId"] == thread_id]
+    return [*reversed(listed)] if latest in listed else [*reversed(listed), latest]
 
 
 async def first_of(work: Coroutine[object, object, T], other: Coroutine[object, object, str]) -> T | str:

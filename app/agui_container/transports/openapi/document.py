@@ -28,7 +28,7 @@ def add_own_routes(document: Document, routes: Iterable[BaseRoute]) -> Document:
     """Return a document with the routes of this server among ``routes`` added to it.
 
     Args:
-        document: what FastAPI has made of the routes that it knows.
+        document: document that FastAPI has made of its own routes.
         routes: the routes of the application.
     """
     served = {template(getattr(route, "path", "")) for route in routes}

@@ -336,7 +336,7 @@ def _roboto_sessions() -> list[tuple[str, str, Operation]]:
 
 
 def _roboto_operation(summary: str, path: str, *query: Operation) -> Operation:
-    """Return an operation of Roboto's sessions. The package `roboto` defines what is in bodies and answers."""
+    """Return an operation of Roboto's sessions. The package `roboto` defines bodies and answers."""
     content = {"application/json": {"schema": record("The result.", {"data": {"description": "Any JSON."}})}}
     return operation(
         ROBOTO_TAG["name"],

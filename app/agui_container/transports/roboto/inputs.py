@@ -93,7 +93,7 @@ def _turn_input(run: NewRun, request: StartRequest | SendRequest, messages: Sequ
 def _run_input(
     run: NewRun, messages: Sequence[Message], contexts: Sequence[Context], forwarded: Mapping[str, object]
 ) -> RunAgentInput:
-    """Return the input of a run. ``onBusy`` refuses a second run on the thread, whatever ``AGUI_ON_BUSY`` is."""
+    """Return the input of a run. ``onBusy`` refuses a second run on the thread, for any ``AGUI_ON_BUSY``."""
     return RunAgentInput(
         thread_id=run.thread_id,
         run_id=run.run_id,

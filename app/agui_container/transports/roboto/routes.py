@@ -1,4 +1,4 @@
-"""Routes of Roboto's sessions. The first request imports what serves them.
+"""Routes of Roboto's sessions. The first request imports their implementation.
 
 Rule: every result is ``{"data": …}``, and every error is ``{"error": …}`` with the status of the error table.
 """
@@ -126,7 +126,7 @@ def lazy_handler(endpoints: LazyEndpoints, prefix: str, name: str) -> Handler:
 
 
 class NotServed:
-    """ASGI application that refuses every request, whatever its method."""
+    """ASGI application that refuses every request."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

@@ -1,4 +1,4 @@
-/** Something to look at while work goes on. A share between 0 and 1 or of a total becomes a bar. */
+/** Progress that an agent reports. A share between 0 and 1, or a part of a total, is shown as a bar. */
 
 import type { ActivityMessage } from "@ag-ui/core";
 

@@ -1,4 +1,4 @@
-/** Tells screen readers what has happened: that an answer begins, what it was, what is asked. */
+/** A status line for screen readers: an answer begins, the answer's text, a question for the user. */
 
 import { chat } from "../chat";
 import type { ChatState } from "../state/types";

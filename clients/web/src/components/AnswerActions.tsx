@@ -1,4 +1,4 @@
-/** What can be done with an answer: copy, rate, ask again, go on from it in a new thread. */
+/** Actions on an answer: copy, rate, ask again, fork the thread. */
 
 import type { AssistantMessage } from "@ag-ui/core";
 import { useState } from "preact/hooks";
@@ -11,7 +11,7 @@ import { FeedbackForm } from "./FeedbackForm";
 import { IconButton } from "./icons";
 
 export function AnswerActions({ message, state }: { message: AssistantMessage; state: ChatState }) {
-  const said = useStore(feedback, (all) => all[message.id]);
+  const stored = useStore(feedback, (all) => all[message.id]);
   const [rating, setRating] = useState<"positive" | "negative" | null>(null);
   const [isCopied, setCopied] = useState(false);
   const isBusy = isRunning(state);
@@ -26,13 +26,13 @@ export function AnswerActions({ message, state }: { message: AssistantMessage; s
         <IconButton
           icon="up"
           label="Good answer"
-          pressed={said?.sentiment === "positive"}
+          pressed={stored?.sentiment === "positive"}
           onClick={() => setRating(rating === "positive" ? null : "positive")}
         />
         <IconButton
           icon="thumbDown"
           label="Bad answer"
-          pressed={said?.sentiment === "negative"}
+          pressed={stored?.sentiment === "negative"}
           onClick={() => setRating(rating === "negative" ? null : "negative")}
         />
         <IconButton icon="retry" label="Ask again" disabled={isBusy} onClick={() => void retry(message.id)} />

@@ -1,4 +1,4 @@
-/** May this call run? As it is, with other arguments, or not at all. */
+/** An approval of a tool call: approve it, edit its arguments, or deny it. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { pretty } from "./format";

@@ -1,4 +1,4 @@
-/** Where the user writes. Enter sends, Shift+Enter begins a line, Escape stops the answer. */
+/** The text field of the chat. Enter sends, Shift+Enter begins a line, Escape stops the answer. */
 
 import type { ContentPart } from "@ag-ui/core";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -131,7 +131,7 @@ function grow(area: HTMLTextAreaElement | null): void {
   area.style.height = `${Math.min(area.scrollHeight, window.innerHeight * 0.4)}px`;
 }
 
-/** The arrow up in an empty field edits what was sent last. */
+/** Edit the last message on arrow up in an empty field. */
 function editLast(event: Event): void {
   const buttons = document.querySelectorAll<HTMLButtonElement>('.user-message [aria-label="Edit and send again"]');
   const last = [...buttons].at(-1);

@@ -1,4 +1,4 @@
-/** Content that is more than text. Only data is shown: an address would tell another server what the user reads. */
+/** Files and media of a message. Only data is shown, because an address would tell another server that it is read. */
 
 import type { ContentPart, PartSource } from "@ag-ui/core";
 import { Icon } from "./icons";

@@ -1,4 +1,4 @@
-/** A new chat: what can be tried, one button each. */
+/** A new chat, with one button for each suggestion. */
 
 import { chat, send } from "../chat";
 import { title } from "../config";

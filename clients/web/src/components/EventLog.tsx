@@ -1,4 +1,4 @@
-/** Every frame of the wire, in a list that renders only the rows in sight. */
+/** All frames of the connection, in a list that renders only visible rows. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { chat, frames, lastInput } from "../chat";

@@ -1,4 +1,4 @@
-/** What developers look at: events, state, the run, the server. */
+/** Panels for developers: events, state, the run, the server. */
 
 import { Store, useStore } from "../store";
 import { EventLog } from "./EventLog";

@@ -1,4 +1,4 @@
-/** All that waits for the user: approvals, forms, and this page's own tools. */
+/** Questions to the user: approvals, forms, and this page's own tools. */
 
 import type { Interrupt, ToolCall } from "@ag-ui/core";
 import { answer, answerCall, chat } from "../chat";

@@ -1,4 +1,4 @@
-/** The conversation: turns, and whatever stands in them. */
+/** The conversation: turns and their blocks. */
 
 import type { Message } from "@ag-ui/core";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -111,7 +111,7 @@ function BlockView({ block, state }: { block: Block; state: ChatState }) {
   }
 }
 
-/** A sign of life while nothing is being written. */
+/** An animation while the run is open and no text arrives. */
 function Working({ state }: { state: ChatState }) {
   const last = state.messages.at(-1) as Message | undefined;
   const isWriting = last !== undefined && state.open[last.id] === true;
@@ -157,7 +157,7 @@ function Problem() {
   );
 }
 
-/** Stay at the bottom while text comes, unless the reader has scrolled up. */
+/** Stay at the bottom while text arrives, unless the reader has scrolled up. */
 function useStickyScroll(threadId: string) {
   const frame = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);

@@ -1,4 +1,4 @@
-/** What the model thinks: open while it thinks, folded away once it has. */
+/** The model's reasoning, open while it streams and folded afterwards. */
 
 import { useEffect, useState } from "preact/hooks";
 import { duration } from "./format";

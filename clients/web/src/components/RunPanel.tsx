@@ -1,4 +1,4 @@
-/** The run: how it stands, its goals, tokens, and where the context window goes. */
+/** The run: its status, goals, tokens, and the parts of the context window. */
 
 import type { TokenUsage } from "@ag-ui/core";
 import { chat } from "../chat";

@@ -1,4 +1,4 @@
-/** What the server can do, and how this page talks to it. */
+/** Capabilities of the server, and this page's transport and token. */
 
 import { useEffect } from "preact/hooks";
 import { chat, isRunning } from "../chat";

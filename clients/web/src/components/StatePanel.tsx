@@ -1,4 +1,4 @@
-/** The shared state as a tree. What the last event changed is marked. */
+/** The shared state as a tree. Changes of the last event are marked. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { chat } from "../chat";

@@ -34,7 +34,7 @@ export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
       <button type="button" class="thread-open" aria-current={isSelected ? "page" : undefined} onClick={onOpen}>
         {thread.forkedFrom !== undefined && <Icon name="fork" />}
         <span class="thread-name">{name}</span>
-        {thread.activeRunId !== undefined && <span class="spinner" role="img" aria-label="A run goes on" />}
+        {thread.activeRunId !== undefined && <span class="spinner" role="img" aria-label="A run is open" />}
         {thread.status === "goals_failed" && <span class="dot" role="img" aria-label="Goals failed" />}
       </button>
       <span class="thread-actions">

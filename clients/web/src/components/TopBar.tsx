@@ -1,4 +1,4 @@
-/** The head of the page: which thread this is, how the connection stands, what else can be shown. */
+/** The head of the page: the thread's title, the state of the connection, buttons for panels. */
 
 import { chat, link } from "../chat";
 import { useStore } from "../store";
@@ -44,7 +44,7 @@ function Connection() {
   );
 }
 
-/** How much of the model's context window is used. */
+/** The used part of the model's context window. */
 function ContextMeter() {
   const context = useStore(chat, (state) => state.context);
   if (context === undefined || context.size === 0) return null;

@@ -1,4 +1,4 @@
-/** What the user said, with its attachments. It can be edited, which asks again from there. */
+/** A message of the user, with its attachments. An edit sends the conversation again up to this message. */
 
 import type { UserMessage } from "@ag-ui/core";
 import { useState } from "preact/hooks";

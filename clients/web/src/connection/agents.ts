@@ -1,4 +1,4 @@
-/** What carries runs, in a chunk of its own: the official client, and this project's agents that resume. */
+/** The official client and the agents that reconnect, in a chunk that loads after the first paint. */
 
 import { type BaseEvent, transformChunks, verifyEvents } from "@ag-ui/client";
 import type { Observable } from "rxjs";

@@ -1,4 +1,4 @@
-/** The plain routes: threads, runs, feedback, capabilities. */
+/** Requests to the routes for threads, runs, feedback and capabilities. */
 
 import type { AgentCapabilities, Message } from "@ag-ui/core";
 import { endpoint, SESSION_HEADER, session } from "../config";
@@ -71,7 +71,7 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
   return response;
 }
 
-/** The server refuses with one RUN_ERROR event as a stream. */
+/** Parse a refusal, which is a stream of one RUN_ERROR event. */
 function refusal(body: string, status: number): RequestError {
   try {
     const event = JSON.parse(body.replace(/^data: /, "")) as { code: string; message: string };
@@ -96,8 +96,8 @@ export const api = {
   remove: (threadId: string) => json<object>(`threads/${id(threadId)}`, "DELETE"),
   fork: (threadId: string, messageId: string) =>
     json<ThreadFacts>(`threads/${id(threadId)}/fork`, "POST", { messageId }),
-  feedback: (threadId: string, { messageId, ...said }: Feedback) =>
-    json<Feedback>(`threads/${id(threadId)}/messages/${id(messageId)}/feedback`, "POST", said),
+  feedback: (threadId: string, { messageId, ...rating }: Feedback) =>
+    json<Feedback>(`threads/${id(threadId)}/messages/${id(messageId)}/feedback`, "POST", rating),
   runs: () => json<{ runs: RunFacts[] }>("runs"),
   capabilities: () => json<AgentCapabilities>("capabilities"),
 };

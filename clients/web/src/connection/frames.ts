@@ -1,12 +1,12 @@
 /**
- * What went over the wire, for the event log.
+ * Frames of the connection, for the event log.
  *
- * Rule: bounded. The oldest frames go first, by number and by size.
+ * Rule: the number and the size of frames are bounded. The oldest frames are dropped first.
  */
 
 export interface Frame {
   number: number;
-  /** Milliseconds since the run was asked for. */
+  /** Milliseconds since the run's input was sent. */
   since: number;
   runId: string;
   direction: "in" | "out";
@@ -56,10 +56,10 @@ export class FrameLog {
 
   private drop(): void {
     let from = Math.max(0, this.frames.length - MAX_FRAMES);
-    let kept = this.frames.slice(from).reduce((sum, frame) => sum + frame.text.length, 0);
-    while (kept > MAX_CHARACTERS && from < this.frames.length - 1) kept -= this.frames[from++]!.text.length;
+    let characters = this.frames.slice(from).reduce((sum, frame) => sum + frame.text.length, 0);
+    while (characters > MAX_CHARACTERS && from < this.frames.length - 1) characters -= this.frames[from++]!.text.length;
     this.frames = this.frames.slice(from);
-    this.characters = kept;
+    this.characters = characters;
   }
 
   private notify(): void {
@@ -77,8 +77,8 @@ const PIECE = 65_536;
 /**
  * Pass a response on and log each frame of its body.
  *
- * It comes in pieces with a turn of the event loop between them, because whatever has arrived is otherwise read in one
- * task, and a burst of thousands of events would freeze the page.
+ * The body is passed in pieces, with a turn of the event loop between them. Otherwise all data that has arrived is read
+ * in one task, and a burst of thousands of events would freeze the page.
  */
 export function logged(response: Response, onFrame: (text: string) => void): Response {
   if (response.body === null) return response;
@@ -101,7 +101,7 @@ export function logged(response: Response, onFrame: (text: string) => void): Res
   return new Response(response.body.pipeThrough(tap), { status: response.status, headers: response.headers });
 }
 
-/** Let the page do something else. A timer would wait for a second where the tab is in the background. */
+/** Wait for a turn of the event loop. A timer would wait for a second in a background tab. */
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

@@ -1,8 +1,7 @@
 /**
- * The seam to the agents: start or follow a run, over SSE or WebSocket.
+ * Runs over SSE or WebSocket, by the agents of the TypeScript client.
  *
- * Rule: the only module that knows which agent class carries a run. Agents and the official client are loaded after the
- * first paint.
+ * Rule: no other module uses the agent classes. They and the official client are loaded after the first paint.
  */
 
 import type { AbstractAgent, BaseEvent, RunAgentInput } from "@ag-ui/client";
@@ -26,11 +25,11 @@ export interface RunHandle {
   readonly done: Promise<void>;
   /** Stop reading. The run continues at the server. */
   detach(): void;
-  /** Cancel the run at the server. Its last event says so; without any event yet, `done` resolves at once. */
+  /** Cancel the run at the server. `done` resolves after its last event, or at once if it has no event yet. */
   cancel(): void;
 }
 
-/** Load what runs need. The page calls it while the user looks at the first view. */
+/** Load the agents. The page calls it after the first paint. */
 export function loadAgents() {
   return import("./agents");
 }
@@ -42,7 +41,7 @@ export class Transport {
 
   constructor(private readonly log: FrameLog) {}
 
-  /** Start a run, or follow one when the input carries the command `attach`. Lost connections are made again. */
+  /** Start a run, or follow one if the input has the command `attach`. The agent reconnects after a drop. */
   run(input: RunAgentInput, listener: RunListener): RunHandle {
     const reader: RunReader = new RunReader(listener, async () => {
       const agents = await loadAgents();
@@ -89,7 +88,7 @@ class RunReader implements RunHandle {
   readonly done: Promise<void>;
   private stream: RunStream | undefined;
   private hasBegun = false;
-  /** The listener gets nothing more. */
+  /** True if the listener gets no more events. */
   private isOver = false;
   private resolve = () => {};
   private unsubscribe = () => {};

@@ -8,6 +8,6 @@ const MAX_CODE = 50_000;
 export function highlight(code: HTMLElement, language: string): void {
   const text = code.textContent ?? "";
   if (text.length > MAX_CODE || highlighter.getLanguage(language) === undefined) return;
-  // The library escapes what it is given and adds spans with classes.
+  // The library escapes the code and adds spans with classes.
   code.innerHTML = highlighter.highlight(text, { language, ignoreIllegals: true }).value;
 }

@@ -1,8 +1,8 @@
-/** Formulas as MathML, which browsers draw by themselves. Loaded when the first formula is shown. */
+/** Formulas as MathML, which browsers render without a library. Loaded when the first formula is shown. */
 
 import temml from "temml";
 
-/** Replace the text of an element by the formula. What cannot be read stays as text. */
+/** Replace the text of an element by the formula. A formula with a syntax error stays as text. */
 export function showMath(element: HTMLElement): void {
   const source = element.textContent ?? "";
   try {

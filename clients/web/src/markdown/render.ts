@@ -1,8 +1,8 @@
 /**
  * Markdown to safe HTML.
  *
- * Rule: whatever a model writes, nothing of it runs: HTML is sanitised, links are http(s) or mail only, and pictures are
- * shown from data only, because one from an address would tell that server what the user reads.
+ * Rule: no text of a model runs as code. HTML is sanitised, links are http(s) or mail only, and pictures are shown from
+ * data only, because a request to an address would tell that server that the user reads the message.
  */
 
 import DOMPurify, { type Config } from "dompurify";
@@ -84,7 +84,7 @@ export function render(tokens: Token[]): DocumentFragment {
 }
 
 // --- math ------------------------------------------------------------------------------------------------------------
-// The formula is carried as text in an element, and `math.ts` replaces that element when it is shown.
+// The formula is the text of an element, and `math.ts` replaces that element when it is shown.
 
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);

@@ -1,15 +1,15 @@
 /**
- * Markdown that grows.
+ * Markdown of a message that streams.
  *
- * Rule: a block is parsed again only while it can still change. All blocks but the last are settled: their text is never
- * looked at again, so the cost of a delta is that of the last block, however long the message is.
+ * Rule: a block is parsed again only while it can still change. All blocks but the last are settled and are not parsed
+ * again, so the cost of a delta is that of the last block and not of the message.
  */
 
 import type { Token } from "marked";
 import { lex } from "./render";
 
 export interface MarkdownBlock {
-  /** Offset in the message: with `raw`, what the block is made of. */
+  /** Offset of `raw` in the message. */
   start: number;
   raw: string;
   tokens: Token[];
@@ -98,7 +98,7 @@ export class MarkdownStream {
   }
 }
 
-/** The parser wants the reference links beside the tokens. */
+/** Return tokens with the reference links, which the parser expects as a property. */
 function withLinks(tokens: Token[], { links }: { links: Record<string, unknown> }): Token[] {
   return Object.assign(tokens, { links });
 }

@@ -1,4 +1,4 @@
-/** Arrange the messages of a chat for display: turns, the blocks in them, and subagents nested in the call that began them. */
+/** Arrange the messages of a chat for display: turns, their blocks, and subagents nested in their tool calls. */
 
 import type { Message, ToolCall } from "@ag-ui/core";
 import type { CallState, ChatState, Lane, Notice } from "./types";
@@ -20,7 +20,7 @@ export interface LaneBlock {
   blocks: Block[];
 }
 
-/** A user message, if there is one, and all that answers it. */
+/** A user message, if there is one, and the blocks of its answer. */
 export interface Turn {
   key: string;
   user?: Role<"user">;

@@ -7,7 +7,7 @@ export function escapePointer(key: string): string {
   return key.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 
-/** Compare two values and list where they differ. The work is bounded, so a state of several megabytes costs no more. */
+/** Compare two values and list their differences. The work is bounded, also for a state of several megabytes. */
 export function changedPaths(before: unknown, after: unknown): string[] {
   const changed: string[] = [];
   const pending: [unknown, unknown, string][] = [[before, after, ""]];

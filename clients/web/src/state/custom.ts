@@ -1,4 +1,4 @@
-/** The CUSTOM events of this server: goals, context, and what a user should know (docs/goals.md, docs/context.md). */
+/** The CUSTOM events of this server: goals, context, notices for the user (docs/goals.md, docs/context.md). */
 
 import type { ChatState, Goal } from "./types";
 

@@ -1,7 +1,7 @@
 /**
- * One AG-UI event after the other makes the chat.
+ * The reducer of the chat: state and one AG-UI event give the next state.
  *
- * Rule: pure. The clock comes in as an argument, nothing is fetched, and an event that does not fit changes nothing.
+ * Rule: functions here are pure. The time is an argument, and an event that does not fit the state is ignored.
  */
 
 import { type BaseEvent, type Event, EventType, type Interrupt, type Message } from "@ag-ui/core";
@@ -18,7 +18,7 @@ export function reduce(state: ChatState, received: BaseEvent, now: number): Chat
     case EventType.RUN_STARTED:
       return {
         ...state,
-        run: { id: event.runId, status: "running", startedAt: askedAt(state, event.runId) ?? now },
+        run: { id: event.runId, status: "running", startedAt: startedAt(state, event.runId) ?? now },
         interrupts: [],
         pendingCalls: [],
         steps: [],
@@ -28,7 +28,7 @@ export function reduce(state: ChatState, received: BaseEvent, now: number): Chat
     case EventType.RUN_ERROR: {
       const retryable = event.metadata?.retryable === true;
       const failure = { code: event.code ?? "ERROR", message: event.message, retryable };
-      return { ...closed(state, now), run: { ...state.run, status: "failed", endedAt: now, failure } };
+      return { ...closeMessages(state, now), run: { ...state.run, status: "failed", endedAt: now, failure } };
     }
     case EventType.TEXT_MESSAGE_START:
       return startMessage(state, event.messageId, { role: event.role ?? "assistant", ...named(event) }, event, now);
@@ -108,8 +108,8 @@ export function reduce(state: ChatState, received: BaseEvent, now: number): Chat
   }
 }
 
-/** When the page asked for this run, if it did. */
-function askedAt({ run }: ChatState, runId: string): number | undefined {
+/** Time at which the page started this run, or undefined for a run of another client. */
+function startedAt({ run }: ChatState, runId: string): number | undefined {
   return run.id === runId ? run.startedAt : undefined;
 }
 
@@ -218,10 +218,10 @@ function withLane(state: ChatState, id: string, change: Partial<Lane>): ChatStat
 
 function finishRun(state: ChatState, event: Of<EventType.RUN_FINISHED>, now: number): ChatState {
   const outcome = event.outcome ?? { type: "success" };
-  const ended = { ...closed(state, now), usage: [...state.usage, ...(event.usage ?? [])] };
+  const ended = { ...closeMessages(state, now), usage: [...state.usage, ...(event.usage ?? [])] };
   const run = { ...state.run, endedAt: now };
   if (outcome.type === "interrupt") {
-    const calls = waiting(ended.calls, outcome.interrupts);
+    const calls = withWaiting(ended.calls, outcome.interrupts);
     return { ...ended, calls, run: { ...run, status: "interrupted" }, interrupts: outcome.interrupts };
   }
   if (outcome.type === "cancelled") return { ...ended, run: { ...run, status: "cancelled" } };
@@ -229,13 +229,13 @@ function finishRun(state: ChatState, event: Of<EventType.RUN_FINISHED>, now: num
   return { ...ended, run: { ...run, status: "finished" }, pendingCalls };
 }
 
-function waiting(calls: ChatState["calls"], interrupts: readonly Interrupt[]): ChatState["calls"] {
-  const asked = interrupts.flatMap(({ toolCallId }) => (toolCallId === undefined ? [] : [toolCallId]));
-  return { ...calls, ...Object.fromEntries(asked.map((id) => [id, { ...calls[id], phase: "waiting" as const }])) };
+function withWaiting(calls: ChatState["calls"], interrupts: readonly Interrupt[]): ChatState["calls"] {
+  const ids = interrupts.flatMap(({ toolCallId }) => (toolCallId === undefined ? [] : [toolCallId]));
+  return { ...calls, ...Object.fromEntries(ids.map((id) => [id, { ...calls[id], phase: "waiting" as const }])) };
 }
 
-/** Nothing is being written any more, however the run ended. */
-function closed(state: ChatState, now: number): ChatState {
+/** Close open messages at the end of a run. */
+function closeMessages(state: ChatState, now: number): ChatState {
   const ends = Object.keys(state.open).map((id) => [id, { start: state.times[id]?.start ?? now, end: now }] as const);
   return { ...state, open: {}, times: { ...state.times, ...Object.fromEntries(ends) } };
 }

@@ -1,8 +1,8 @@
-/** The chat as data: messages as AG-UI defines them, and what is known of calls, subagents, steps and goals. */
+/** The chat as data: AG-UI messages, and the state of calls, subagents, steps and goals. */
 
 import type { Interrupt, Message, TokenUsage } from "@ag-ui/core";
 
-/** How far a tool call is. `waiting` calls need an answer of the user. */
+/** Phase of a tool call. A `waiting` call needs an answer of the user. */
 export type CallPhase = "streaming" | "running" | "waiting" | "done" | "failed";
 
 export interface CallState {
@@ -47,7 +47,7 @@ export interface ContextUse {
 
 export interface SharedState {
   value: unknown;
-  /** JSON pointers of what the last event changed. */
+  /** JSON pointers of the values that the last event changed. */
   changed: readonly string[];
 }
 

@@ -119,7 +119,7 @@ class RunSession:
                 if self._is_cancelled:
                     await self._cancel_run()
         finally:
-            subscription.close()
+            self._call.leave(subscription)
 
     async def _continue(self) -> Subscription:
         """Return the events of the next run: with this client's decisions, or begun by another client of the thread."""

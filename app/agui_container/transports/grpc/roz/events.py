@@ -3,7 +3,7 @@
 A turn is the answer to one user message. A turn can consist of several AG-UI runs: tools of the client and approvals
 end one run, and their results begin the next.
 
-Rule: pure translation. Events of subagents are not shown here; ``team`` translates them.
+Rule: pure translation. Events of subagents are not shown here, but for their approvals; ``team`` translates them.
 """
 
 import json
@@ -96,7 +96,7 @@ class TurnEvents:
     def feed(self, kind: EventType, event: Event) -> Responses:  # noqa: C901, PLR0911 - a case for each kind
         """Translate one AG-UI event."""
         if event.get("subagentRunId") is not None:
-            return []
+            return self._resolve_elsewhere(event) if kind is EventType.TOOL_CALL_RESULT else []
         match kind:
             case EventType.TEXT_MESSAGE_CONTENT:
                 self.last_message_id = event["messageId"]
@@ -110,8 +110,8 @@ class TurnEvents:
             case EventType.TOOL_CALL_END:
                 return self._tool_call_ended(event["toolCallId"])
             case EventType.TOOL_CALL_RESULT:
-                started = self._started_elsewhere(event)
-                return [*started, *self._tool_finished(event["toolCallId"], text_of(event.get("content")))]
+                resolved = self._resolve_elsewhere(event)
+                return [*resolved, *self._tool_finished(event["toolCallId"], text_of(event.get("content")))]
             case EventType.CUSTOM:
                 return self._custom_event(event["name"], event.get("value"))
             case EventType.RUN_STARTED:
@@ -140,12 +140,9 @@ class TurnEvents:
 
     def follow(self) -> Responses:
         """Follow a run of another client, who has answered calls. The client's tools stay requested meanwhile."""
-        responses: Responses = []
-        for call_id, request in self.approvals.items():
-            responses += self._wire.approval_resolved(call_id, {"elsewhere": True})
-            self._decided_elsewhere[call_id] = request.name
+        self._decided_elsewhere = {call_id: request.name for call_id, request in self.approvals.items()}
         self.approvals = {}
-        return [*responses, *self._set_activity(THINKING)]
+        return self._set_activity(THINKING)
 
     def add_result(self, call_id: str, result: str) -> Responses:
         """Add the result of a tool of the client."""
@@ -172,10 +169,15 @@ class TurnEvents:
             *self._wire.tool_started(call_id, name, self._category(name)),
         ]
 
-    def _started_elsewhere(self, event: Event) -> Responses:
-        """Report the start of a call whose approval another client has answered. Only its result tells the answer."""
-        name = self._decided_elsewhere.pop(event["toolCallId"], None)
-        return [] if name is None or is_denied(event) else self._tool_started(event["toolCallId"], name)
+    def _resolve_elsewhere(self, result: Event) -> Responses:
+        """Resolve the approval of a call that another client has answered. The call's result tells the decision."""
+        call_id = result["toolCallId"]
+        name = self._decided_elsewhere.pop(call_id, None)
+        if name is None:
+            return []
+        approved = not is_denied(result)
+        resolved = self._wire.approval_resolved(call_id, {"approved": approved, "elsewhere": True})
+        return [*resolved, *(self._tool_started(call_id, name) if approved else ())]
 
     def _tool_finished(self, call_id: str, result: str) -> Responses:
         call = self._calls.pop(call_id, None) or OpenToolCall("")

@@ -4,6 +4,7 @@ Rule: translate only. Sources: proto/roz/v1/agent.proto. docs/grpc.md describes 
 """
 
 import time
+from contextlib import aclosing
 
 from grpclib.const import Cardinality
 from grpclib.const import Handler as Method
@@ -13,7 +14,7 @@ from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.following import wait_for_continuation
+from agui_container.transports.grpc.following import iterate_runs
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions, RozWire
 from agui_container.transports.grpc.roz.session import Session
@@ -45,7 +46,7 @@ class RozService:
     async def watch_team(self, call: WatchCall) -> None:
         """Stream the events of a run's subagents.
 
-        If the task is a thread, the stream continues with the next runs until no call of the thread is open.
+        If the task is a thread, the stream has its runs in order, and continues until no call of the thread is open.
 
         Raises:
             AppError: RUN_NOT_FOUND if the task is neither a run nor a thread.
@@ -54,28 +55,27 @@ class RozService:
         if not task_id:
             raise AppError(ErrorCode.VALIDATION_ERROR, "task_id: the id of a thread or a run is expected.")
         events = TeamEvents(task_id, has_approvals=self._options.roz_wire is not RozWire.V0_2)
-        subscription = await self._attach(call.caller, task_id)
-        thread_id, run_id = subscription.run.key.thread_id, subscription.run.key.run_id
-        await self._forward_events(subscription, events, call)
-        is_thread = run_id != task_id
-        while is_thread:
-            newer = await wait_for_continuation(self._service, call.caller, thread_id, run_id)
-            if newer is None:
-                return
-            run_id = newer
-            await self._forward_events(await self._service.attach(call.caller, thread_id, run_id, 0), events, call)
+        if (run := await self._attach(call.caller, None, task_id)) is not None:
+            await self._forward_events(run, events, call)
+            return
+        await self._service.runs.find(call.caller, task_id, None)
+        async with aclosing(iterate_runs(self._service, call.caller, task_id)) as run_ids:
+            async for run_id in run_ids:
+                if (run := await self._attach(call.caller, task_id, run_id)) is not None:
+                    await self._forward_events(run, events, call)
 
-    async def _attach(self, caller: Caller, task_id: str) -> Subscription:
+    async def _attach(self, caller: Caller, thread_id: str | None, run_id: str) -> Subscription | None:
+        """Return the events of a run, or None if there is no such run or if its events are no longer kept."""
         try:
-            return await self._service.attach(caller, None, task_id, 0)
+            return await self._service.attach(caller, thread_id, run_id, 0)
         except AppError as error:
             if error.code is not ErrorCode.RUN_NOT_FOUND:
                 raise
-        return await self._service.attach(caller, task_id, None, 0)
+            return None
 
     async def _forward_events(self, subscription: Subscription, events: TeamEvents, call: WatchCall) -> None:
         try:
             async for batch in subscription:
                 await call.send_events(batch, events.feed)
         finally:
-            subscription.close()
+            call.leave(subscription)

@@ -162,7 +162,7 @@ class SessionTurn:
                 await self._forward_batch(batch)
         finally:
             self._is_running = False
-            subscription.close()
+            self._call.leave(subscription)
 
     async def _forward_batch(self, batch: Batch) -> None:
         """Forward events. Results that another client has given are sent before the end of the run that used them."""

@@ -1,0 +1,112 @@
+"""The model's prompt has what clients of roz and kontekst send beside a message, over real sockets."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from grpclib.client import Channel
+
+from agui_container.engine.service import Service
+from agui_container.main import build_app
+from agui_container.settings import Settings
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from tests.behaviour.dialogues import SUCCESS, Dialogue
+from tests.behaviour.fake_models import FakeOffline
+from tests.behaviour.over_grpc import KontekstDialogue, RozDialogue
+from tests.behaviour.server import serving
+from tests.engine.doubles import Json
+from tests.requirements import requirement
+
+SKILL = "---\nname: haiku\ndescription: Three lines.\n---\n\nCount the syllables of each line.\n"
+
+
+@dataclass
+class PromptRecorder:
+    """A server with one skill, whose model records its prompts."""
+
+    service: Service
+    channel: Channel
+    model: FakeOffline
+
+    async def roz(self, start: roz.StartSession, message: roz.UserMessage) -> Json:
+        """Return the prompt of a session's first message."""
+        dialogue = RozDialogue(self.service, "in-roz", self.channel, {}, reads_events=False)
+        async with closing(dialogue):
+            await dialogue.call.send(roz.SessionRequest(start=start))
+            await dialogue.call.send(roz.SessionRequest(user_message=message))
+            return await self._prompt(dialogue)
+
+    async def kontekst(self, start: kontekst.StartRunCommand) -> Json:
+        """Return the first prompt of a run."""
+        dialogue = KontekstDialogue(self.service, "in-kontekst", self.channel, {})
+        async with closing(dialogue):
+            await dialogue.call.send(kontekst.RunCommand(start=start))
+            return await self._prompt(dialogue)
+
+    async def _prompt(self, dialogue: Dialogue) -> Json:
+        assert (await dialogue.reply()).end == SUCCESS
+        (prompt,) = await self.model.prompts()
+        return prompt
+
+
+@asynccontextmanager
+async def closing(dialogue: Dialogue) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        await dialogue.close()
+
+
+@pytest.fixture
+async def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[PromptRecorder]:
+    model = FakeOffline()
+    monkeypatch.setattr("agui_container.models.offline.OfflineModel", lambda: model.model)
+    (tmp_path / "haiku").mkdir()
+    (tmp_path / "haiku" / "SKILL.md").write_text(SKILL)
+    app = build_app(Settings(skills=str(tmp_path)))
+    async with serving(app) as url:
+        channel = Channel("127.0.0.1", int(url.rpartition(":")[2]))
+        try:
+            yield PromptRecorder(app.state.service, channel, model)
+        finally:
+            channel.close()
+
+
+def said(prompt: Json) -> list[tuple[str, object]]:
+    return [(message["role"], message["content"]) for message in prompt["messages"]]
+
+
+@requirement("roz.start")
+async def test_project_context_history_and_the_context_of_a_turn_are_in_the_prompt(recorder: PromptRecorder) -> None:
+    text = roz.ContentPart(text=roz.TextContent(text="an earlier question"))
+    start = roz.StartSession(
+        project_context=["The robot is called Ada.", "It has two arms."],
+        history=[roz.ConversationMessage(role="user", parts=[text])],
+        tools=[roz.ToolSchema(name="move", description="Move.")],
+    )
+    message = roz.UserMessage(content="hello", system_context="Answer briefly.")
+    prompt = await recorder.roz(start, message)
+    for expected in ("The user's project", "The robot is called Ada.", "It has two arms.", "Answer briefly."):
+        assert expected in prompt["system"]
+    assert said(prompt) == [("user", "an earlier question"), ("user", "hello")]
+    assert "move" in prompt["tools"]
+
+
+@requirement("kontekst.start")
+async def test_a_working_directory_is_in_the_prompt(recorder: PromptRecorder) -> None:
+    prompt = await recorder.kontekst(kontekst.StartRunCommand(prompt="hello", working_dir="/srv/poems"))
+    assert "The user's working directory" in prompt["system"]
+    assert "/srv/poems" in prompt["system"]
+    assert said(prompt) == [("user", "hello")]
+
+
+@requirement("kontekst.start")
+@pytest.mark.parametrize("prompt", ["", "hello"])
+async def test_a_skill_and_its_arguments_are_in_the_prompt(recorder: PromptRecorder, prompt: str) -> None:
+    skill = kontekst.SkillInvocation(name="haiku", arguments="about rain")
+    seen = await recorder.kontekst(kontekst.StartRunCommand(prompt=prompt, skill=skill))
+    assert "Count the syllables of each line." in seen["system"]
+    assert said(seen) == [*([("user", prompt)] if prompt else []), ("user", "about rain")]

@@ -1,0 +1,77 @@
+"""Browser profiles that tests use one after the other.
+
+A page in a profile of its own starts a process of its own, which takes longer than most tests. So a profile is used
+again, by a new user, and an empty tab keeps its process.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page
+
+from tests.console.driver import User
+
+NEW_USER = """(wire) => {
+    localStorage.clear();
+    localStorage.setItem("agui.wire", wire);
+}"""
+
+
+class Profile:
+    """One browser profile. ``complaints`` are errors in the consoles of its tabs."""
+
+    def __init__(self, context: BrowserContext, empty: Page) -> None:
+        self._context = context
+        self._empty = empty
+        self.complaints: list[str] = []
+        context.on("console", self._listen)
+        context.on("weberror", lambda caught: self.complaints.append(str(caught.error)))
+
+    def _listen(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.complaints.append(message.text)
+
+    async def open(self, address: str, *, wire: str = "sse") -> User:
+        """Open an address as a user who has never been there, with this transport of runs."""
+        await self._empty.goto(address)
+        await self._empty.evaluate(NEW_USER, wire)
+        user = User(await self._context.new_page(), self.complaints)
+        await user.page.goto(address)
+        return user
+
+    async def leave(self) -> None:
+        """Close the tabs of the user."""
+        for page in self._context.pages:
+            if page is not self._empty:
+                await page.close()
+
+
+class Profiles:
+    """The profiles of a browser, by the options of their contexts."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._free: defaultdict[str, list[Profile]] = defaultdict(list)
+
+    @asynccontextmanager
+    async def borrow(self, **options: object) -> AsyncIterator[Profile]:
+        """A profile for one user until the end of the block, in which its console must show no error.
+
+        A test that expects an error takes it out of the complaints.
+        """
+        free = self._free[json.dumps(options, sort_keys=True)]
+        profile = free.pop() if free else await self._create(options)
+        yield profile
+        await profile.leave()
+        complaints = profile.complaints.copy()
+        profile.complaints.clear()
+        free.append(profile)
+        assert complaints == [], complaints
+
+    async def _create(self, options: dict[str, object]) -> Profile:
+        context = await self._browser.new_context(**options)  # type: ignore[arg-type]
+        empty = await context.new_page()
+        await empty.route("**", lambda route: route.fulfill(body=""))
+        return Profile(context, empty)
