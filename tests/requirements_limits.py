@@ -11,8 +11,11 @@ CALLERS = {
     "caller.logs": (_LIMITS, "A caller's events end its own runs when they are too many, and nobody else's."),
     "caller.kept": (_LIMITS, "Ended runs of the caller that has most of them are forgotten first."),
     "caller.streams": (_LIMITS, "A caller has at most its part of the open streams and sockets."),
+    "caller.messages": (
+        _LIMITS,
+        "A caller that sends too many messages is read more slowly on sockets, and its gRPC calls end.",
+    ),
     "caller.connections": (_LIMITS, "Half-sent requests of one caller leave another its runs, and everybody /ping."),
     "caller.loop": (_LIMITS, "A body of one caller that takes work keeps no other caller waiting."),
-    "caller.messages": (_LIMITS, "A caller that sends too many messages on sockets is read more slowly."),
     "caller.background": (_LIMITS, "A caller with too much work behind its runs starts no further ones."),
 }

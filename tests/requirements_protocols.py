@@ -16,6 +16,7 @@ PROTOCOLS = {
     "grpc.calls": (_LIMITS, "A call that is wrong, cancelled or half-closed leaves the connection and the others."),
     "grpc.floods": (_LIMITS, "A flood of frames, calls, registrations or connections ends, and harms nobody else."),
     "grpc.slow": (_LIMITS, "A client that takes nothing holds back its own call only, and loses it after a minute."),
+    "grpc.memory": (_LIMITS, "What sessions and runs keep counts in the budget of their caller, until it is released."),
     "grpc.gone": (_LIMITS, "A connection whose client is gone, or that nobody uses, is closed."),
     "grpc.drain": (_LIMITS, "At the end GOAWAY goes out, and open calls have their last messages and a status."),
     "grpc.deadline": (_WHO, "A deadline ends the watching and not the run."),

@@ -27,7 +27,7 @@ class RequestResult:
     Attributes:
         code: empty for a run that has succeeded, or the code of the error.
         status: the HTTP status, or the name of gRPC's.
-        challenge: value of ``WWW-Authenticate``.
+        challenge: value of ``WWW-Authenticate``, or of gRPC's ``www-authenticate``.
         message: text of the error.
     """
 
@@ -91,14 +91,11 @@ def run_kontekst(address: str, headers: Mapping[str, str]) -> RequestResult:
         try:
             last = list(method(iter([start]), timeout=WAIT, metadata=list(headers.items())))[-1]
         except grpc.RpcError as error:
-            return RequestResult(code_of(error), error.code().name, message=error.details() or "")
+            trailers = {name: str(value) for name, value in error.trailing_metadata() or ()}
+            code, challenge = trailers.get("agui-code", ""), trailers.get("www-authenticate")
+            return RequestResult(code, error.code().name, challenge, error.details() or "")
         assert last.HasField("completed")
         return RequestResult("", "OK")
-
-
-def code_of(error: grpc.RpcError) -> str:
-    """The error code in the trailers."""
-    return str(dict(error.trailing_metadata() or ()).get("agui-code", ""))
 
 
 ASK: Mapping[str, Ask] = {"sse": over_sse, "ws": over_ws, "grpc": over_grpc}

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 import grpc
 from fastapi import FastAPI
+from google.protobuf.message import Message
 
 from agui_container.main import grpc_options
 from agui_container.settings import Settings
@@ -36,3 +37,23 @@ def call_rpc(
         except grpc.RpcError as error:
             return error.code(), received
         return call.code(), received
+
+
+def requests_with_ids(request_type: type[Message], values: Mapping[str, object]) -> dict[str, bytes]:
+    """The requests of each kind that has ids, encoded and by kind.
+
+    Args:
+        request_type: a message with one ``oneof`` of kinds.
+        values: value of each field whose name ends with ``id``, which must be there, and of other fields.
+    """
+    requests = {}
+    for field in request_type.DESCRIPTOR.oneofs[0].fields:
+        request = request_type()
+        content = getattr(request, field.name)
+        names = content.DESCRIPTOR.fields_by_name.keys()
+        ids = {name for name in names if name.endswith("_id")}
+        for name in ids | (names & values.keys()):
+            setattr(content, name, values[name])
+        if ids:
+            requests[field.name] = request.SerializeToString()
+    return requests

@@ -14,7 +14,7 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.auth.agents import AGENTCORE_HEADERS
 from tests.auth.clients import ASK
 from tests.auth.conftest import Guard, Guarded, authorization
-from tests.auth.rpcs import call_rpc, rpcs_of
+from tests.auth.rpcs import call_rpc, requests_with_ids, rpcs_of
 from tests.auth.test_open_paths import OPEN, OPEN_SERVICES, address, requests_to
 from tests.behaviour.client import Refused
 from tests.behaviour.over_sse import OverSse, http_client
@@ -49,10 +49,12 @@ async def everything(guard: Guard) -> Guarded:
 
 @pytest.fixture
 async def alices(everything: Guarded) -> dict[str, str]:
-    """Ids of Alice's data: a thread with an open run, and one that waits for her approval."""
+    """Ids of what Alice has: an open run, and calls that wait for her approval and for her result."""
     async with http_client(everything.url, authorization(everything.token("alice"))) as http:
         await http.post("/invocations", json=ask(thread="done", run="done", text=SECRET))
         await http.post("/invocations", json=ask(thread="asks", run="asks", text="calculate 4711+1"))
+        tools = [{"name": "look", "description": "", "parameters": {}}]
+        await http.post("/invocations", json=ask(thread="calls", run="calls", text="call look {}", tools=tools))
         messages = (await http.get("/threads/done")).json()["messages"]
         async with http.stream("POST", "/invocations", json=ask(thread="open", run="open", text="wait 600")) as stream:
             async for line in stream.aiter_lines():
@@ -64,7 +66,15 @@ async def alices(everything: Guarded) -> dict[str, str]:
 async def view(guarded: Guarded) -> list[object]:
     """All that Alice sees of hers."""
     async with http_client(guarded.url, authorization(guarded.token("alice"))) as http:
-        paths = ("/threads/done", "/threads/asks", "/threads/open", "/runs/done", "/runs/asks", "/v1/ai/threads/done")
+        paths = (
+            "/threads/done",
+            "/threads/asks",
+            "/threads/open",
+            "/threads/calls",
+            "/runs/done",
+            "/runs/asks",
+            "/v1/ai/threads/done",
+        )
         return [(await http.get(path)).json() for path in paths]
 
 
@@ -142,36 +152,86 @@ async def test_the_ids_of_a_run_begin_another_run_for_another_principal(
 
 
 REQUESTS: Mapping[str, tuple[bytes, grpc.StatusCode]] = {
-    "/roz.v1.AgentService/StreamSession": (
-        roz.SessionRequest(start=roz.StartSession(environment_id="x")).SerializeToString(),
-        grpc.StatusCode.OK,
-    ),
+    "/kontekst.DaemonService/GetStatus": (b"", grpc.StatusCode.OK),
+    "/kontekst.DaemonService/Shutdown": (b"", grpc.StatusCode.PERMISSION_DENIED),
     "/roz.v1.AgentService/WatchTeam": (
         roz.WatchTeamRequest(task_id="open").SerializeToString(),
         grpc.StatusCode.NOT_FOUND,
     ),
-    "/kontekst.AgentService/Run": (
-        kontekst.RunCommand(
-            start=kontekst.StartRunCommand(prompt="hello", session_id="done", agent_name="default")
-        ).SerializeToString(),
-        grpc.StatusCode.OK,
-    ),
-    "/kontekst.DaemonService/GetStatus": (b"", grpc.StatusCode.OK),
-    "/kontekst.DaemonService/Shutdown": (b"", grpc.StatusCode.PERMISSION_DENIED),
 }
-"""A request to each rpc with Alice's ids, and the status. OK stands for a conversation of the caller's own."""
+"""A request to each rpc with one request."""
+
+STREAMS = ("/kontekst.AgentService/Run", "/roz.v1.AgentService/StreamSession")
+"""Rpcs with many requests."""
+
+
+THREADS = ("done", "asks", "calls")
+"""Alice's threads: one without a call, and two whose calls wait for her approval and for her result."""
+
+
+async def request_values(everything: Guarded, alices: dict[str, str], thread: str) -> dict[str, object]:
+    """Values of the fields of requests with Alice's ids, which approve, answer and rate."""
+    messages = (await everything.get(f"/threads/{thread}", everything.token("alice"))).json()["messages"]
+    call_id = next((call["id"] for call in messages[-1].get("toolCalls", ())), "none")
+    ids = {"session_id": thread, "message_id": alices["messageId"], "tool_call_id": call_id, "call_id": call_id}
+    others = dict.fromkeys(("environment_id", "host_id", "peer_id"), "x")
+    answers = {"approved": True, "success": True, "result": "taken", "rating": "positive"}
+    return {**ids, **others, **answers, "content": "calculate 1+1", "prompt": "calculate 1+1"}
 
 
 @requirement("auth.principal")
 async def test_no_rpc_shows_or_changes_what_is_another_principals(everything: Guarded, alices: dict[str, str]) -> None:
     rpcs = [path for path in rpcs_of(everything.app) if not path.strip("/").startswith(OPEN_SERVICES)]
-    assert rpcs == sorted(REQUESTS)
+    assert rpcs == sorted([*REQUESTS, *STREAMS])
     before = await view(everything)
-    headers = {**authorization(everything.token("bob")), "agui-thread-id": "done"}
+    headers = authorization(everything.token("bob"))
     for path, (request, expected) in REQUESTS.items():
         status, received = await asyncio.to_thread(call_rpc, everything.url, path, request, headers)
         assert status is expected, path
         assert SECRET.encode() not in received, path
+    for task_id in THREADS:
+        watch = roz.WatchTeamRequest(task_id=task_id).SerializeToString()
+        path = "/roz.v1.AgentService/WatchTeam"
+        status, _ = await asyncio.to_thread(call_rpc, everything.url, path, watch, headers)
+        assert status is grpc.StatusCode.NOT_FOUND, task_id
+    await check_untouched(everything, before)
+
+
+@requirement("auth.principal")
+@pytest.mark.parametrize("thread", THREADS)
+async def test_no_request_of_a_session_changes_what_is_another_principals(
+    everything: Guarded, alices: dict[str, str], thread: str
+) -> None:
+    requests = requests_with_ids(roz.SessionRequest, await request_values(everything, alices, thread))
+    assert {"start", "user_message", "feedback", "permission_decision", "tool_result"} <= requests.keys()
+    before = await view(everything)
+    headers = {**authorization(everything.token("bob")), "agui-thread-id": thread}
+    ends = [roz.SessionRequest(cancel_turn={}), roz.SessionRequest(cancel_session={})]
+    sent = [*requests.values(), *(request.SerializeToString() for request in ends)]
+    path = "/roz.v1.AgentService/StreamSession"
+    status, received = await asyncio.to_thread(call_rpc, everything.url, path, sent, headers)
+    assert status is grpc.StatusCode.OK
+    assert SECRET.encode() not in received
+    for refusal in (b"tool_result: no call", b"permission_decision: no call", b"THREAD_NOT_FOUND"):
+        assert refusal in received
+    await check_untouched(everything, before)
+
+
+@requirement("auth.principal")
+@pytest.mark.parametrize("thread", THREADS)
+async def test_no_command_of_kontekst_changes_what_is_another_principals(
+    everything: Guarded, alices: dict[str, str], thread: str
+) -> None:
+    values = {**await request_values(everything, alices, thread), "agent_name": "default"}
+    requests = requests_with_ids(kontekst.RunCommand, values)
+    assert {"start", "approve_tool", "deny_tool"} <= requests.keys()
+    before = await view(everything)
+    headers = authorization(everything.token("bob"))
+    path = "/kontekst.AgentService/Run"
+    status, received = await asyncio.to_thread(call_rpc, everything.url, path, requests.values(), headers)
+    assert status is grpc.StatusCode.OK
+    assert SECRET.encode() not in received
+    assert b"4712" not in received
     await check_untouched(everything, before)
 
 

@@ -49,8 +49,7 @@ async def test_without_a_token_the_challenge_leads_to_the_metadata(guarded: Guar
     reply = await guarded.ask(transport, None)
     check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
     assert reply.message == "A bearer token is required."
-    if transport != "grpc":
-        assert reply.challenge == f'Bearer resource_metadata="{guarded.url}/.well-known/oauth-protected-resource"'
+    assert reply.challenge == f'Bearer resource_metadata="{guarded.url}/.well-known/oauth-protected-resource"'
 
 
 @requirement("auth.invalid")

@@ -38,6 +38,10 @@ class ClientCall(Generic[Out, In]):
             self._is_open = True
         await self._stream.send_message(message)
 
+    async def end(self) -> None:
+        """Send no more messages."""
+        await self._stream.end()
+
     async def receive(self) -> In | None:
         """The next message; None at the end. Raises ``GRPCError`` for a call that failed."""
         async with asyncio.timeout(WAIT):

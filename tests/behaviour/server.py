@@ -9,24 +9,31 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
+from agui_container.server.connections import ConnectionLimit
+from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
 from tests.engine.doubles import eventually
 
 
 @asynccontextmanager
-async def serving(app: FastAPI, config: uvicorn.Config | None = None, **options: Any) -> AsyncIterator[str]:  # noqa: ANN401 - uvicorn's own options
+async def serving(
+    app: FastAPI,
+    config: uvicorn.Config | None = None,
+    limit: ConnectionLimit | None = None,
+    **options: Any,  # noqa: ANN401 - uvicorn's own options
+) -> AsyncIterator[str]:
     """Serve until the block ends; gives the base URL.
 
     Args:
         app: the application, whose runs are ended at the end.
         config: uvicorn's configuration, where it matters.
+        limit: the limit of open connections, where it matters.
         options: uvicorn's options, without a configuration.
     """
 
     async def drain() -> None:
         await app.state.service.drain(0)
 
-    async with listening(app, config, drain, **options) as url:
+    async with listening(app, config, drain, limit, **options) as url:
         yield url
 
 
@@ -35,6 +42,7 @@ async def listening(
     app: ASGIApp,
     config: uvicorn.Config | None = None,
     drain: Callable[[], Awaitable[None]] | None = None,
+    limit: ConnectionLimit | None = None,
     **options: Any,  # noqa: ANN401 - uvicorn's own options
 ) -> AsyncIterator[str]:
     """Serve any application; gives the base URL.
@@ -53,6 +61,8 @@ async def listening(
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
+    if limit is not None:
+        server.lifespan.state[CONNECTION_LIMIT] = limit
     # asyncio turns Nagle's delay off for sockets that name their protocol only, as those it makes itself do.
     listener = socket.socket(proto=socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))

@@ -18,8 +18,8 @@ WAIT = 20.0
 class Raw:
     """One connection. ``events`` are all that h2 has understood so far."""
 
-    def __init__(self, port: int, *, window: int | None = None) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=WAIT)
+    def __init__(self, port: int, *, window: int | None = None, address: str = "127.0.0.1") -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), WAIT, (address, 0))
         config = h2.config.H2Configuration(client_side=True, header_encoding="ascii", validate_outbound_headers=False)
         self.h2 = h2.connection.H2Connection(config)
         if window is not None:

@@ -1,53 +1,28 @@
-"""Messages of gRPC count as in flight while they arrive, and must arrive in time."""
+"""Messages and replies of gRPC count as in flight, and must arrive and be taken in time."""
 
 import asyncio
-from types import SimpleNamespace
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from ag_ui.core import EventType
 
-from agui_container.engine.caller_usage import CallerUsages
-from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.protocol.errors import AppError
-from agui_container.transports.accounts import Accounts
-from agui_container.transports.authentication import NO_AUTHENTICATION
+from agui_container.protocol.wire.envelope import Batch
+from agui_container.transports import bytes_in_flight
 from agui_container.transports.bytes_in_flight import SMALL_BYTES, ByteBudget
 from agui_container.transports.grpc import call
-from agui_container.transports.grpc.call import PIECE_BYTES, PREFIX, Call, CallAdmission
+from agui_container.transports.grpc.call import PIECE_BYTES, REPLY_COPIES, Call
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from tests.engine.doubles import FakeClock, caller
+from tests.engine.doubles import eventually
+from tests.grpc.streams import SIZE, Reader, Sender, call_of, start
+from tests.requirements import requirement
 
-SIZE = 3 * PIECE_BYTES
-
-
-class Sender:
-    """The stream of a client that sends so many bytes of a message, and then nothing."""
-
-    def __init__(self, sent: int) -> None:
-        body = kontekst.RunCommand(start=kontekst.StartRunCommand(prompt="x" * SIZE)).SerializeToString()
-        self._data = (PREFIX.pack(0, len(body)) + body)[: PREFIX.size + sent]
-        self.headers: list[tuple[str, str]] = []
-
-    async def recv_data(self, size: int) -> bytes:
-        if len(self._data) < size:
-            await asyncio.Event().wait()
-        data, self._data = self._data[:size], self._data[size:]
-        return data
+# --- messages ---------------------------------------------------------------------------------------------------------
 
 
 def receiving(sent: int, budget: ByteBudget) -> Call[Any, Any]:
-    stream: Any = SimpleNamespace(_stream=Sender(sent), _recv_type=kontekst.RunCommand, deadline=None)
-    usages = CallerUsages(CapacityLimits(), CallerLimits(), FakeClock())
-    admission = CallAdmission(
-        10 * SIZE,
-        by_session=False,
-        origins=(),
-        authentication=NO_AUTHENTICATION,
-        accounts=Accounts(),
-        usages=usages,
-        budget=budget,
-    )
-    return Call(stream, caller(), admission)
+    return call_of(Sender(start(), sent), budget)
 
 
 async def test_a_message_counts_until_it_is_decoded() -> None:
@@ -61,7 +36,7 @@ async def test_a_message_counts_until_it_is_decoded() -> None:
 async def test_only_bytes_that_have_arrived_count() -> None:
     budget = ByteBudget(10 * SIZE)
     reading = asyncio.create_task(receiving(PIECE_BYTES, budget).receive())
-    await asyncio.sleep(0)
+    await eventually(lambda: budget.used == PIECE_BYTES)
     assert budget.used == PIECE_BYTES
     reading.cancel()
     await asyncio.wait([reading])
@@ -76,5 +51,57 @@ async def test_a_message_for_which_there_is_no_room_is_refused() -> None:
 
 async def test_a_message_that_does_not_arrive_in_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call, "READ_SECONDS", 0)
-    with pytest.raises(AppError, match="ended inside a message"):
+    with pytest.raises(AppError, match="did not arrive in full"):
         await receiving(PIECE_BYTES, ByteBudget(10 * SIZE)).receive()
+
+
+# --- replies ----------------------------------------------------------------------------------------------------------
+
+BATCH = Batch("r1", 1, [EventType.TEXT_MESSAGE_CONTENT], [b'{"delta":"' + b"x" * SIZE + b'"}'])
+REPLY = REPLY_COPIES * len(BATCH.data[0])
+
+
+class Translation:
+    """A translation of events that counts them."""
+
+    count = 0
+
+    def feed(self, _: EventType, event: Any) -> Iterator[kontekst.RunEvent]:
+        self.count += 1
+        yield kontekst.RunEvent(token=kontekst.TokenDeltaEvent(text=event["delta"]))
+
+
+@requirement("grpc.slow", "grpc.memory")
+async def test_unread_replies_count_in_the_budget_of_their_caller_and_further_ones_are_not_made() -> None:
+    budget, readers, translation = ByteBudget(5 * REPLY), [Reader() for _ in range(6)], Translation()
+    async with asyncio.TaskGroup() as tasks:
+        for reader in readers:
+            tasks.create_task(call_of(reader, budget, "first").send_events(BATCH, translation.feed))
+        await eventually(lambda: sum(reader.offered for reader in readers) == 2)
+        assert (budget.used, translation.count) == (2 * REPLY, 2)
+        other = Reader()
+        other.is_reading.set()
+        await call_of(other, budget, "second").send_events(BATCH, translation.feed)
+        assert (other.offered, budget.used) == (4, 2 * REPLY)
+        for reader in readers:
+            reader.is_reading.set()
+    assert (budget.used, translation.count) == (0, 7)
+
+
+@requirement("grpc.slow")
+async def test_replies_that_find_no_room_in_time_end_their_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bytes_in_flight, "WAIT_SECONDS", 0)
+    with pytest.raises(AppError, match="Too many bytes") as raised:
+        await call_of(Reader(), ByteBudget(REPLY)).send_events(BATCH, Translation().feed)
+    assert raised.value.code == "RATE_LIMIT_EXCEEDED"
+
+
+@requirement("grpc.slow")
+async def test_a_client_that_takes_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call, "SEND_SECONDS", 0)
+    reader = Reader()
+    slow = call_of(reader, ByteBudget(10 * REPLY))
+    for _ in range(2):
+        with pytest.raises(AppError, match="reads too slowly"):
+            await slow.send_events(BATCH, Translation().feed)
+    assert reader.offered == 1

@@ -322,9 +322,10 @@ def test_a_web_page_and_two_sessions_are_refused(server: ServerProcess) -> None:
 
 
 @requirement("grpc.floods")
-def test_ten_thousand_registrations_grow_nothing(server: ServerProcess, channel: grpc.Channel) -> None:
+def test_ten_thousand_registrations_grow_nothing(servers: Servers, dial: Dial) -> None:
+    server = servers(**ASSISTANT, AGUI_CALLER_LIMITS='{"messagesPerSecond": 20000}')
     session: GrpcCall[roz.SessionRequest, roz.SessionResponse] = GrpcCall(
-        channel, SESSION, roz.SessionRequest, roz.SessionResponse, "response"
+        dial(server), SESSION, roz.SessionRequest, roz.SessionResponse, "response"
     )
     with session:
         session.send(start=roz.StartSession())

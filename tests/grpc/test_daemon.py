@@ -11,10 +11,10 @@ from agui_container.settings import Settings
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.kontekst import daemon
 from tests.behaviour.server import serving
+from tests.grpc.beside import STATUS, beside, raw
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import message
 from tests.grpc.test_kontekst import started, unary
-from tests.grpc.test_limits import STATUS, beside, raw
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 

@@ -16,11 +16,11 @@ from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.server import serving
 from tests.engine.doubles import FakeClock, Json, caller, eventually, happened, make_service
+from tests.grpc.beside import beside, raw
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import Raw, message
 from tests.grpc.test_crossing import fetched
 from tests.grpc.test_kontekst import running
-from tests.grpc.test_limits import beside, raw
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
 from tests.waiting_agent import WaitingAgent

@@ -3,73 +3,26 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TypeVar
 
 import h2.events
 import pytest
 from ag_ui.core import RunAgentInput
 from h2.errors import ErrorCodes
 
-from agui_container.main import build_app
 from agui_container.ports import Item
-from agui_container.settings import Settings
-from agui_container.transports.grpc import call, connection, server
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc import call, connection
 from tests.behaviour.over_sse import http_client
-from tests.behaviour.server import serving
-from tests.engine.doubles import WAIT, happened, make_service
-from tests.grpc.h2 import Raw, message
+from tests.engine.doubles import WAIT, happened
+from tests.grpc.beside import STATUS, answers, begun, beside, port_of, raw
+from tests.grpc.h2 import Raw
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 
-RUN = "/kontekst.AgentService/Run"
-STATUS = "/kontekst.DaemonService/GetStatus"
 MOMENT = 0.2
-EXHAUSTED = "8"
+INVALID, EXHAUSTED = "3", "8"
 SLOW = "slow"
-
-T = TypeVar("T")
-
-
-@contextlib.asynccontextmanager
-async def port_of(agent: object, timeout_keep_alive: float = WAIT, **settings: object) -> AsyncIterator[int]:
-    """A server around an agent."""
-    chosen = Settings.model_validate(settings)
-    app = build_app(chosen, make_service(agent, chosen))
-    async with serving(app, timeout_keep_alive=timeout_keep_alive) as url:
-        yield int(url.rpartition(":")[2])
-
-
-async def beside(function: Callable[..., T], *arguments: object) -> T:
-    """Run a blocking client function in a thread."""
-    return await asyncio.to_thread(function, *arguments)
-
-
-@contextlib.asynccontextmanager
-async def raw(port: int, window: int | None = None) -> AsyncIterator[Raw]:
-    """A client that has shaken hands."""
-    with Raw(port, window=window) as client:
-        await beside(client.until, h2.events.SettingsAcknowledged)
-        yield client
-
-
-async def begun(client: Raw, thread: str = "") -> int:
-    """A call that has said something."""
-    stream = client.call(RUN)
-    start = kontekst.StartRunCommand(prompt="hi", session_id=thread)
-    client.data(stream, message(kontekst.RunCommand(start=start).SerializeToString()))
-    await beside(client.until, h2.events.DataReceived)
-    return stream
-
-
-async def answers(port: int) -> bool:
-    """True if the server answers somebody else over gRPC and over HTTP."""
-    async with raw(port) as client, http_client(f"http://127.0.0.1:{port}") as http:
-        stream = client.call(STATUS)
-        client.data(stream, message(b""), end=True)
-        return (await beside(client.status, stream))[0] == "0" and (await http.get("/ping")).is_success
 
 
 def read_without_answers(client: Raw) -> None:
@@ -139,6 +92,15 @@ async def test_a_connection_without_calls_is_closed_and_one_with_a_call_is_not(m
         assert await beside(busy.goodbye) is ErrorCodes.NO_ERROR
 
 
+@requirement("grpc.gone", "grpc.calls")
+@pytest.mark.parametrize("path", [STATUS, "/roz.v1.AgentService/WatchTeam", "/grpc.health.v1.Health/Check"])
+async def test_a_call_whose_one_request_never_comes_is_ended(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    monkeypatch.setattr(call, "READ_SECONDS", MOMENT)
+    async with port_of(WaitingAgent()) as port, raw(port) as client:
+        status, words = await beside(client.status, client.call(path))
+        assert (status, words) == (INVALID, "The message did not arrive in full.")
+
+
 @requirement("grpc.slow")
 async def test_a_client_that_takes_nothing_loses_its_call_and_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     waiting, has_ended = WaitingAgent(rest=" there"), asyncio.Event()
@@ -173,29 +135,3 @@ def status_without_reading(client: Raw, stream: int) -> tuple[str, str]:
     while not any(isinstance(event, h2.events.TrailersReceived) for event in client.events):
         assert client.read(acknowledge=False)
     return client.status(stream)
-
-
-# --- number -----------------------------------------------------------------------------------------------------------
-
-
-@requirement("grpc.floods")
-async def test_connections_above_the_limit_are_told_to_go_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
-    agent = WaitingAgent(rest=" there")
-    async with port_of(agent) as port, raw(port) as first:
-        stream = await begun(first)
-        async with raw(port):
-            with Raw(port) as third:
-                assert await beside(third.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
-        agent.may_end.set()
-        assert (await beside(first.status, stream))[0] == "0"
-        await eventually_answers(port)
-
-
-async def eventually_answers(port: int) -> None:
-    """The server answers, once it has noticed that a connection is gone."""
-    async with asyncio.timeout(WAIT):
-        while True:
-            with contextlib.suppress(ConnectionError):
-                if await answers(port):
-                    return

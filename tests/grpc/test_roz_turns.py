@@ -21,7 +21,7 @@ from grpclib.client import Channel, StreamStreamMethod
 from agui_container.ports import Item
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.behaviour.over_grpc import ClientCall
-from tests.grpc.test_limits import port_of
+from tests.grpc.beside import port_of
 from tests.grpc.test_roz import SESSION, begun, schema, turned
 from tests.requirements import requirement
 

@@ -15,7 +15,7 @@ from agui_container.transports.grpc.kontekst.events import RunEvents
 from agui_container.transports.grpc.kontekst.requests import first_input, next_input
 from agui_container.transports.grpc.options import RozWire
 from agui_container.transports.grpc.roz.events import TurnEvents
-from agui_container.transports.grpc.roz.requests import history_of, tool_message, tool_of, user_message
+from agui_container.transports.grpc.roz.requests import MAX_HISTORY, history_of, tool_message, tool_of, user_message
 from agui_container.transports.grpc.roz.team import TeamEvents
 from agui_container.transports.grpc.roz.tools import MAX_TOOLS, ClientTools, tools_by_name
 from agui_container.transports.grpc.roz.wire import Wire
@@ -201,11 +201,11 @@ def test_a_tool_needs_a_name_and_there_are_not_too_many() -> None:
     tools = ClientTools()
     many = [roz.ToolSchema(name=f"t{number}") for number in range(MAX_TOOLS + 1)]
     with pytest.raises(AppError, match=str(MAX_TOOLS)):
-        tools.register("s", many, "")
-    tools.register("s", many[:-1], "")
+        tools.register("s", tools_by_name(many, "s"), "")
+    tools.register("s", tools_by_name(many[:-1], "s"), "")
     with pytest.raises(AppError, match=str(MAX_TOOLS)):
-        tools.register("other", many[-1:], "")
-    tools.register("s", [], "")
+        tools.register("other", tools_by_name(many[-1:], "other"), "")
+    tools.register("s", {}, "")
     assert dict(tools.current) == {}
 
 
@@ -244,6 +244,6 @@ def test_the_text_of_a_result_names_what_is_no_text() -> None:
 
 def test_a_history_of_too_many_messages_is_refused_before_it_is_read() -> None:
     message = roz.ConversationMessage(role="user", parts=[roz.ContentPart(text=roz.TextContent(text="x"))])
-    assert len(history_of([message] * 10_000)) == 10_000
-    with pytest.raises(AppError, match="10000 messages and parts at most"):
-        history_of([message] * 10_001)
+    assert len(history_of([message] * MAX_HISTORY)) == MAX_HISTORY
+    with pytest.raises(AppError, match="5000 messages and parts at most"):
+        history_of([message] * (MAX_HISTORY + 1))

@@ -140,9 +140,9 @@ class CallerUsage:
         self._count(self._run_rate, "runsPerMinute", "runs in a minute", limit)
 
     def count_message(self) -> None:
-        """Count a message on a socket. Raises ``AppError`` RATE_LIMIT_EXCEEDED with the seconds to wait."""
+        """Count a message of a client. Raises ``AppError`` RATE_LIMIT_EXCEEDED with the seconds to wait."""
         limit = self._limits.messages_per_second
-        self._count(self._message_rate, "messagesPerSecond", "socket messages in a second", limit)
+        self._count(self._message_rate, "messagesPerSecond", "messages in a second", limit)
 
     def _count(self, rate: TokenBucket, name: str, noun: str, limit: int) -> None:
         if (delay := rate.delay()) > 0:

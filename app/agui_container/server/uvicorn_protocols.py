@@ -148,6 +148,11 @@ class HttpProtocol(HttpToolsProtocol):
         self.parser = None  # type: ignore[assignment] # uvicorn does the same in connection_lost
         self._release_request()
 
+    @property
+    def limit(self) -> ConnectionLimit:
+        """The limit that the connection counts in."""
+        return self._limit
+
     def release(self) -> asyncio.Transport:
         """Give the transport up to another protocol, before any request was read."""
         self.connections.discard(self)

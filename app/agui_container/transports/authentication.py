@@ -39,16 +39,20 @@ class ProtectedResource:
     issuer: str
     scopes: Sequence[str]
 
-    def challenge(self, connection: HTTPConnection) -> str:
-        """Return the value of ``WWW-Authenticate``, which leads clients to the metadata."""
-        return f'Bearer resource_metadata="{self._url(connection)}{METADATA_PATH}"'
+    def challenge(self, url: str) -> str:
+        """Return the value of ``WWW-Authenticate``, which leads clients to the metadata.
+
+        Args:
+            url: URL under which the client has reached the server.
+        """
+        return f'Bearer resource_metadata="{self.url or url}{METADATA_PATH}"'
 
     def routes(self) -> list[BaseRoute]:
         """Return the route of the metadata."""
 
         async def metadata(request: Request) -> Response:
             document = {
-                "resource": self._url(request),
+                "resource": self.url or url_of(request),
                 "authorization_servers": [self.issuer],
                 "bearer_methods_supported": ["header"],
                 **({"scopes_supported": list(self.scopes)} if self.scopes else {}),
@@ -57,12 +61,17 @@ class ProtectedResource:
 
         return [Route(METADATA_PATH, metadata)]
 
-    def _url(self, connection: HTTPConnection) -> str:
-        if self.url:
-            return self.url
-        scheme = "https" if connection.scope["scheme"] in SECURE_SCHEMES else "http"
-        host = connection.headers.get("host", "")
-        return f"{scheme}://{host if HOST.fullmatch(host) else 'localhost'}{connection.scope.get('root_path', '')}"
+
+def url_of(connection: HTTPConnection) -> str:
+    """Return the URL under which the client of a request has reached the server."""
+    host = connection.headers.get("host", "")
+    return server_url(connection.scope["scheme"], host) + str(connection.scope.get("root_path", ""))
+
+
+def server_url(scheme: str, host: str) -> str:
+    """Return the URL of a server. A host that is none is replaced, because it comes from the client."""
+    name = host if HOST.fullmatch(host) else "localhost"
+    return f"{'https' if scheme in SECURE_SCHEMES else 'http'}://{name}"
 
 
 class CallerAuthentication:
@@ -103,9 +112,16 @@ class CallerAuthentication:
         """Return the route of the metadata, or none without authentication."""
         return [] if self._resource is None else self._resource.routes()
 
-    def challenge(self, connection: HTTPConnection) -> str | None:
-        """Return the value of ``WWW-Authenticate``, or None without authentication."""
-        return None if self._resource is None else self._resource.challenge(connection)
+    def challenge(self, error: AppError, url: str) -> str | None:
+        """Return the value of ``WWW-Authenticate`` for a refusal, or None if it has no such header.
+
+        Args:
+            error: the refusal.
+            url: URL under which the client has reached the server.
+        """
+        if self._resource is None or error.code is not ErrorCode.UNAUTHORIZED:
+            return None
+        return self._resource.challenge(url)
 
 
 NO_AUTHENTICATION = CallerAuthentication()

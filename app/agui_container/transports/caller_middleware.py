@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.accounts import Accounts
-from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication
+from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication, url_of
 from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
 from agui_container.transports.bytes_in_flight import SHARE, ByteBudget
 from agui_container.transports.error_responses import error_response, send_refusal
@@ -119,8 +119,8 @@ class CallerMiddleware:
         path = route_path(connection.scope)
         form = next((form for prefix, form in self._error_forms.items() if path.startswith(prefix)), error_response)
         response = form(error, connection)
-        challenge = self._authentication.challenge(connection)
-        if error.code is ErrorCode.UNAUTHORIZED and challenge is not None:
+        challenge = self._authentication.challenge(error, url_of(connection))
+        if challenge is not None:
             response.headers["WWW-Authenticate"] = challenge
         return response
 

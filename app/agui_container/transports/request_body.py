@@ -37,7 +37,8 @@ LARGE_BYTES = 100_000
 
 T = TypeVar("T")
 
-_large_bodies = LargeWork("large_body")
+large_bodies = LargeWork("large_body")
+"""Decoding of large bodies and messages, of all transports."""
 
 
 async def read_request(request: Request, max_bytes: int, service: Service) -> AgentRequest:
@@ -165,4 +166,4 @@ async def parse_body(body: bytes, caller: Caller) -> AgentRequest:
 async def _parse(parser: Callable[[bytes], T], body: bytes, caller: Caller) -> T:
     if len(body) <= LARGE_BYTES:
         return parser(body)
-    return await _large_bodies.run(caller.account, parser, body)
+    return await large_bodies.run(caller.account, parser, body)

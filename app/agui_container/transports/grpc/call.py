@@ -3,20 +3,23 @@
 Rule: a message larger than the limit is refused before it is read, compressed or not. A client that does not read for a
 minute loses its call; other calls are not affected. Exception text stays in the log.
 
-Sources: gRPC over HTTP/2, and its compression specification.
+Rule: what a call keeps, and replies that the client has not taken, count as bytes in flight of its caller. A reply
+counts before it is made.
+
+Source: gRPC over HTTP/2.
 """
 
 import asyncio
 import logging
-import zlib
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from struct import Struct as Layout
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, ParamSpec, Protocol, TypeVar
 
-from google.protobuf.message import DecodeError, Message
+import orjson
+from ag_ui.core import EventType
+from google.protobuf.message import Message
 from grpclib.const import Cardinality, Status
 from grpclib.const import Handler as Method
 from grpclib.exceptions import GRPCError
@@ -27,13 +30,17 @@ from agui_container.engine.caller_usage import CallerUsages, Resource
 from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.accounts import Accounts
-from agui_container.transports.authentication import CallerAuthentication
+from agui_container.transports.authentication import CallerAuthentication, server_url
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
 from agui_container.transports.bytes_in_flight import ByteBudget, Reservation
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
+from agui_container.transports.grpc.interrupts import Event
+from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed, is_larger
 from agui_container.transports.grpc.status import status_of
+from agui_container.transports.request_body import LARGE_BYTES, large_bodies
 
 SEND_SECONDS = 60.0
 """Seconds that a client may take for one piece of a write until its call is ended."""
@@ -44,20 +51,22 @@ PIECE_BYTES = 64 * 1024
 READ_SECONDS = 60.0
 """Seconds in which a client must have sent a message whose first bytes have arrived."""
 
+REPLY_COPIES = 2
+"""Copies of a reply in memory while the client does not take it: its messages, and their bytes."""
+
 CLOCK_SLACK, CLOCK_SLACK_PART = 0.1, 0.02
 """Seconds, and part of the timeout, by which a client's clock may reach the deadline of a call before the server's. A
 client cancels its call at its own deadline, and rounds the timeout that it sends."""
 
-PREFIX = Layout(">?I")
-"""Prefix of a message: a flag for compression, and the length in bytes."""
-
-GZIP = 31
-"""``wbits`` by which zlib expects a gzip header."""
+TRANSLATED_BYTES = 1_000
+"""Size of a message, in bytes, up to which it is translated on the event loop. It takes a millisecond at most."""
 
 INTERNAL_ERROR_MESSAGE = "The server failed; its log has the cause."
 
 In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +111,9 @@ class CallAdmission:
         headers = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
         origin = next((value for name, value in headers if name == "origin"), None)
         forwarded = {name: value for name, value in headers if not NOT_FORWARDED.fullmatch(name)}
-        caller = make_caller(forwarded, address_of(stream), self.accounts, by_session=self.by_session)
+        caller = make_caller(
+            forwarded, address_of(stream._stream._transport), self.accounts, by_session=self.by_session
+        )
         LOG_FIELDS.set({"requestId": caller.request_id})
         if origin is not None and origin not in self.origins:
             authority = next((value for name, value in stream._stream.headers or () if name == ":authority"), "")
@@ -111,10 +122,17 @@ class CallAdmission:
         check_session(headers, caller)
         return await self.authentication.authenticate(caller, headers)
 
+    def challenge(self, stream: "Stream[In, Out]", error: AppError) -> str | None:
+        """Return the value of ``www-authenticate`` for a refused call, or None if it has none."""
+        headers = dict(stream._stream.headers or ())
+        return self.authentication.challenge(
+            error, server_url(headers.get(":scheme", ""), headers.get(":authority", ""))
+        )
 
-def address_of(stream: "Stream[In, Out]") -> str | None:
-    """Return the network address of a call's client, or None for a Unix socket."""
-    address: object = stream._stream._transport.get_extra_info("peername")
+
+def address_of(transport: asyncio.BaseTransport) -> str | None:
+    """Return the network address of a connection's client, or None for a Unix socket."""
+    address: object = transport.get_extra_info("peername")
     return str(address[0]) if isinstance(address, tuple) else None
 
 
@@ -124,18 +142,22 @@ class Call(Generic[In, Out]):
     Attributes:
         caller: the client.
         metadata: the request's headers by name, lower-cased.
+        kept: bytes that the call keeps until its end.
+        last_sent_at: the event loop's time of the last reply, or of the start.
     """
 
     def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
         self._share = admission.budget.share_of(caller)
+        self.kept = self._share.reserve()
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
+        self._admission = admission
         deadline = stream.deadline
         self._clock_slack = max(CLOCK_SLACK, CLOCK_SLACK_PART * deadline.time_remaining()) if deadline else 0.0
-        self._max_bytes = admission.max_bytes
-        self._check_expiry = partial(admission.authentication.check_expiry, caller)
         self._send_lock = asyncio.Lock()
+        self._is_slow = False
+        self.last_sent_at = asyncio.get_running_loop().time()
 
     @property
     def is_open(self) -> bool:
@@ -158,13 +180,33 @@ class Call(Generic[In, Out]):
         address: tuple[str, int] = self._stream._stream._transport.get_extra_info("sockname")
         return address[1]
 
+    # --- in ---
+
+    async def receive_request(self) -> In:
+        """Return the one message of a client that sends no more.
+
+        Raises:
+            AppError: VALIDATION_ERROR if there is none, or if it does not arrive in time; else as ``receive``.
+        """
+        limit = asyncio.timeout(READ_SECONDS)
+        try:
+            async with limit:
+                request = await self.receive()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise incomplete_message() from None
+        if request is None:
+            raise incomplete_message()
+        return request
+
     async def receive(self) -> In | None:
         """Return the next message, or None after the client's last one.
 
         Raises:
-            AppError: PAYLOAD_TOO_LARGE; RATE_LIMIT_EXCEEDED if too many bytes are in flight; VALIDATION_ERROR for a
-                message that cannot be decoded or does not arrive in time; UNAUTHORIZED for one that arrives after the
-                caller's token has expired.
+            AppError: PAYLOAD_TOO_LARGE; RATE_LIMIT_EXCEEDED if too many bytes are in flight, or if the caller has sent
+                too many messages; VALIDATION_ERROR for a message that cannot be decoded or does not arrive in time;
+                UNAUTHORIZED for one that arrives after the caller's token has expired.
             GRPCError: UNIMPLEMENTED for a compression that is not gzip.
         """
         limit = asyncio.timeout(READ_SECONDS)
@@ -172,19 +214,26 @@ class Call(Generic[In, Out]):
             head = await self._stream._stream.recv_data(PREFIX.size)
             if not head:
                 return None
-            self._check_expiry()
+            await asyncio.sleep(0)  # messages that have arrived together take turns with those of others
             compressed, size = PREFIX.unpack(head)
-            self._check_size(size)
+            self._check_message(size)
             with self._share.reserve() as reservation:
                 async with limit:
                     body = await self._read(size, reservation)
-                return self._decode(self._decompress(body) if compressed else body)
+                return await self._decode(body, is_compressed=compressed)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise incomplete_message() from None
         except AssertionError:  # raised by grpclib if the stream ends inside a message
             raise incomplete_message() from None
+
+    def _check_message(self, size: int) -> None:
+        """Check that the caller may send a message now. Raises ``AppError`` as ``receive``."""
+        admission = self._admission
+        admission.authentication.check_expiry(self.caller)
+        admission.usages.of(self.caller.account).count_message()
+        check_size(size, admission.max_bytes)
 
     async def _read(self, size: int, reservation: Reservation) -> bytes:
         """Read a message in pieces, so that only bytes that have arrived count as in flight."""
@@ -197,34 +246,55 @@ class Call(Generic[In, Out]):
             reservation.resize(len(body))
         return bytes(body)
 
-    def _decode(self, body: bytes) -> In:
-        try:
-            message: In = self._stream._recv_type.FromString(body)
-        except DecodeError:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "The message cannot be decoded.") from None
-        return message
+    async def _decode(self, body: bytes, *, is_compressed: bool) -> In:
+        message_type: type[In] = self._stream._recv_type
+        if not is_compressed:
+            return await self._work(len(body) > LARGE_BYTES, partial(decode, message_type, body))
+        if self.metadata.get("grpc-encoding") != "gzip":
+            raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
+        work = partial(decode_compressed, message_type, body, self._admission.max_bytes)
+        return await self._work(is_larger(body, LARGE_BYTES), work)
 
-    async def send(self, messages: Iterable[Out]) -> None:
+    async def translate(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a function that translates ``size`` bytes, in a thread if they are many."""
+        return await self._work(size > TRANSLATED_BYTES, partial(work, *args, **kwargs))
+
+    async def _work(self, is_large: bool, work: Callable[[], T]) -> T:  # noqa: FBT001 - private
+        return await large_bodies.run(self.caller.account, work) if is_large else work()
+
+    # --- out ---
+
+    async def send(self, messages: Sequence[Out]) -> None:
         """Send messages in one write, after the messages that are already being sent.
 
         Raises:
             AppError: RATE_LIMIT_EXCEEDED if the client does not read, or if too many bytes are unread.
         """
-        data = b"".join([PREFIX.pack(0, len(body)) + body for body in map(_encode, messages)])
-        if not data:
-            return
-        with await self._share.reserve_later(len(data)):
+        data = _encode(messages)
+        with await self._share.reserve_later(REPLY_COPIES * len(data)):
             await self._send_in_order(data)
 
+    async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out]]) -> None:
+        """Translate and send events, as soon as the budget has room for them. Raises ``AppError`` as ``send``."""
+        with await self._share.reserve_later(REPLY_COPIES * sum(map(len, batch.data))):
+            events = zip(batch.types, map(orjson.loads, batch.data), strict=True)
+            await self._send_in_order(_encode([message for it in events for message in translate(*it)]))
+
     async def _send_in_order(self, data: bytes) -> None:
+        if not data:
+            return
+        self.last_sent_at = asyncio.get_running_loop().time()
         async with self._send_lock:
+            if self._is_slow:
+                raise slow_reader()
             try:
                 for at in range(0, len(data), PIECE_BYTES):
                     async with asyncio.timeout(SEND_SECONDS):
                         await self._send_piece(data[at : at + PIECE_BYTES])
             except TimeoutError:
+                self._is_slow = True
                 logger.info("slow gRPC reader disconnected %s", format_fields({"idle_seconds": SEND_SECONDS}))
-                raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.") from None
+                raise slow_reader() from None
             self._stream._send_message_done = True
 
     async def _send_piece(self, data: bytes) -> None:
@@ -232,31 +302,22 @@ class Call(Generic[In, Out]):
             await self._stream.send_initial_metadata(metadata={"x-request-id": self.caller.request_id})
         await self._stream._stream.send_data(data)
 
-    def _check_size(self, size: int) -> None:
-        if size > self._max_bytes:
-            raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, f"A message may have {self._max_bytes} bytes at most.")
 
-    def _decompress(self, body: bytes) -> bytes:
-        encoding = self.metadata.get("grpc-encoding", "identity")
-        if encoding != "gzip":
-            raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
-        inflater = zlib.decompressobj(GZIP)
-        try:
-            data = inflater.decompress(body, self._max_bytes + 1)
-        except zlib.error:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not gzip.") from None
-        self._check_size(len(data))
-        if not inflater.eof:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "The message is not complete.")
-        return data
+def slow_reader() -> AppError:
+    """Return the error for a client that takes nothing."""
+    return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.")
 
 
 def incomplete_message() -> AppError:
     """Return the error for a message that ends early or does not arrive in time."""
-    return AppError(ErrorCode.VALIDATION_ERROR, "The stream ended inside a message.")
+    return AppError(ErrorCode.VALIDATION_ERROR, "The message did not arrive in full.")
 
 
-def _encode(message: Message) -> bytes:
+def _encode(messages: Iterable[Message]) -> bytes:
+    return b"".join([PREFIX.pack(0, len(body)) + body for body in map(_serialize, messages)])
+
+
+def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
 
 
@@ -280,7 +341,9 @@ def method(
         try:
             caller = await admission.caller(stream)
             with nullcontext() if is_brief else admission.usages.of(caller.account).use(Resource.SOCKETS):
-                await handler(Call(stream, caller, admission))
+                call = Call(stream, caller, admission)
+                with call.kept:
+                    await handler(call)
         except GRPCError:
             raise
         except Exception as failure:
@@ -292,7 +355,7 @@ def method(
                 logger.exception("gRPC call failed %s", format_fields({"method": stream._method_name}))
                 error = AppError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR_MESSAGE)
             logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
-            await end_with_error(stream, status_of(error), error, LOG_FIELDS.get().get("requestId", ""))
+            await end_with_error(stream, error, admission.challenge(stream, error))
 
     return Method(handle, cardinality, request_type, reply_type)
 
@@ -311,9 +374,13 @@ def is_disconnect(failure: Exception) -> bool:
     return isinstance(failure, (ProtocolError, ConnectionError))
 
 
-async def end_with_error(stream: "Stream[In, Out]", status: Status, error: AppError, request_id: str) -> None:
-    """End a call with an error. The trailers carry the error code and the request id."""
-    retry_after = "" if error.wait_seconds is None else str(error.wait_seconds)
-    trailers = {"agui-code": error.code.value, "x-request-id": request_id, "retry-after": retry_after}
-    metadata = {name: value for name, value in trailers.items() if value}
-    await stream.send_trailing_metadata(status=status, status_message=error.message, metadata=metadata)
+async def end_with_error(stream: "Stream[In, Out]", error: AppError, challenge: str | None) -> None:
+    """End a call with an error. The trailers carry the error code, the request id and what HTTP has in headers."""
+    known = {
+        "agui-code": error.code.value,
+        "x-request-id": LOG_FIELDS.get().get("requestId"),
+        "retry-after": None if error.wait_seconds is None else str(error.wait_seconds),
+        "www-authenticate": challenge,
+    }
+    metadata = {name: value for name, value in known.items() if value}
+    await stream.send_trailing_metadata(status=status_of(error), status_message=error.message, metadata=metadata)

@@ -9,7 +9,7 @@ use, so that an incompatible release is noticed.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from grpclib.config import Configuration
@@ -38,6 +38,7 @@ from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
 from agui_container.runtime.log_values import format_fields
+from agui_container.transports.grpc.handover import OpenConnections
 
 MAX_STREAMS = 100
 """Calls that one connection may have open."""
@@ -155,15 +156,24 @@ class GrpcProtocol(H2Protocol):
     Args:
         methods: the services' methods by path.
         connections: set of open connections, which the server shuts down at its end.
+        limits: limits of open connections, in which a connection without calls waits.
         has_room: False if the server has too many connections; this one is then closed.
     """
 
     handler: Calls
     connection: H2
 
-    def __init__(self, methods: dict[str, Method], connections: set[asyncio.Protocol], *, has_room: bool) -> None:
+    def __init__(
+        self,
+        methods: dict[str, Method],
+        connections: set[asyncio.Protocol],
+        limits: Sequence[OpenConnections],
+        *,
+        has_room: bool,
+    ) -> None:
         super().__init__(Calls(methods, self._calls_changed), CONFIG, H2_CONFIG)
         self._connections = connections
+        self._limits = limits
         self._has_room = has_room
         self._loop = asyncio.get_running_loop()
         self._idle: asyncio.TimerHandle | None = None
@@ -171,7 +181,7 @@ class GrpcProtocol(H2Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the settings. Like grpclib's method, with a limit of open calls and the classes of this module."""
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
         sock = transport.get_extra_info("socket")
         if sock is not None:
             _set_nodelay(sock)
@@ -181,7 +191,7 @@ class GrpcProtocol(H2Protocol):
         h2.local_settings.acknowledge()
         h2.initiate_connection()
         h2.increment_flow_control_window(CONNECTION_WINDOW - 65_535)
-        self.connection = H2(h2, cast(asyncio.Transport, transport), config=self.config)
+        self.connection = H2(h2, self.transport, config=self.config)
         self.connection.flush()
         self.connection.initialize()
         self.processor = Events(self.handler, self.connection)
@@ -231,6 +241,8 @@ class GrpcProtocol(H2Protocol):
         """End the calls of a lost connection."""
         self._connections.discard(self)
         self._stop_idling()
+        for limit in self._limits:
+            limit.remove(self.transport)
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -253,11 +265,15 @@ class GrpcProtocol(H2Protocol):
             return
         self._stop_idling()
         if self.processor.streams:
+            for limit in self._limits:
+                limit.end_waiting(self.transport)
             return
         if self.handler.draining:
             self.processor.close("Shut down")
         else:
             self._idle = self._loop.call_later(IDLE_SECONDS, self.shutdown)
+            for limit in self._limits:
+                limit.begin_waiting(self.transport)
 
     def _stop_idling(self) -> None:
         if self._idle is not None:

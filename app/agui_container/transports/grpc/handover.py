@@ -18,6 +18,19 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 logger = logging.getLogger(__name__)
 
 
+class OpenConnections(Protocol):
+    """The limit of open connections of the process. If there are too many, one that waits gives way to a new one."""
+
+    def begin_waiting(self, transport: asyncio.Transport) -> None:
+        """Note that a connection waits for a request."""
+
+    def end_waiting(self, transport: asyncio.Transport) -> None:
+        """Note that a connection is in use."""
+
+    def remove(self, transport: asyncio.Transport) -> None:
+        """Forget a connection that has ended."""
+
+
 class HttpConnection(Protocol):
     """Connection of the HTTP server that has not read a request yet."""
 
@@ -27,6 +40,10 @@ class HttpConnection(Protocol):
     def connections(self) -> set[asyncio.Protocol]:
         """Open connections, which the HTTP server shuts down at its end."""
 
+    @property
+    def limit(self) -> OpenConnections:
+        """The limit that the connection counts in."""
+
     def release(self) -> asyncio.Transport:
         """Give up the transport."""
 
@@ -34,8 +51,11 @@ class HttpConnection(Protocol):
 class Http2Server(Protocol):
     """Factory of the protocols of HTTP/2 connections."""
 
-    def connect(self, connections: "set[asyncio.Protocol]") -> asyncio.Protocol:
-        """Return a protocol with ``shutdown()``, which is in ``connections`` while its connection is open."""
+    def connect(self, connection: HttpConnection) -> asyncio.Protocol:
+        """Return the protocol that replaces the HTTP server's.
+
+        It has ``shutdown()``, and is in ``connections`` and in ``limit`` while the connection is open.
+        """
 
 
 Load = Callable[[], Callable[[], Http2Server]]
@@ -118,7 +138,7 @@ class Opening:
 
 def switch(connection: HttpConnection, data: bytes, server: Http2Server) -> None:
     """Replace the HTTP server's protocol of a connection by an HTTP/2 protocol."""
-    protocol = server.connect(connection.connections)
+    protocol = server.connect(connection)
     transport = connection.release()
     transport.set_protocol(protocol)
     protocol.connection_made(transport)

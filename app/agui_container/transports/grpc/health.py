@@ -43,14 +43,14 @@ class HealthService:
 
     async def check(self, call: HealthCall) -> None:
         """Send the status of a service. Raises ``GRPCError`` NOT_FOUND for an unknown service."""
-        request = await call.receive() or HealthCheckRequest()
+        request = await call.receive_request()
         if request.service not in self._names:
             raise GRPCError(Status.NOT_FOUND, "There is no such service.")
         await call.send([HealthCheckResponse(status=self._status(request.service))])
 
     async def watch(self, call: HealthCall) -> None:
         """Send the status of a service, and every change of it, until the client disconnects."""
-        request = await call.receive() or HealthCheckRequest()
+        request = await call.receive_request()
         last_status = None
         while True:
             status = self._status(request.service)

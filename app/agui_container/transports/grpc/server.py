@@ -8,11 +8,56 @@ from collections.abc import Sequence
 
 from grpclib.const import Handler as Method
 
-from agui_container.transports.grpc.call import Servable
+from agui_container.runtime.shares import Shares
+from agui_container.telemetry import count_refusal
+from agui_container.transports.accounts import Accounts
+from agui_container.transports.grpc.call import Servable, address_of
 from agui_container.transports.grpc.connection import GrpcProtocol
+from agui_container.transports.grpc.handover import HttpConnection
 
 MAX_CONNECTIONS = 1_000
-"""Number of gRPC connections that one process accepts."""
+"""Number of gRPC connections that one process accepts. One caller has half of it."""
+
+
+class GrpcConnections:
+    """Open gRPC connections by caller. The name of a connection is its transport. Implements ``OpenConnections``.
+
+    Rule: a caller has half of ``MAX_CONNECTIONS``. A connection without calls gives way to a new one, the oldest first.
+    """
+
+    def __init__(self) -> None:
+        self._shares = Shares(MAX_CONNECTIONS)
+        self._accounts: dict[asyncio.Transport, str] = {}
+        self._waiting: dict[asyncio.Transport, None] = {}
+
+    def admit(self, transport: asyncio.Transport, account: str) -> bool:
+        """Count a new connection of a caller. Returns False if there is no room for it."""
+        is_share_used = 2 * self._shares.of(account) >= MAX_CONNECTIONS
+        if is_share_used or self._shares.total >= MAX_CONNECTIONS:
+            candidates = (other for other in self._waiting if not is_share_used or self._accounts[other] == account)
+            if (oldest := next(candidates, None)) is None:
+                count_refusal("grpcConnections", "caller" if is_share_used else "process")
+                return False
+            self.remove(oldest)
+            oldest.abort()
+        self._accounts[transport] = account
+        self._shares.add(account, 1)
+        return True
+
+    def begin_waiting(self, transport: asyncio.Transport) -> None:
+        """Note that a connection has no call."""
+        if transport in self._accounts:
+            self._waiting[transport] = None
+
+    def end_waiting(self, transport: asyncio.Transport) -> None:
+        """Note that a connection has a call."""
+        self._waiting.pop(transport, None)
+
+    def remove(self, transport: asyncio.Transport) -> None:
+        """Forget a connection that has ended."""
+        self._waiting.pop(transport, None)
+        if (account := self._accounts.pop(transport, None)) is not None:
+            self._shares.add(account, -1)
 
 
 class GrpcServer:
@@ -20,14 +65,20 @@ class GrpcServer:
 
     Args:
         services: all services, including reflection and health.
+        accounts: chooses the account that connections are counted under.
     """
 
-    def __init__(self, services: Sequence[Servable]) -> None:
+    def __init__(self, services: Sequence[Servable], accounts: Accounts) -> None:
         self._methods: dict[str, Method] = {}
         for service in services:
             self._methods.update(service.__mapping__())
+        self._accounts = accounts
+        self._connections = GrpcConnections()
 
-    def connect(self, connections: set[asyncio.Protocol]) -> GrpcProtocol:
-        """Return the protocol of a new connection. The connection is closed if there are too many."""
-        count = sum(isinstance(connection, GrpcProtocol) for connection in connections)
-        return GrpcProtocol(self._methods, connections, has_room=count < MAX_CONNECTIONS)
+    def connect(self, connection: HttpConnection) -> GrpcProtocol:
+        """Return the protocol of a connection. The connection is closed if there are too many."""
+        has_room = self._connections.admit(
+            connection.transport, self._accounts.name(address_of(connection.transport), None)
+        )
+        limits = connection.limit, self._connections
+        return GrpcProtocol(self._methods, connection.connections, limits, has_room=has_room)

@@ -34,4 +34,4 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
     ]
     names = [path.split("/")[1] for agent in agents for path in agent.__mapping__()]
     health = HealthService(names, service.is_serving, open_admission)
-    return GrpcServer([*with_reflection(agents, open_admission), health])
+    return GrpcServer([*with_reflection(agents, open_admission), health], options.accounts)

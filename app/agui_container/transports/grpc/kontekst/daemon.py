@@ -54,7 +54,7 @@ class DaemonService:
 
     async def get_status(self, call: Call[GetStatusRequest, GetStatusResponse]) -> None:
         """Send the status. This server runs no llama-server; the fields for it describe the model's endpoint."""
-        await call.receive()
+        await call.receive_request()
         healthy = await self._is_model_healthy()
         started_at = self._daemon.started_at()
         status = GetStatusResponse(
@@ -75,7 +75,7 @@ class DaemonService:
         Raises:
             AppError: ACCESS_DENIED if the operator does not allow it, or if the caller has a scope of its own.
         """
-        await call.receive()
+        await call.receive_request()
         if self._daemon.shutdown is None:
             raise AppError(ErrorCode.ACCESS_DENIED, "Shutdown is not allowed here; see AGUI_GRPC_SHUTDOWN.")
         if not is_operator(call.caller):

@@ -8,7 +8,6 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 
-import orjson
 from ag_ui.core import ResumeEntry, RunAgentInput
 from grpclib.const import Handler as Method
 
@@ -77,11 +76,18 @@ class RunSession:
         self._thread_id = events.session_id
         self._run_id = events.run_id
         self._decisions: dict[str, ResumeEntry] = {}
+        self._size = start.ByteSize()
+        """Bytes of the start command and of the decisions."""
         self._has_news = asyncio.Event()
         self._is_cancelled = self._is_half_closed = False
 
     async def serve(self) -> None:
-        """Run the agent, and receive commands meanwhile."""
+        """Run the agent, and receive commands meanwhile.
+
+        Raises:
+            AppError: RATE_LIMIT_EXCEEDED if the commands are too many bytes in flight.
+        """
+        self._call.kept.resize(self._size)
         async with asyncio.TaskGroup() as tasks:
             receiving = tasks.create_task(self._receive_commands(), name="kontekst commands")
             try:
@@ -104,15 +110,12 @@ class RunSession:
 
     async def _admit(self, run_input: RunAgentInput) -> Subscription:
         self._run_id = run_input.run_id
-        return await self._service.admit(run_input, self._call.caller, self._start.ByteSize())
+        return await self._service.admit(run_input, self._call.caller, self._size)
 
     async def _forward_events(self, subscription: Subscription) -> None:
         try:
             async for batch in subscription:
-                events: list[RunEvent] = []
-                for envelope in batch.envelopes():
-                    events += self._events.feed(envelope.type, orjson.loads(envelope.data))
-                await self._call.send(events)
+                await self._call.send_events(batch, self._events.feed)
                 if self._is_cancelled:
                     await self._cancel_run()
         finally:
@@ -144,7 +147,9 @@ class RunSession:
 
     async def _receive_commands(self) -> None:
         while (command := await self._call.receive()) is not None:
+            self._call.kept.resize(self._size + command.ByteSize())
             await self._handle(command)
+            self._call.kept.resize(self._size)
             self._has_news.set()
         self._is_half_closed = True
         self._has_news.set()
@@ -168,6 +173,7 @@ class RunSession:
             logger.info("kontekst decision ignored %s", format_fields({"call": call_id[:100]}))
             return
         self._decisions[call_id] = decision(request, approved=approved, reason=reason)
+        self._size += len(call_id) + len(reason)
 
     async def _cancel_run(self) -> None:
         if self._events.pending_approvals or self._events.has_ended:

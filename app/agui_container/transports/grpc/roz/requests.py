@@ -31,17 +31,28 @@ from google.protobuf.struct_pb2 import Struct
 from pydantic_core import to_json
 
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.parser import MAX_MESSAGE_PARTS
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 
 ROLES = ("user", "assistant", "system", "tool")
 
-MAX_HISTORY = 10_000
+MAX_HISTORY = 5_000
 """Number of messages, and number of parts, of an earlier conversation."""
+
+OBJECT_BYTES = 1_000
+"""Memory that a message, a part or a tool takes besides its content, in bytes."""
 
 
 def json_of(struct: Struct) -> dict[str, Any]:
-    """Turn protobuf's ``Struct`` into JSON; whole numbers are integers, because ``Struct`` has only floats."""
-    document: dict[str, Any] = _with_integers(MessageToDict(struct))
+    """Turn protobuf's ``Struct`` into JSON; whole numbers are integers, because ``Struct`` has only floats.
+
+    Raises:
+        AppError: VALIDATION_ERROR for infinite numbers and NaN, which JSON does not have.
+    """
+    try:
+        document: dict[str, Any] = _with_integers(MessageToDict(struct))
+    except ValueError:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "A Struct has a number that is not finite.") from None
     return document
 
 
@@ -62,7 +73,9 @@ def tool_of(schema: pb.ToolSchema) -> Tool:
 
 
 def user_message(message: pb.UserMessage, message_id: str) -> UserMessage:
-    """Return a user message with its text and context blocks."""
+    """Return a user message with its text and context blocks. Raises ``AppError`` VALIDATION_ERROR for too many."""
+    if len(message.context) > MAX_MESSAGE_PARTS:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"context: may have {MAX_MESSAGE_PARTS} blocks at most.")
     if not message.context:
         return UserMessage(id=message_id, role="user", content=message.content)
     parts: list[ContentPart] = [TextPart(text=message.content)] if message.content else []

@@ -6,7 +6,6 @@ Rule: translate only. Sources: proto/roz/v1/agent.proto. docs/grpc.md describes 
 import time
 from contextlib import aclosing
 
-import orjson
 from grpclib.const import Cardinality
 from grpclib.const import Handler as Method
 
@@ -52,8 +51,7 @@ class RozService:
         Raises:
             AppError: RUN_NOT_FOUND if the task is neither a run nor a thread.
         """
-        request = await call.receive()
-        task_id = request.task_id if request else ""
+        task_id = (await call.receive_request()).task_id
         if not task_id:
             raise AppError(ErrorCode.VALIDATION_ERROR, "task_id: the id of a thread or a run is expected.")
         events = TeamEvents(task_id, has_approvals=self._options.roz_wire is not RozWire.V0_2)
@@ -78,9 +76,6 @@ class RozService:
     async def _forward_events(self, subscription: Subscription, events: TeamEvents, call: WatchCall) -> None:
         try:
             async for batch in subscription:
-                team: list[pb.TeamEvent] = []
-                for envelope in batch.envelopes():
-                    team += events.feed(envelope.type, orjson.loads(envelope.data))
-                await call.send(team)
+                await call.send_events(batch, events.feed)
         finally:
             call.leave(subscription)

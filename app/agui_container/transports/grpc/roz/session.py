@@ -8,9 +8,8 @@ the run, and any other client of the thread can answer open approvals.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
 
-from ag_ui.core import PROTOCOL_VERSION, Message, RunAgentInput
+from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
 from agui_container.engine.service import Service
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
@@ -19,10 +18,11 @@ from agui_container.runtime.log_values import format_fields
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import add
-from agui_container.transports.grpc.roz.requests import contexts, history_of, user_message
-from agui_container.transports.grpc.roz.tools import ClientTools, ToolsByName, tools_by_name
+from agui_container.transports.grpc.roz.inputs import QueuedMessage, SessionStart, read_message, read_start
+from agui_container.transports.grpc.roz.requests import contexts, json_of
+from agui_container.transports.grpc.roz.tools import ClientTools, tools_by_name
 from agui_container.transports.grpc.roz.turn import SessionCall, SessionTurn, TurnRequest
-from agui_container.transports.grpc.roz.wire import Responses, Wire
+from agui_container.transports.grpc.roz.wire import Wire
 
 THREAD_METADATA = "agui-thread-id"
 """Metadata key of the call for the thread to continue. Without it, a session begins a new thread."""
@@ -50,23 +50,20 @@ class Session:
         self._service = service
         self._options = options
         self._wire = wire
-        self._start: pb.StartSession | None = None
+        self._start: SessionStart | None = None
         self._thread_id = ""
-        self._history: Sequence[Message] = ()
         self._tools = ClientTools()
         self._usage = pb.TokenUsage()
         self._context = 0, 0
         self._answers: OrderedDict[str, str] = OrderedDict()
-        self._waiting: list[pb.UserMessage] = []
+        self._waiting: list[QueuedMessage] = []
         self._has_news = asyncio.Event()
         self._turns = 0
         self._turn: SessionTurn | None = None
         self._is_over = self._is_half_closed = False
-        self._last_sent_at = 0.0
 
     async def serve(self) -> None:
         """Serve until the client half-closes the call, or cancels the session."""
-        self._last_sent_at = asyncio.get_running_loop().time()
         try:
             async with asyncio.TaskGroup() as tasks:
                 answer_task = tasks.create_task(self._answer_messages(), name="roz turns")
@@ -79,23 +76,17 @@ class Session:
                 finally:
                     keepalive.cancel()
                     answer_task.cancel()
-            await self._send(self._wire.session_completed("The session is over.", self._usage))
+            await self._call.send(self._wire.session_completed("The session is over.", self._usage))
         except asyncio.CancelledError:
             if self._call.is_open and not self._service.is_serving():
                 shutdown = AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")
-                await self._send(self._wire.session_failed(shutdown))
+                await self._call.send(self._wire.session_failed(shutdown))
             raise
-
-    # --- outgoing messages ---
-
-    async def _send(self, responses: Responses) -> None:
-        self._last_sent_at = asyncio.get_running_loop().time()
-        await self._call.send(responses)
 
     async def _keep_alive(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            silence = loop.time() - self._last_sent_at
+            silence = loop.time() - self._call.last_sent_at
             if silence < self._options.keepalive:
                 await asyncio.sleep(self._options.keepalive - silence)
                 continue
@@ -103,7 +94,7 @@ class Session:
             message = pb.Keepalive(tokens_used=used or self._usage.input_tokens + self._usage.output_tokens)
             if most or self._options.context_tokens:
                 message.tokens_max = most or self._options.context_tokens
-            await self._send([pb.SessionResponse(keepalive=message)])
+            await self._call.send([pb.SessionResponse(keepalive=message)])
 
     # --- turns ---
 
@@ -117,35 +108,35 @@ class Session:
                 await self._has_news.wait()
             await self._answer_one(self._waiting.pop(0))
 
-    async def _answer_one(self, message: pb.UserMessage) -> None:
-        message_id = message.message_id or self._service.new_id()
+    async def _answer_one(self, message: QueuedMessage) -> None:
         try:
-            request = self._turn_request(message, message_id)
+            request = self._turn_request(message)
         except AppError as error:
-            await self._send(self._wire.session_rejected(error))
+            await self._call.send(self._wire.session_rejected(error))
             return
         self._turns += 1
-        self._turn = turn = SessionTurn(request, self._service, self._call, self._wire, self._options, self._send)
+        self._turn = turn = SessionTurn(request, self._service, self._call, self._wire, self._options)
         turn.is_half_closed = self._is_half_closed
         try:
             await turn.run(self._turns)
         finally:
             self._turn = None
-        if turn.has_begun:
-            self._history = ()
+        if turn.has_begun and self._start is not None:
+            self._start = self._start.without_history()
+        self._count_bytes()
         if turn.events.last_message_id:
-            self._answers[message_id] = turn.events.last_message_id
+            self._answers[message.message_id] = turn.events.last_message_id
             if len(self._answers) > MAX_ANSWERS:
                 self._answers.popitem(last=False)
         add(self._usage, turn.events.usage)
         self._context = turn.events.context or self._context
 
-    def _turn_request(self, message: pb.UserMessage, message_id: str) -> TurnRequest:
+    def _turn_request(self, message: QueuedMessage) -> TurnRequest:
         """Return the turn of a message. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
         assert self._start is not None  # noqa: S101 - messages wait only in a session that has begun
-        self._check_mode(message.ai_mode)
-        tools: ToolsByName = tools_by_name(message.tools) if message.tools else self._tools.current
-        texts = [("The user's project", text) for text in self._start.project_context]
+        self._check_mode(message.mode)
+        tools = message.tools or self._tools.current
+        texts = [("The user's project", text) for text in self._start.request.project_context]
         texts += [
             (f"Tools of {source}" if source else "Tools", text) for source, text in self._tools.system_contexts.items()
         ]
@@ -154,20 +145,21 @@ class Session:
             thread_id=self._thread_id,
             run_id=self._service.new_id(),
             protocol_version=PROTOCOL_VERSION,
-            messages=[*self._history, user_message(message, self._service.new_id())],
+            messages=[*self._start.history, message.content],
             tools=[tool.tool for tool in tools.values()],
             context=contexts(texts),
-            forwarded_props=self._props(message),
+            forwarded_props=self._props(message.mode),
         )
-        return TurnRequest(message_id, run_input, tools, message.ByteSize())
+        size = self._start.size + self._start.history_size + self._tools.size + message.size
+        return TurnRequest(message.message_id, run_input, tools, message.size, size)
 
-    def _props(self, message: pb.UserMessage) -> dict[str, object]:
-        start = self._start or pb.StartSession()
+    def _props(self, mode: str) -> dict[str, object]:
+        start = self._start.request if self._start else pb.StartSession()
         budget = {"contextTokens": start.max_context_tokens} if start.max_context_tokens else None
         props = {
             "model": start.model or None,
             "budget": budget,
-            "aiMode": message.ai_mode or None,
+            "aiMode": mode or None,
             "environmentId": start.environment_id or None,
             "hostId": start.host_id or None,
         }
@@ -185,10 +177,26 @@ class Session:
 
     async def _receive_requests(self) -> None:
         while not self._is_over and (request := await self._call.receive()) is not None:
+            size = request.ByteSize()
+            self._count_bytes(size)
             try:
-                await self._handle(request)
+                await self._handle(request, size)
             except AppError as error:
-                await self._send(self._wire.session_rejected(error))
+                await self._call.send(self._wire.session_rejected(error))
+            self._count_bytes()
+
+    def _count_bytes(self, arriving: int = 0) -> None:
+        """Count the bytes that the session keeps, and those of a request that arrives.
+
+        Raises:
+            AppError: RATE_LIMIT_EXCEEDED if the budget has no room for them.
+        """
+        size = arriving + self._tools.size + sum(message.size for message in self._waiting)
+        if self._start is not None:
+            size += self._start.size + self._start.history_size
+        if self._turn is not None:
+            size += self._turn.size
+        self._call.kept.resize(size)
 
     def _half_close(self) -> None:
         self._is_half_closed = True
@@ -196,30 +204,31 @@ class Session:
         if self._turn is not None:
             self._turn.half_close()
 
-    async def _handle(self, request: pb.SessionRequest) -> None:
+    async def _handle(self, request: pb.SessionRequest, size: int) -> None:
         kind = request.WhichOneof("request")
         if kind == "ping":
-            await self._send([pb.SessionResponse(pong=pb.Pong())])
+            await self._call.send([pb.SessionResponse(pong=pb.Pong())])
         elif kind == "start":
-            await self._begin_session(request.start)
+            await self._begin_session(request.start, size)
         elif kind is None or kind in IGNORED:
             logger.info("roz request ignored %s", format_fields({"kind": kind}))
         elif self._start is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: the session has not begun; send start first.")
         else:
-            await self._handle_in_session(kind, request)
+            await self._handle_in_session(kind, request, size)
 
-    async def _handle_in_session(self, kind: str, request: pb.SessionRequest) -> None:
+    async def _handle_in_session(self, kind: str, request: pb.SessionRequest, size: int) -> None:
         match kind:
             case "user_message":
-                await self._queue_message(request.user_message)
+                await self._queue_message(request.user_message, size)
             case "tool_result":
                 self._current_turn("tool_result").give_result(request.tool_result)
             case "permission_decision":
-                self._current_turn("permission_decision").decide(request.permission_decision)
+                await self._decide(request.permission_decision, size)
             case "register_tools":
                 registered = request.register_tools
-                self._tools.register(registered.source, registered.tools, registered.system_context)
+                new = await self._call.translate(size, tools_by_name, registered.tools, registered.source)
+                self._tools.register(registered.source, new, registered.system_context)
             case "feedback":
                 await self._store_feedback(request.feedback)
             case "cancel_turn":
@@ -233,7 +242,28 @@ class Session:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
         return self._turn
 
-    async def _begin_session(self, start: pb.StartSession) -> None:
+    async def _decide(self, permission: pb.PermissionDecision, size: int) -> None:
+        edited = None
+        if permission.HasField("modifier"):
+            edited = await self._call.translate(size, json_of, permission.modifier)
+        self._current_turn("permission_decision").decide(permission, edited)
+
+    async def _begin_session(self, start: pb.StartSession, size: int) -> None:
+        self._check_start(start)
+        model = start.model or self._options.model
+        if model == self._options.model:
+            start.ClearField("model")
+        if start.camera_ids or start.enable_video:
+            logger.info("roz cameras ignored %s", format_fields({"count": len(start.camera_ids)}))
+        translated = await self._call.translate(size, read_start, start)
+        self._tools.register("", translated.tools, "")
+        self._start = translated
+        self._thread_id = self._call.metadata.get(THREAD_METADATA) or self._service.new_id()
+        await self._call.send(self._wire.session_started(self._thread_id, model, self._options.permissions))
+        if translated.history:
+            await self._call.send(self._wire.resume_summary(len(translated.history)))
+
+    def _check_start(self, start: pb.StartSession) -> None:
         if self._start is not None:
             raise AppError(ErrorCode.VALIDATION_ERROR, "start: the session has begun already.")
         if start.model and start.model != self._options.model and start.model not in self._options.models:
@@ -241,27 +271,17 @@ class Session:
             raise AppError(
                 ErrorCode.VALIDATION_ERROR, f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}."
             )
-        history = history_of(start.history)
-        self._tools.register("", start.tools, "")
-        if start.camera_ids or start.enable_video:
-            logger.info("roz cameras ignored %s", format_fields({"count": len(start.camera_ids)}))
-        if start.model == self._options.model:
-            start.ClearField("model")
-        self._start, self._history = start, history
-        self._thread_id = self._call.metadata.get(THREAD_METADATA) or self._service.new_id()
-        model = start.model or self._options.model
-        await self._send(self._wire.session_started(self._thread_id, model, self._options.permissions))
-        if history:
-            await self._send(self._wire.resume_summary(len(history)))
 
-    async def _queue_message(self, message: pb.UserMessage) -> None:
+    async def _queue_message(self, message: pb.UserMessage, size: int) -> None:
         """Queue a message. ``AGUI_ON_BUSY`` decides about a message during a turn."""
-        if self._turn is not None or self._waiting:
-            if self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING:
-                raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
-            if self._options.on_busy == "interrupt" and self._turn is not None:
-                await self._turn.cancel()
-        self._waiting.append(message)
+        is_full = self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING
+        if is_full and (self._turn is not None or self._waiting):
+            raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
+        ids = message.message_id or self._service.new_id(), self._service.new_id()
+        queued = await self._call.translate(size, read_message, message, size, *ids)
+        if self._turn is not None and self._options.on_busy == "interrupt":
+            await self._turn.cancel()
+        self._waiting.append(queued)
         self._has_news.set()
 
     async def _cancel_session(self) -> None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.roz.requests import tool_of
+from agui_container.transports.grpc.roz.requests import OBJECT_BYTES, tool_of
 
 MAX_TOOLS = 1_000
 MAX_SOURCES = 1_000
@@ -25,12 +25,18 @@ CATEGORIES = {pb.TOOL_CATEGORY_PHYSICAL: PHYSICAL, pb.TOOL_CATEGORY_PURE: "pure"
 
 
 class ClientTool(Struct, frozen=True):
-    """One tool of the client. ``category`` is ``physical``, ``pure`` or empty."""
+    """One tool of the client.
+
+    Attributes:
+        category: ``physical``, ``pure`` or empty.
+        size: bytes that the tool takes.
+    """
 
     tool: Tool
     timeout_ms: int
     category: str
     source: str
+    size: int
 
 
 ToolsByName = Mapping[str, ClientTool]
@@ -48,7 +54,8 @@ def tools_by_name(schemas: Collection[pb.ToolSchema], source: str = "") -> dict[
     for schema in schemas:
         timeout = min(schema.timeout_ms or TIMEOUT_MS, MAX_TIMEOUT_MS)
         category = CATEGORIES.get(schema.category, "")
-        tools[schema.name] = ClientTool(tool_of(schema), timeout, category, source)
+        size = schema.ByteSize() + len(source) + OBJECT_BYTES
+        tools[schema.name] = ClientTool(tool_of(schema), timeout, category, source, size)
     return tools
 
 
@@ -56,35 +63,35 @@ class ClientTools:
     """Tools of a session.
 
     Attributes:
+        current: tools that are registered now.
         system_contexts: texts for the model about the tools of a source, by source.
+        size: bytes that the tools and these texts take.
     """
 
     def __init__(self) -> None:
-        self._tools: dict[str, ClientTool] = {}
+        self.current: ToolsByName = {}
         self.system_contexts: dict[str, str] = {}
+        self.size = 0
 
-    def register(self, source: str, schemas: Collection[pb.ToolSchema], system_context: str) -> None:
+    def register(self, source: str, new: ToolsByName, system_context: str) -> None:
         """Replace the tools of a source, including the tools whose names have its prefix.
 
         Raises:
-            AppError: VALIDATION_ERROR for too many tools or sources, or a tool without a name. Then nothing changes.
+            AppError: VALIDATION_ERROR for too many tools or sources. Then nothing changes.
         """
-        new, prefix = tools_by_name(schemas, source), f"{source}__"
+        prefix = f"{source}__"
         remaining = {
             name: tool
-            for name, tool in self._tools.items()
+            for name, tool in self.current.items()
             if tool.source != source and not (source and name.startswith(prefix))
         }
         if len(remaining.keys() | new.keys()) > MAX_TOOLS:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"tools: a client may offer {MAX_TOOLS} tools at most.")
         if system_context and source not in self.system_contexts and len(self.system_contexts) >= MAX_SOURCES:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"source: a session may have {MAX_SOURCES} sources at most.")
-        self._tools = {**remaining, **new}
+        self.current = {**remaining, **new}
         self.system_contexts.pop(source, None)
         if system_context and new:
             self.system_contexts[source] = system_context
-
-    @property
-    def current(self) -> ToolsByName:
-        """Tools that are registered now."""
-        return self._tools
+        texts_size = sum(len(source) + len(text) for source, text in self.system_contexts.items())
+        self.size = sum(tool.size for tool in self.current.values()) + texts_size

@@ -6,7 +6,7 @@ exceeded its timeout, and each approval has a decision. It also continues if ano
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import orjson
 from ag_ui.core import PROTOCOL_VERSION, EventType, ResumeEntry, RunAgentInput, ToolMessage
@@ -15,19 +15,18 @@ from msgspec import Struct
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Batch
 from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.following import first_of, wait_for_newer_run
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.interrupts import ApprovalRequest, abandonment, decision, text_of
+from agui_container.transports.grpc.interrupts import abandonment, decision, text_of
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import TurnEvents
-from agui_container.transports.grpc.roz.requests import json_of, late_message, tool_message
+from agui_container.transports.grpc.roz.requests import late_message, tool_message
 from agui_container.transports.grpc.roz.tools import ToolsByName
 from agui_container.transports.grpc.roz.wire import Responses, Wire
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
-
-Send = Callable[[Responses], Awaitable[None]]
 
 
 class TurnRequest(Struct, frozen=True):
@@ -36,13 +35,22 @@ class TurnRequest(Struct, frozen=True):
     Attributes:
         message_id: id of the message for the client.
         tools: the client's tools in this turn.
-        size: size of the message in bytes.
+        message_size: bytes of the message.
+        input_size: bytes of the whole input, with history and tools.
     """
 
     message_id: str
     run_input: RunAgentInput
     tools: ToolsByName
-    size: int
+    message_size: int
+    input_size: int
+
+
+class PermissionAnswer(Struct, frozen=True):
+    """The client's answer to an approval request."""
+
+    approved: bool
+    entry: ResumeEntry
 
 
 class Answers(Struct, frozen=True):
@@ -62,28 +70,33 @@ class SessionTurn:
         is_half_closed: True if the client sends no more requests.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - a turn shares the parts of its session
-        self, request: TurnRequest, service: Service, call: SessionCall, wire: Wire, options: GrpcOptions, send: Send
+    def __init__(
+        self, request: TurnRequest, service: Service, call: SessionCall, wire: Wire, options: GrpcOptions
     ) -> None:
         self.events = TurnEvents(wire, request.message_id, request.tools, options.permissions, time.time)
         self.has_begun = False
         self.is_half_closed = False
         self.ended = asyncio.Event()
         self._request = request
+        self._answers_size = 0
         self._service = service
         self._call = call
         self._caller = call.caller
-        self._send = send
         self._run_id = request.run_input.run_id
         self._is_running = self._is_cancelled = self._is_following = False
         self._results: dict[str, ToolMessage] = {}
-        self._decisions: dict[str, pb.PermissionDecision] = {}
+        self._decisions: dict[str, PermissionAnswer] = {}
         self._has_news = asyncio.Event()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the message and of the client's answers in this turn."""
+        return self._request.message_size + self._answers_size
 
     async def run(self, index: int) -> None:
         """Run the turn until no call waits for the client, or until the client cancels the turn."""
         try:
-            await self._send(self.events.begin(index))
+            await self._call.send(self.events.begin(index))
             try:
                 await self._forward_events(await self._admit(self._request.run_input))
                 while self.events.is_waiting:
@@ -92,8 +105,8 @@ class SessionTurn:
                         break
                     await self._forward_events(subscription)
             except AppError as error:
-                await self._send(self.events.fail(error))
-            await self._send(self.events.complete())
+                await self._call.send(self.events.fail(error))
+            await self._call.send(self.events.complete())
         finally:
             self.ended.set()
 
@@ -113,20 +126,29 @@ class SessionTurn:
         if result.tool_call_id not in self.events.tool_requests or result.tool_call_id in self._results:
             raise unknown_call_error("tool_result", result.tool_call_id)
         self._results[result.tool_call_id] = tool_message(result)
+        self._answers_size += result.ByteSize()
         self._has_news.set()
 
-    def decide(self, permission: pb.PermissionDecision) -> None:
-        """Store a decision. Raises ``AppError`` VALIDATION_ERROR for a call that is not waiting."""
-        if permission.tool_call_id not in self.events.approvals or permission.tool_call_id in self._decisions:
-            raise unknown_call_error("permission_decision", permission.tool_call_id)
-        self._decisions[permission.tool_call_id] = permission
+    def decide(self, permission: pb.PermissionDecision, edited: Mapping[str, object] | None) -> None:
+        """Store a decision, with the edited arguments of the call.
+
+        Raises:
+            AppError: VALIDATION_ERROR for a call that is not waiting.
+        """
+        call_id = permission.tool_call_id
+        if call_id not in self.events.approvals or call_id in self._decisions:
+            raise unknown_call_error("permission_decision", call_id)
+        approved = permission.approved
+        entry = decision(self.events.approvals[call_id], approved=approved, edited_arguments=edited)
+        self._decisions[call_id] = PermissionAnswer(approved, entry)
+        self._answers_size += permission.ByteSize()
         self._has_news.set()
 
     # --- runs ---
 
     async def _admit(self, run_input: RunAgentInput) -> Subscription:
         self._run_id = run_input.run_id
-        subscription = await self._service.admit(run_input, self._caller, self._request.size)
+        subscription = await self._service.admit(run_input, self._caller, self._request.input_size + self._answers_size)
         self.has_begun = self._is_running = True
         self._is_following = False
         return subscription
@@ -137,15 +159,19 @@ class SessionTurn:
             if self._is_cancelled:
                 await self._cancel_run()
             async for batch in subscription:
-                responses: Responses = []
-                for envelope in batch.envelopes():
-                    if self._is_following and envelope.type is EventType.RUN_FINISHED:
-                        responses += await self._results_of_others()
-                    responses += self.events.feed(envelope.type, orjson.loads(envelope.data))
-                await self._send(responses)
+                await self._forward_batch(batch)
         finally:
             self._is_running = False
             self._call.leave(subscription)
+
+    async def _forward_batch(self, batch: Batch) -> None:
+        """Forward events. Results that another client has given are sent before the end of the run that used them."""
+        if self._is_following and EventType.RUN_FINISHED in batch.types:
+            before_end = batch._replace(types=batch.types[:-1], data=batch.data[:-1])
+            await self._call.send_events(before_end, self.events.feed)
+            await self._call.send(await self._results_of_others())
+            batch = batch._replace(types=batch.types[-1:], data=batch.data[-1:])
+        await self._call.send_events(batch, self.events.feed)
 
     async def _cancel_run(self) -> None:
         if not self._is_running:
@@ -164,7 +190,7 @@ class SessionTurn:
         newer_run = wait_for_newer_run(self._service, self._caller, thread_id, self._run_id)
         answers = await first_of(self._wait_for_answers(), newer_run)
         if isinstance(answers, str):
-            await self._send(self.events.follow())
+            await self._call.send(self.events.follow())
             self._run_id, self._is_following = answers, True
             return await self._service.attach(self._caller, thread_id, answers, 0)
         if answers is None:
@@ -174,7 +200,7 @@ class SessionTurn:
         for result in answers.results:
             responses += self.events.add_result(result.tool_call_id, text_of(result.content))
         decisions = {call_id: self._decisions[call_id].approved for call_id in self.events.approvals}
-        await self._send([*responses, *self.events.resolve(decisions)])
+        await self._call.send([*responses, *self.events.resolve(decisions)])
         return await self._admit(self._next_input(answers))
 
     async def _results_of_others(self) -> Responses:
@@ -195,7 +221,7 @@ class SessionTurn:
             if not missing and events.approvals.keys() <= self._decisions.keys():
                 return Answers(
                     [self._results[call_id] for call_id in events.tool_requests],
-                    [decision_of(it, self._decisions[call_id]) for call_id, it in events.approvals.items()],
+                    [self._decisions[call_id].entry for call_id in events.approvals],
                 )
             if self.is_half_closed:
                 events.stop_reason = "tool_use"
@@ -244,12 +270,6 @@ class SessionTurn:
             forwarded_props={**(first.forwarded_props or {}), **(props or {})},
             resume=list(answers.decisions) or None,
         )
-
-
-def decision_of(request: ApprovalRequest, permission: pb.PermissionDecision) -> ResumeEntry:
-    """Return a client's decision as the answer to an approval request."""
-    edited = json_of(permission.modifier) if permission.HasField("modifier") else None
-    return decision(request, approved=permission.approved, edited_arguments=edited)
 
 
 def unknown_call_error(kind: str, call_id: str) -> AppError:

@@ -1,0 +1,99 @@
+"""Start requests and messages of a roz client, as a session keeps them until they are answered.
+
+Rule: a request is translated once, when it arrives, and then released. What is kept of it has a size, because it counts
+as bytes in flight.
+"""
+
+from collections.abc import Sequence
+
+from ag_ui.core import Message, UserMessage
+from msgspec import Struct
+
+from agui_container.protocol.commands import MAX_ID
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.parser import MAX_ITEMS
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.grpc.roz.requests import OBJECT_BYTES, history_of, user_message
+from agui_container.transports.grpc.roz.tools import ToolsByName, tools_by_name
+
+MAX_CONTEXTS = MAX_ITEMS["context"]
+"""Number of texts about the user's project."""
+
+
+class SessionStart(Struct, frozen=True):
+    """A start request.
+
+    Attributes:
+        request: the request without its history and its tools.
+        history: messages of an earlier conversation, until a run has stored them.
+        size, history_size: bytes that the request and the history take.
+    """
+
+    request: pb.StartSession
+    history: Sequence[Message]
+    tools: ToolsByName
+    size: int
+    history_size: int
+
+    def without_history(self) -> "SessionStart":
+        """Return what is kept once the history is stored."""
+        return SessionStart(self.request, (), {}, self.size, 0)
+
+
+class QueuedMessage(Struct, frozen=True):
+    """A message that waits for its turn, or is being answered.
+
+    Attributes:
+        message_id: id of the message for the client.
+        tools: tools of this turn, instead of those that are registered; empty for none.
+        system_context: text for the model in this turn.
+        size: bytes that the message takes.
+    """
+
+    message_id: str
+    content: UserMessage
+    tools: ToolsByName
+    system_context: str
+    mode: str
+    size: int
+
+
+def read_start(start: pb.StartSession) -> SessionStart:
+    """Translate a start request.
+
+    Raises:
+        AppError: VALIDATION_ERROR for an unknown role, a tool without a name, or too many messages, tools or texts.
+    """
+    if len(start.project_context) > MAX_CONTEXTS:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"project_context: may have {MAX_CONTEXTS} texts at most.")
+    history, tools = history_of(start.history), tools_by_name(start.tools)
+    history_size = sum(message.ByteSize() + OBJECT_BYTES * (1 + len(message.parts)) for message in start.history)
+    request = _without_messages(start)
+    return SessionStart(request, history, tools, request.ByteSize(), history_size)
+
+
+def _without_messages(start: pb.StartSession) -> pb.StartSession:
+    start.ClearField("history")
+    start.ClearField("tools")
+    copy = pb.StartSession()  # the original shares its memory with the whole request
+    copy.CopyFrom(start)
+    return copy
+
+
+def read_message(message: pb.UserMessage, size: int, message_id: str, new_id: str) -> QueuedMessage:
+    """Translate a message.
+
+    Args:
+        message: the message of the client.
+        size: bytes of its request.
+        message_id: id of the message for the client.
+        new_id: id of the message in the thread.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
+    if len(message_id) > MAX_ID:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"message_id: may have {MAX_ID} characters at most.")
+    content, tools = user_message(message, new_id), tools_by_name(message.tools)
+    size += OBJECT_BYTES * (1 + len(message.context) + len(tools))
+    return QueuedMessage(message_id, content, tools, message.system_context, message.ai_mode, size)

@@ -1,0 +1,136 @@
+"""Callers of a server in the test's event loop, each named by its session, with calls of roz and kontekst."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from grpclib.client import Channel, StreamStreamMethod
+from grpclib.config import Configuration
+from grpclib.const import Status
+from grpclib.exceptions import GRPCError, StreamTerminatedError
+
+from agui_container.engine.policy import CallerLimits
+from agui_container.engine.service import Service
+from agui_container.main import build_app
+from agui_container.settings import Settings
+from agui_container.transports.caller_middleware import SESSION_HEADER
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from tests.behaviour.over_grpc import ClientCall
+from tests.behaviour.server import serving
+from tests.engine.doubles import make_service
+
+UNREAD_WINDOW = 65_535
+"""Bytes that a client takes of a reply which it does not read."""
+
+
+@dataclass
+class RozSession:
+    """A session of roz. ``call`` is its call."""
+
+    call: ClientCall[roz.SessionRequest, roz.SessionResponse]
+
+    async def send(self, **request: object) -> None:
+        """Send one request. The next read tells if the server has ended the call meanwhile."""
+        with contextlib.suppress(StreamTerminatedError):
+            await self.call.send(roz.SessionRequest(**request))  # type: ignore[arg-type] # one field of the oneof
+
+    async def say(self, text: str, **fields: object) -> None:
+        """Send a message of the user."""
+        await self.send(user_message=roz.UserMessage(content=text, **fields))  # type: ignore[arg-type] # its fields
+
+    async def until(self, kind: str) -> None:
+        """Read up to a response of this kind. Raises ``GRPCError`` for a call that fails."""
+        while (response := await self.call.receive()) is not None:
+            if response.WhichOneof("response") == kind:
+                return
+        raise AssertionError(f"the call has ended without {kind}")
+
+    async def end(self) -> None:
+        """Cancel the session, and read to its end."""
+        await self.send(cancel_session=roz.CancelSession())
+        await self.call.end()
+        while await self.call.receive() is not None:
+            pass
+
+    async def refusal(self) -> tuple[Status, str | None]:
+        """Read to the end of a call that fails. Gives its status and the error's code."""
+        try:
+            while await self.call.receive() is not None:
+                pass
+        except GRPCError as error:
+            return error.status, self.call.code
+        raise AssertionError("the call has not failed")
+
+
+@dataclass
+class GrpcCaller:
+    """One caller, with a connection of its own."""
+
+    channel: Channel
+    headers: dict[str, str]
+    closing: AsyncExitStack
+
+    def new_session(self) -> RozSession:
+        """Return a session that has not begun."""
+        method = StreamStreamMethod(
+            self.channel, "/roz.v1.AgentService/StreamSession", roz.SessionRequest, roz.SessionResponse
+        )
+        call = ClientCall(method, self.headers)
+        self.closing.push_async_callback(call.close)
+        return RozSession(call)
+
+    async def begin_session(self, **start: object) -> RozSession:
+        """Begin a session."""
+        session = self.new_session()
+        await session.send(start=roz.StartSession(**start))  # type: ignore[arg-type] # the fields of a start
+        await session.until("session_started")
+        return session
+
+    async def run(self, prompt: str, thread: str = "") -> ClientCall[kontekst.RunCommand, kontekst.RunEvent]:
+        """Begin a run of kontekst, and read its first event."""
+        method = StreamStreamMethod(self.channel, "/kontekst.AgentService/Run", kontekst.RunCommand, kontekst.RunEvent)
+        call = ClientCall(method, self.headers)
+        self.closing.push_async_callback(call.close)
+        start = kontekst.StartRunCommand(prompt=prompt, session_id=thread)
+        with contextlib.suppress(StreamTerminatedError):
+            await call.send(kontekst.RunCommand(start=start))
+        assert await call.receive() is not None
+        return call
+
+
+async def is_served(caller: GrpcCaller) -> bool:
+    """A session of a caller that asks for little begins, and gets an answer."""
+    session = await caller.begin_session()
+    await session.say("hello")
+    await session.until("text_delta")
+    await session.until("turn_complete")
+    return True
+
+
+class Callers:
+    """Callers of one server. ``service`` is its engine."""
+
+    def __init__(self, service: Service, port: int, closing: AsyncExitStack) -> None:
+        self.service = service
+        self._port = port
+        self._closing = closing
+
+    def connect(self, name: str, *, window: int = 4_000_000) -> GrpcCaller:
+        """Connect a caller. ``window`` are the bytes that a call of it takes unread."""
+        config = Configuration(http2_stream_window_size=window)
+        channel = Channel("127.0.0.1", self._port, config=config)
+        self._closing.callback(channel.close)
+        return GrpcCaller(channel, {SESSION_HEADER: name}, self._closing)
+
+
+@asynccontextmanager
+async def serving_callers(
+    agent: object, caller_limits: CallerLimits | None = None, **settings: object
+) -> AsyncIterator[Callers]:
+    """Serve an agent to callers that a gateway names."""
+    chosen = Settings.model_validate({"limit_by": "session", **settings})
+    service = make_service(agent, chosen, caller_limits=caller_limits)
+    async with serving(build_app(chosen, service)) as url, AsyncExitStack() as closing:
+        yield Callers(service, int(url.rpartition(":")[2]), closing)

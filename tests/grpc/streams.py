@@ -1,0 +1,74 @@
+"""Calls of gRPC without a connection, whose clients send a part of a message, or take replies when a test says so."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from agui_container.engine.caller_usage import CallerUsages
+from agui_container.engine.policy import CallerLimits, CapacityLimits
+from agui_container.transports.accounts import Accounts
+from agui_container.transports.authentication import NO_AUTHENTICATION
+from agui_container.transports.bytes_in_flight import ByteBudget
+from agui_container.transports.grpc.call import PIECE_BYTES, Call, CallAdmission
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc.messages import PREFIX
+from tests.engine.doubles import FakeClock, caller
+
+SIZE = 3 * PIECE_BYTES
+MAX_BYTES = 100 * SIZE
+
+
+def start(size: int = SIZE) -> bytes:
+    """A start command with a prompt of this size."""
+    return kontekst.RunCommand(start=kontekst.StartRunCommand(prompt="x" * size)).SerializeToString()
+
+
+class Sender:
+    """The stream of a client that sends so many bytes of a message, and then nothing."""
+
+    def __init__(self, body: bytes, sent: int | None = None, encoding: str = "") -> None:
+        data = PREFIX.pack(bool(encoding), len(body)) + body
+        self._data = data if sent is None else data[: PREFIX.size + sent]
+        self.headers = [("grpc-encoding", encoding)]
+
+    async def recv_data(self, size: int) -> bytes:
+        if len(self._data) < size:
+            await asyncio.Event().wait()
+        data, self._data = self._data[:size], self._data[size:]
+        return data
+
+
+class Reader:
+    """The stream of a client that takes replies once it ``is_reading``. ``offered`` counts the pieces so far."""
+
+    def __init__(self) -> None:
+        self.headers: list[tuple[str, str]] = []
+        self.is_reading = asyncio.Event()
+        self.offered = 0
+
+    async def send_data(self, _: bytes) -> None:
+        self.offered += 1
+        await self.is_reading.wait()
+
+
+def call_of(client: Sender | Reader, budget: ByteBudget, account: str = "somebody") -> Call[Any, Any]:
+    """The call of a client."""
+    stream: Any = SimpleNamespace(
+        _stream=client,
+        _recv_type=kontekst.RunCommand,
+        deadline=None,
+        _send_initial_metadata_done=True,
+        _send_message_done=False,
+        deadline=None,
+    )
+    usages = CallerUsages(CapacityLimits(), CallerLimits(), FakeClock())
+    admission = CallAdmission(
+        MAX_BYTES,
+        by_session=False,
+        origins=(),
+        authentication=NO_AUTHENTICATION,
+        accounts=Accounts(),
+        usages=usages,
+        budget=budget,
+    )
+    return Call(stream, caller(account=account), admission)

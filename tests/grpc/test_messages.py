@@ -1,0 +1,170 @@
+"""Large messages are decoded and translated in a thread, and bounded by what they hold before they are decoded."""
+
+import gzip
+from typing import Any
+
+import pytest
+from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Struct
+
+from agui_container.protocol.errors import AppError
+from agui_container.protocol.parser import MAX_MESSAGE_PARTS
+from agui_container.runtime.large_work import LargeWork
+from agui_container.transports.bytes_in_flight import ByteBudget
+from agui_container.transports.grpc import call, messages
+from agui_container.transports.grpc.call import TRANSLATED_BYTES
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.grpc.messages import check_fields, decode
+from agui_container.transports.grpc.roz.inputs import MAX_CONTEXTS, read_message, read_start
+from agui_container.transports.grpc.roz.requests import json_of
+from agui_container.transports.request_body import LARGE_BYTES
+from tests.grpc.callers import serving_callers
+from tests.grpc.streams import MAX_BYTES, Sender, call_of, start
+from tests.requirements import requirement
+
+EMPTY_HISTORY, EMPTY_CONTEXT = b"\x2a\x00", b"\x32\x00"
+"""Encoded fields of a ``StartSession``: an empty message, and an empty text."""
+
+EMPTY_OBJECT = b"\x0a\x02\x2a\x00"
+"""An encoded ``ListValue`` with one empty object."""
+
+
+class CountingWork(LargeWork):
+    """Large work, counted."""
+
+    count = 0
+
+    async def run(self, account: str, work: Any, *args: Any, **kwargs: Any) -> Any:
+        self.count += 1
+        return await super().run(account, work, *args, **kwargs)
+
+
+@pytest.fixture
+def large_work(monkeypatch: pytest.MonkeyPatch) -> CountingWork:
+    """The work that calls do in a thread."""
+    work = CountingWork("large messages of a test")
+    monkeypatch.setattr(call, "large_bodies", work)
+    return work
+
+
+def list_of_objects(count: int) -> Struct:
+    """A document with a list of empty objects."""
+    document = Struct()
+    document.fields["a"].list_value.MergeFromString(EMPTY_OBJECT * count)
+    return document
+
+
+# --- work in a thread -------------------------------------------------------------------------------------------------
+
+
+@requirement("grpc.messages")
+@pytest.mark.parametrize(("size", "count"), [(LARGE_BYTES - 100, 0), (LARGE_BYTES + 1, 1)])
+@pytest.mark.parametrize("encoding", ["", "gzip"])
+async def test_large_messages_are_decoded_in_a_thread(
+    large_work: CountingWork, size: int, count: int, encoding: str
+) -> None:
+    body = gzip.compress(start(size)) if encoding else start(size)
+    message = await call_of(Sender(body, encoding=encoding), ByteBudget(MAX_BYTES)).receive()
+    assert message is not None
+    assert (len(message.start.prompt), large_work.count) == (size, count)
+
+
+@requirement("grpc.messages")
+async def test_large_requests_of_a_session_are_translated_in_a_thread(large_work: CountingWork) -> None:
+    async def agent(_: object) -> Any:
+        yield "hi"
+
+    text = "x" * (TRANSLATED_BYTES + 1)
+    part = roz.ContentPart(text=roz.TextContent(text=text))
+    async with serving_callers(agent) as callers:
+        caller = callers.connect("somebody")
+        await caller.begin_session()
+        assert large_work.count == 0
+        session = await caller.begin_session(history=[roz.ConversationMessage(role="user", parts=[part])])
+        assert large_work.count == 1
+        await session.send(register_tools=roz.RegisterTools(tools=[roz.ToolSchema(name="f", description=text)]))
+        await session.say(text)
+        await session.until("turn_complete")
+        assert large_work.count == 3
+
+
+# --- bounds on what a message holds -----------------------------------------------------------------------------------
+
+
+@requirement("grpc.messages")
+@pytest.mark.parametrize("field", [EMPTY_HISTORY, EMPTY_CONTEXT])
+def test_a_message_with_too_many_fields_is_refused_before_it_is_decoded(
+    monkeypatch: pytest.MonkeyPatch, field: bytes
+) -> None:
+    monkeypatch.setattr(messages, "MAX_FIELDS", LARGE_BYTES)
+    assert decode(roz.StartSession, field * LARGE_BYTES) is not None
+    with pytest.raises(AppError, match=f"A message may have {LARGE_BYTES} fields at most") as raised:
+        decode(roz.StartSession, field * (LARGE_BYTES + 1))
+    assert raised.value.code == "VALIDATION_ERROR"
+
+
+@requirement("grpc.messages")
+def test_fields_are_counted_at_any_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = roz.StartSession(tools=[roz.ToolSchema(name="f", parameters_schema=list_of_objects(100))])
+    request = roz.SessionRequest(start=start)
+    fields = 100 * 2 + len(["start", "tools", "name", "parameters_schema", "fields", "key", "value", "list_value"])
+    monkeypatch.setattr(messages, "MAX_FIELDS", fields)
+    check(request)
+    monkeypatch.setattr(messages, "MAX_FIELDS", fields - 1)
+    with pytest.raises(AppError, match="fields at most"):
+        check(request)
+
+
+def check(message: Message) -> None:
+    check_fields(message.SerializeToString(), message.DESCRIPTOR)
+
+
+@requirement("grpc.messages")
+def test_fields_of_every_type_are_passed() -> None:
+    request = roz.SessionRequest(
+        user_message=roz.UserMessage(content="é" * 200, context=[roz.ContentBlock(text="x")]),
+    )
+    check(request)
+    document = Struct()
+    document.update({"number": 1.5, "yes": True, "nothing": None, "list": [1, "two", {"three": 3}]})
+    check(document)
+    check(roz.ToolResult(tool_call_id="c", exit_code=-1, duration_ms=2**40))
+    check(kontekst.RunEvent())
+
+
+@requirement("grpc.messages", "grpc.calls")
+@pytest.mark.parametrize(
+    "body", [b"\x0a", b"\x80", b"\x0b\x0c", b"\x0a\xff\xff\xff\xff\xff", b"\x88" + b"\x80" * 10 + b"\0\0"]
+)
+def test_bytes_that_are_no_message_are_refused_when_their_fields_are_counted(body: bytes) -> None:
+    with pytest.raises(AppError, match="cannot be decoded"):
+        check_fields(body, roz.StartSession.DESCRIPTOR)
+
+
+@requirement("grpc.messages")
+def test_a_document_that_is_too_deep_is_refused() -> None:
+    document = inner = Struct()
+    for _ in range(100):
+        inner = inner.fields["a"].struct_value
+    with pytest.raises(AppError, match="cannot be decoded"):
+        decode(Struct, document.SerializeToString())
+
+
+@requirement("roz.start")
+def test_a_number_that_json_does_not_have_is_refused() -> None:
+    document = Struct()
+    document.fields["a"].number_value = float("inf")
+    with pytest.raises(AppError, match="not finite"):
+        json_of(document)
+
+
+@requirement("roz.start")
+def test_lists_of_a_start_and_of_a_message_are_bounded() -> None:
+    with pytest.raises(AppError, match="project_context"):
+        read_start(roz.StartSession(project_context=[""] * (MAX_CONTEXTS + 1)))
+    blocks = [roz.ContentBlock(text="x")] * (MAX_MESSAGE_PARTS + 1)
+    with pytest.raises(AppError, match="context: may have"):
+        read_message(roz.UserMessage(context=blocks), 0, "m1", "u1")
+    with pytest.raises(AppError, match="message_id"):
+        read_message(roz.UserMessage(), 0, "m" * 513, "u1")
