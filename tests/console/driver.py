@@ -172,6 +172,10 @@ class User:
         """Wait until the conversation has this text."""
         await expect(self.conversation).to_contain_text(text)
 
+    async def answer(self) -> str:
+        """The text of the only answer, as it is shown now."""
+        return (await self.conversation.locator(".markdown").inner_text()).strip()
+
     async def is_done(self) -> None:
         """Wait until the run has ended."""
         await expect(self.page.get_by_role("button", name="Send", exact=True)).to_be_visible()

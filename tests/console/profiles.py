@@ -49,10 +49,10 @@ class Profile:
 
 
 class Profiles:
-    """The profiles of a browser, by the options of their contexts."""
+    """The profiles of ``browser``, by the options of their contexts."""
 
     def __init__(self, browser: Browser) -> None:
-        self._browser = browser
+        self.browser = browser
         self._free: defaultdict[str, list[Profile]] = defaultdict(list)
 
     @asynccontextmanager
@@ -71,7 +71,7 @@ class Profiles:
         assert complaints == [], complaints
 
     async def _create(self, options: dict[str, object]) -> Profile:
-        context = await self._browser.new_context(**options)  # type: ignore[arg-type]
+        context = await self.browser.new_context(**options)  # type: ignore[arg-type]
         empty = await context.new_page()
         await empty.route("**", lambda route: route.fulfill(body=""))
         return Profile(context, empty)

@@ -82,7 +82,9 @@ STATE_BYTES = 5_000_000
 async def agent(input: RunAgentInput, ctx: RunContext) -> Script:
     """Play the script that the last user message names."""
     if input.resume:
-        yield f"You answered: {input.resume[0].payload}"
+        answer = input.resume[0]
+        sent = answer.status == "resolved"
+        yield f"You answered: {answer.payload}" if sent else f"Nothing was sent: {answer.status}."
         return
     said = next((message.content for message in reversed(input.messages) if message.role == "user"), "")
     if not isinstance(said, str):

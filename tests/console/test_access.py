@@ -128,15 +128,3 @@ async def test_a_browser_without_idle_time_loads_the_rest_of_the_program_as_well
     assert await user.page.evaluate("typeof requestIdleCallback") == "undefined"
     await user.say("stream 1")
     await user.reads("hello world,")
-
-
-async def test_the_page_is_interactive_within_a_second_at_a_quarter_of_the_speed(visit: Visit, assistant: str) -> None:
-    user = await visit(assistant)
-    devtools = await user.page.context.new_cdp_session(user.page)
-    await devtools.send("Emulation.setCPUThrottlingRate", {"rate": 4})
-    times: list[float] = []
-    while min(times, default=1_000) >= 1_000 and len(times) < 5:  # the machine may be busy with other tests
-        await user.page.reload()
-        await expect(user.composer).to_be_focused()
-        times.append(await user.page.evaluate("performance.getEntriesByName('interactive')[0].startTime"))
-    assert min(times) < 1_000

@@ -69,15 +69,32 @@ async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: str
     form = user.page.get_by_role("form", name="Where to?")
     await form.get_by_role("button", name="Send").click()
     await expect(form.get_by_role("alert")).to_have_text("City is required.")
-    await form.get_by_label("City").fill("Lisbon")
-    await expect(form.get_by_label("Count (optional)")).to_have_value("2")
+    city = form.get_by_label("City")
+    await expect(city).to_have_accessible_description("City is required.")
+    await city.fill("Lisbon")
+    count = form.get_by_label("Count (optional)")
+    await expect(count).to_have_value("2")
+    await count.fill("0")
     await form.get_by_label("Speed").select_option("fast")
     await form.get_by_label("Gift").check()
     await form.get_by_label("Street").fill("Rua A")
     await form.get_by_role("button", name="Send").click()
+    await expect(form.get_by_role("alert")).to_have_text("Count must be at least 1.")
+    await expect(count).to_have_accessible_description("Count must be at least 1.")
+    await count.fill("3")
+    await form.get_by_role("button", name="Send").click()
     await user.reads("You answered:")
-    for part in ("'city': 'Lisbon'", "'count': 2", "'speed': 'fast'", "'gift': True", "{'street': 'Rua A'}"):
+    for part in ("'city': 'Lisbon'", "'count': 3", "'speed': 'fast'", "'gift': True", "{'street': 'Rua A'}"):
         await user.reads(part)
+
+
+async def test_a_form_that_is_put_off_is_answered_as_cancelled(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.say("ask")
+    form = user.page.get_by_role("form", name="Where to?")
+    await form.get_by_role("button", name="Not now").click()
+    await user.reads("Nothing was sent: cancelled.")
+    await expect(form).to_have_count(0)
 
 
 async def test_the_assistant_sets_the_theme_when_the_user_allows_it(visit: Visit, assistant: str) -> None:

@@ -67,14 +67,16 @@ async def test_a_server_that_dies_in_a_stream_and_comes_back_loses_no_text_that_
         await user.say("slowly")
     for user in users:
         await user.reads("word5 ")
+    seen = [await user.answer() for user in users]
     lasting.kill()
     for user in users:
         await expect(user.page.get_by_text("Connecting again")).to_be_visible()
     lasting.start()
-    for user in users:
+    for user, text in zip(users, seen, strict=True):
         await expect(user.page.get_by_role("alert")).to_contain_text("RUN_LOST", timeout=40_000)
-        shown = await user.conversation.locator(".markdown").inner_text()
-        assert WORDS.startswith(shown.strip())
+        shown = await user.answer()
+        assert shown.startswith(text)
+        assert WORDS.startswith(shown)
         user.complaints.clear()  # the browser reports refused connections
         await user.press("Try again")
     for user in users:

@@ -133,6 +133,31 @@ describe("sockets of a WebSocketAgent", () => {
       await assert.rejects(eventsOf(agent, inputOf("calculate 1+1")), ConnectionLostError);
     }));
 
+  it("continue a run after a drop where cursor=1 was signed, each by a signature of its own", () =>
+    withRelay(server.port, async (relay) => {
+      const signatures = ["a", "b"];
+      const url = () => `${relay.ws}?cursor=1&X-Amz-Signature=${signatures.shift()}`;
+      const agent = webSocketAgent(relay, { url });
+      relay.cuts.push({ after: 2 });
+      const events = await eventsOf(agent, inputOf("calculate 1+1"));
+      assert.equal(events.at(-1)?.type, "RUN_FINISHED");
+      assert.equal(textOf(events), "The result of calculate is 2.");
+      const lines = relay.requests.map((request) => request.split(" ")[1]);
+      assert.deepEqual(lines, ["/ws?cursor=1&X-Amz-Signature=a", "/ws?cursor=1&X-Amz-Signature=b"]);
+      agent.close();
+    }));
+
+  it("continue a run after a drop on one signature that has not expired", () =>
+    withRelay(server.port, async (relay) => {
+      const agent = webSocketAgent(relay, { url: `${relay.ws}?cursor=1&X-Amz-Signature=a` });
+      relay.cuts.push({ after: 2 });
+      const events = await eventsOf(agent, inputOf("calculate 1+1"));
+      assert.equal(events.at(-1)?.type, "RUN_FINISHED");
+      assert.equal(textOf(events), "The result of calculate is 2.");
+      assert.equal(relay.connections, 2);
+      agent.close();
+    }));
+
   it("are replaced when the network is dead, because no ping is answered", () =>
     withRelay(server.port, async (relay) => {
       const thaw = () => {

@@ -13,7 +13,6 @@ import "./wire";
 paintTheme();
 document.title = title;
 render(<App />, document.getElementById("app")!);
-performance.mark("interactive");
 void threads.refresh();
 void loadCapabilities();
 showAddress();

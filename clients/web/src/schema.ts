@@ -72,12 +72,17 @@ function choicesOf(schema: Schema): string[] {
   return Array.isArray(schema.enum) ? schema.enum.map(asText) : [];
 }
 
-/** The first required field that is empty. */
-export function missing(fields: readonly SchemaField[], draft: Readonly<Record<string, string>>): SchemaField | null {
-  return fields.find((each) => each.isRequired && (draft[each.path] ?? "").trim() === "") ?? null;
+/** A field whose text is no answer to the schema. The message is a sentence for the user. */
+export class FieldError extends Error {
+  constructor(
+    readonly path: string,
+    message: string,
+  ) {
+    super(message);
+  }
 }
 
-/** The answer as data. Throws an error with a sentence when a field cannot be read. */
+/** The answer as data. Throws a `FieldError` for the first field that has no valid value. */
 export function answerOf(
   schema: Schema,
   fields: readonly SchemaField[],
@@ -87,11 +92,11 @@ export function answerOf(
   if (only?.path === "" && fields.length === 1) return read(schema, only, draft[""] ?? "");
   const answer: Schema = {};
   for (const each of fields) {
-    const text = draft[each.path] ?? "";
-    if (text.trim() === "") continue;
     const names = each.path.split(".");
+    const value = read(inner(schema, names), each, draft[each.path] ?? "");
+    if (value === undefined) continue;
     const owner = names.slice(0, -1).reduce(group, answer);
-    owner[names.at(-1)!] = read(inner(schema, names), each, text);
+    owner[names.at(-1)!] = value;
   }
   return answer;
 }
@@ -106,20 +111,89 @@ function inner(schema: Schema, names: readonly string[]): Schema {
   return names.reduce((place, name) => (place.properties as Record<string, Schema>)[name]!, schema);
 }
 
-function read(schema: Schema, { kind, label, isInteger }: SchemaField, text: string): unknown {
+/** The value of a field; undefined for an optional field that is empty. */
+function read(schema: Schema, field: SchemaField, text: string): unknown {
+  if (text.trim() === "") {
+    if (!field.isRequired) return undefined;
+    throw new FieldError(field.path, `${field.label} is required.`);
+  }
+  const value = parse(schema, field, text);
+  const problem = problemOf(schema, value);
+  if (problem !== undefined) throw new FieldError(field.path, `${field.label} ${problem}.`);
+  return value;
+}
+
+function parse(schema: Schema, { path, kind, label, isInteger }: SchemaField, text: string): unknown {
   if (kind === "choice") return (schema.enum as unknown[]).find((choice) => asText(choice) === text);
   if (kind === "boolean") return text === "true";
   if (kind === "number") {
     const number = Number(text);
-    if (!Number.isFinite(number) || (isInteger && !Number.isInteger(number))) throw new Error(`${label} is no number.`);
-    return number;
+    if (Number.isFinite(number) && (!isInteger || Number.isInteger(number))) return number;
+    throw new FieldError(path, `${label} must be ${isInteger ? "a whole number" : "a number"}.`);
   }
   if (kind !== "json") return text;
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error(`${label} must be JSON.`);
+    throw new FieldError(path, `${label} must be JSON.`);
   }
+}
+
+interface Limit {
+  keyword: string;
+  isMet: (value: number, limit: number) => boolean;
+  demand: (limit: number) => string;
+}
+
+const NUMBER_LIMITS: readonly Limit[] = [
+  { keyword: "minimum", isMet: (value, limit) => value >= limit, demand: (limit) => `must be at least ${limit}` },
+  { keyword: "maximum", isMet: (value, limit) => value <= limit, demand: (limit) => `must be at most ${limit}` },
+  { keyword: "exclusiveMinimum", isMet: (value, limit) => value > limit, demand: (limit) => `must be above ${limit}` },
+  { keyword: "exclusiveMaximum", isMet: (value, limit) => value < limit, demand: (limit) => `must be below ${limit}` },
+];
+
+const LENGTH_LIMITS: readonly Limit[] = [
+  {
+    keyword: "minLength",
+    isMet: (length, limit) => length >= limit,
+    demand: (limit) => `must have at least ${characters(limit)}`,
+  },
+  {
+    keyword: "maxLength",
+    isMet: (length, limit) => length <= limit,
+    demand: (limit) => `must have at most ${characters(limit)}`,
+  },
+];
+
+/** The demand that a number or a text does not meet, as the end of a sentence. */
+function problemOf(schema: Schema, value: unknown): string | undefined {
+  if (typeof value === "number") return unmet(schema, NUMBER_LIMITS, value);
+  if (typeof value !== "string") return undefined;
+  const lengthProblem = unmet(schema, LENGTH_LIMITS, [...value].length); // JSON Schema counts code points
+  if (lengthProblem !== undefined) return lengthProblem;
+  return matches(schema.pattern, value) ? undefined : `must match the pattern ${String(schema.pattern)}`;
+}
+
+function unmet(schema: Schema, limits: readonly Limit[], value: number): string | undefined {
+  for (const { keyword, isMet, demand } of limits) {
+    const limit = schema[keyword];
+    if (typeof limit === "number" && !isMet(value, limit)) return demand(limit);
+  }
+  return undefined;
+}
+
+/** True if a text matches. The agent checks a pattern that is no regular expression of JavaScript. */
+function matches(pattern: unknown, text: string): boolean {
+  if (typeof pattern !== "string") return true;
+  try {
+    return new RegExp(pattern, "u").test(text);
+  } catch {
+    return true;
+  }
+}
+
+function characters(count: number): string {
+  return count === 1 ? "1 character" : `${count} characters`;
 }
 
 function asText(value: unknown): string {

@@ -1,8 +1,8 @@
 /** A form made of an interrupt's `responseSchema`. */
 
 import type { Interrupt } from "@ag-ui/core";
-import { useMemo, useState } from "preact/hooks";
-import { answerOf, fieldsOf, missing, type SchemaField } from "../schema";
+import { useId, useMemo, useState } from "preact/hooks";
+import { answerOf, FieldError, fieldsOf, type SchemaField } from "../schema";
 import { Icon } from "./icons";
 
 interface SchemaFormProps {
@@ -17,15 +17,14 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
   const [draft, setDraft] = useState<Readonly<Record<string, string>>>(() =>
     Object.fromEntries(fields.map((field) => [field.path, field.initial])),
   );
-  const [error, setError] = useState("");
+  const [error, setError] = useState<FieldError | null>(null);
   const submit = (event: Event) => {
     event.preventDefault();
-    const lacking = missing(fields, draft);
-    if (lacking !== null) return setError(`${lacking.label} is required.`);
     try {
       onSubmit(answerOf(schema, fields, draft));
     } catch (failure) {
-      setError(failure instanceof Error ? failure.message : String(failure));
+      if (!(failure instanceof FieldError)) throw failure;
+      setError(failure);
     }
   };
   return (
@@ -39,14 +38,10 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
           key={field.path}
           field={field}
           value={draft[field.path] ?? ""}
+          error={error?.path === field.path ? error.message : ""}
           onChange={(value) => setDraft({ ...draft, [field.path]: value })}
         />
       ))}
-      {error !== "" && (
-        <p class="field-error" role="alert">
-          {error}
-        </p>
-      )}
       <div class="form-actions">
         <button type="button" class="button" onClick={onCancel}>
           Not now
@@ -70,30 +65,52 @@ const INPUTS = {
 interface FieldProps {
   field: SchemaField;
   value: string;
+  error: string;
   onChange: (value: string) => void;
 }
 
-function Field({ field, value, onChange }: FieldProps) {
+function Field({ field, value, error, onChange }: FieldProps) {
+  const errorId = useId();
+  const description = error === "" ? {} : { "aria-invalid": true, "aria-describedby": errorId };
+  return (
+    <>
+      <label class={field.kind === "boolean" ? "field check" : "field"}>
+        {field.kind !== "boolean" && <span>{`${field.label}${field.isRequired ? "" : " (optional)"}`}</span>}
+        <Control field={field} value={value} onChange={onChange} description={description} />
+        {field.kind === "boolean" && <span>{field.label}</span>}
+        {field.help !== "" && <small>{field.help}</small>}
+      </label>
+      {error !== "" && (
+        <p class="field-error" role="alert" id={errorId}>
+          {error}
+        </p>
+      )}
+    </>
+  );
+}
+
+interface ControlProps {
+  field: SchemaField;
+  value: string;
+  onChange: (value: string) => void;
+  description: { "aria-invalid"?: boolean; "aria-describedby"?: string };
+}
+
+function Control({ field, value, onChange, description }: ControlProps) {
   const set = (event: { currentTarget: { value: string } }) => onChange(event.currentTarget.value);
-  const label = `${field.label}${field.isRequired ? "" : " (optional)"}`;
-  if (field.kind === "boolean") {
-    return (
-      <label class="field check">
+  switch (field.kind) {
+    case "boolean":
+      return (
         <input
           type="checkbox"
           checked={value === "true"}
           onChange={(event) => onChange(String(event.currentTarget.checked))}
+          {...description}
         />
-        <span>{field.label}</span>
-        {field.help !== "" && <small>{field.help}</small>}
-      </label>
-    );
-  }
-  return (
-    <label class="field">
-      <span>{label}</span>
-      {field.kind === "choice" ? (
-        <select value={value} onChange={set}>
+      );
+    case "choice":
+      return (
+        <select value={value} onChange={set} {...description}>
           <option value="">Choose…</option>
           {field.choices.map((choice) => (
             <option key={choice} value={choice}>
@@ -101,12 +118,22 @@ function Field({ field, value, onChange }: FieldProps) {
             </option>
           ))}
         </select>
-      ) : field.kind === "json" || field.kind === "text" ? (
-        <textarea class={field.kind === "json" ? "code" : ""} rows={4} value={value} onInput={set} />
-      ) : (
-        <input {...INPUTS[field.kind]} min={field.minimum} max={field.maximum} value={value} onInput={set} />
-      )}
-      {field.help !== "" && <small>{field.help}</small>}
-    </label>
-  );
+      );
+    case "json":
+    case "text":
+      return (
+        <textarea class={field.kind === "json" ? "code" : ""} rows={4} value={value} onInput={set} {...description} />
+      );
+    default:
+      return (
+        <input
+          {...INPUTS[field.kind]}
+          min={field.minimum}
+          max={field.maximum}
+          value={value}
+          onInput={set}
+          {...description}
+        />
+      );
+  }
 }

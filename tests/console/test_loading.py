@@ -1,0 +1,90 @@
+"""The first visit: how soon the page can be used, and which files it loads."""
+
+import re
+import statistics
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from playwright.async_api import Page, Request, expect
+
+from tests.console.driver import User
+from tests.console.profiles import Profiles
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+VISITS = 3
+USABLE_MS = 1_000
+FIRST_VISIT_BYTES = 200 * 1024
+
+# The frame after the one in which the composer has the focus begins when that one is painted. The timer runs when the
+# main thread is free.
+OBSERVE = """(() => {
+    const observe = () => {
+        const isReady = document.activeElement?.getAttribute("aria-label") === "Message";
+        requestAnimationFrame(isReady ? () => setTimeout(() => performance.mark("usable")) : observe);
+    };
+    observe();
+})()"""
+
+READ_USABLE = """async () => {
+    let marks = [];
+    while (marks.length === 0) {
+        await new Promise(requestAnimationFrame);
+        marks = performance.getEntriesByName("usable");
+    }
+    return marks[0].startTime;
+}"""
+
+
+@asynccontextmanager
+async def newcomer(profiles: Profiles, *, slowdown: int = 1) -> AsyncIterator[Page]:
+    """A tab of a user who has nothing in a cache, on a computer that is slower by this factor."""
+    context = await profiles.browser.new_context()
+    page = await context.new_page()
+    devtools = await context.new_cdp_session(page)
+    await devtools.send("Network.enable")
+    await devtools.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    await devtools.send("Emulation.setCPUThrottlingRate", {"rate": slowdown})
+    yield page
+    await context.close()
+
+
+async def test_the_first_visit_is_usable_within_a_second_at_a_quarter_of_the_speed(
+    profiles: Profiles, assistant: str
+) -> None:
+    times: list[float] = []
+    for _ in range(VISITS):
+        async with newcomer(profiles, slowdown=4) as page:
+            await page.add_init_script(OBSERVE)
+            await page.goto(assistant)
+            times.append(await page.evaluate(READ_USABLE))
+    assert statistics.median(times) < USABLE_MS
+
+
+async def test_the_first_visit_loads_little_and_colours_and_formulas_load_when_they_are_used(
+    profiles: Profiles, scripted: str
+) -> None:
+    async with newcomer(profiles) as page:
+        requests: list[Request] = []
+        page.on("requestfinished", lambda request: requests.append(request))
+        user = User(page, [])
+        await page.goto(scripted)
+        await user.say("hello")
+        await user.reads("Hello.")
+        await user.is_done()
+        assert {"app.js", "app.css", "agents"} <= parts(requests)
+        sizes = [await request.sizes() for request in requests]
+        assert sum(size["responseBodySize"] for size in sizes) < FIRST_VISIT_BYTES
+        assert parts(requests).isdisjoint({"highlight", "math"})
+        await user.say("markdown")
+        await expect(user.conversation.locator("code .hljs-keyword").first).to_be_visible()
+        await expect(user.conversation.locator("math").first).to_be_visible()
+        assert {"highlight", "math"} <= parts(requests)
+
+
+def parts(requests: list[Request]) -> set[str]:
+    """Files of the page, chunks by the name of their module."""
+    return {
+        found[1] for request in requests if (found := re.search(r"/console/(?:chunks/(?=\w+-))?([\w.]+)", request.url))
+    }
