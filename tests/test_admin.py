@@ -92,7 +92,7 @@ def test_feedback_is_listed_and_triaged(url: str, capsys: pytest.CaptureFixture[
     assert len(said(capsys, "list")) == 4
 
 
-def test_everything_is_listed_however_much_it_is(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_feedback_is_listed_however_much_there_is(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     within(url, lambda store: rated(store, "eve", FEEDBACK))
     assert len(said(capsys, "list")) == FEEDBACK + 4
     assert said(capsys, "triage", "ann", "t1", "m1", "--label", "old")[0]["label"] == "old"
@@ -126,7 +126,9 @@ def test_without_a_database_one_line_says_so(
 
 
 @pytest.mark.parametrize("arguments", [[], ["feedback"], ["feedback", "triage", "ann"], ["feedback", "burn"], ["burn"]])
-def test_what_is_no_command_is_explained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_that_are_not_a_command_are_explained(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2

@@ -49,7 +49,9 @@ async def gone() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), StopIteration(), asyncio.CancelledError()])
-async def test_what_cannot_be_raised_in_the_loop_is_an_error_and_the_thread_is_free_again(error: BaseException) -> None:
+async def test_an_error_that_the_loop_cannot_raise_is_wrapped_and_the_thread_is_free_again(
+    error: BaseException,
+) -> None:
     def function() -> None:
         raise error
 
@@ -193,7 +195,7 @@ async def test_stopping_does_not_wait_for_a_blocked_thread_and_the_thread_counts
     assert await collected(streamed(lambda: iter([0]), daemons)) == [0]
 
 
-async def test_who_cleans_up_with_nobody_waiting_counts_until_that_is_done() -> None:
+async def test_a_thread_that_cleans_up_without_a_reader_counts_until_it_is_done() -> None:
     going = threading.Event()
 
     def work(stream: ThreadStream[int]) -> None:

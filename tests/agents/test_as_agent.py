@@ -275,7 +275,7 @@ class NotCallable:
         (NoInput(), "'mine:agent.run' takes (), which is neither (input) nor (input, ctx)."),
     ],
 )
-def test_what_is_no_agent_is_refused_with_a_reason(source: object, why: str) -> None:
+def test_objects_that_are_not_agents_are_refused_with_a_reason(source: object, why: str) -> None:
     assert refused(source) == why
 
 

@@ -49,7 +49,7 @@ async def test_a_user_who_speaks_does_not_wait_for_the_clients_tools() -> None:
         pytest.param([called("paint", "add"), result("paint")], ("paint", "add"), id="the call was the server's"),
     ],
 )
-async def test_the_model_does_not_wait_for_what_the_client_is_not_at(
+async def test_the_model_does_not_wait_for_calls_that_the_client_is_not_running(
     turn: list[Message], client: tuple[str, ...]
 ) -> None:
     assert await went_on(*turn, client=client)

@@ -138,7 +138,7 @@ def test_the_message_says_what_the_model_said() -> None:
     assert turn.messages[-1] == AssistantMessage(id="id-1", content="So: ", tool_calls=[call])
 
 
-def test_what_was_not_said_is_absent_from_the_message() -> None:
+def test_fields_without_a_value_are_absent_from_the_message() -> None:
     turn, _ = fed()
     assert turn.messages[-1].model_dump(by_alias=True) == {"id": "id-1", "role": "assistant"}
 

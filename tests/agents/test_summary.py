@@ -119,7 +119,7 @@ async def test_the_result_fits_the_budget_however_long_the_summary_is() -> None:
     assert double.count(str(window.messages[0].content)) == BUDGET // 4
 
 
-async def test_what_a_summary_costs_is_the_runs_usage() -> None:
+async def test_the_cost_of_a_summary_counts_as_usage_of_the_run() -> None:
     usage, ctx = TokenUsage(total_tokens=7), run_context()
     await opened(model([*SHORT, UsageDelta(usage)]), summarising(), thread(20), ctx).fit()
     assert ctx.usage == [usage]
@@ -150,13 +150,13 @@ async def test_other_failures_end_the_run(error: Exception) -> None:
         await opened(model([error]), summarising(), thread(20)).fit()
 
 
-async def test_where_a_summary_has_no_room_none_is_made() -> None:
+async def test_no_summary_is_made_if_there_is_no_room_for_it() -> None:
     double = model()
     assert await fitted(double, summarising(), thread(2), now="word " * 390) == [("trim", 5, 1)]
     assert double.prompts == []
 
 
-async def test_where_the_question_has_no_room_none_is_made() -> None:
+async def test_no_summary_is_made_if_there_is_no_room_for_the_question() -> None:
     double = model()
     assert await fitted(double, summarising(40), thread(3)) == [("trim", 7, 3)]
     assert double.prompts == []

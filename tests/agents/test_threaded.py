@@ -109,7 +109,7 @@ async def test_a_slow_reader_holds_the_thread_back() -> None:
 # --- failures -------------------------------------------------------------------------------------------------------
 
 
-async def test_what_the_agent_raises_is_raised_in_the_run() -> None:
+async def test_errors_of_the_agent_are_raised_in_the_run() -> None:
     error = AppError(ErrorCode.AGENT_ERROR, "No.")
 
     def agent(_: RunAgentInput) -> Iterator[str]:

@@ -61,7 +61,7 @@ async def test_a_tool_that_worked_is_timed_and_not_marked_whatever_it_says() -> 
 
 
 @requirement("assistant.duration")
-async def test_what_no_tool_ran_for_is_marked_and_not_timed() -> None:
+async def test_results_of_calls_without_a_tool_are_marked_as_failed_and_not_timed() -> None:
     assert await ran("nothing", tools=()) == [FAILED]
     assert beside(await timed_desk().start("call wipe {}")) == [FAILED]
 

@@ -127,7 +127,7 @@ async def test_the_oldest_turns_go_and_the_client_is_told() -> None:
     assert ids(bounded.messages) == ["v", "b", "w"]
 
 
-async def test_what_changed_once_is_told_once() -> None:
+async def test_a_change_of_the_window_is_announced_once() -> None:
     bounded = window(3, user("u"), assistant("a", 3), user("v"))
     assert len(await told(bounded)) == 1
     assert await told(bounded) == []
@@ -140,7 +140,7 @@ async def test_a_turn_goes_with_its_reasoning_calls_and_results() -> None:
     assert ids(bounded.messages) == ["v"]
 
 
-async def test_what_stands_before_the_first_user_goes_first() -> None:
+async def test_messages_before_the_first_user_message_are_removed_first() -> None:
     bounded = window(4, assistant("a", 2), user("u"), assistant("b"), user("v"))
     await bounded.fit()
     assert ids(bounded.messages) == ["u", "b", "v"]
@@ -286,5 +286,5 @@ def test_a_snapshot_lists_the_newest_messages_only() -> None:
 
 
 @pytest.mark.parametrize("messages", [[], [assistant("a")]])
-def test_where_no_user_has_spoken_the_run_begins_with_the_conversation(messages: list[Message]) -> None:
+def test_a_run_without_a_user_message_begins_with_the_conversation(messages: list[Message]) -> None:
     assert run_start(messages) == 0

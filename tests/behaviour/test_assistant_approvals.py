@@ -156,7 +156,7 @@ async def test_each_call_has_its_own_answer(connect_model: ConnectModel) -> None
 
 
 @requirement("approval.partly")
-async def test_what_the_answers_leave_out_is_asked_again(connect_model: ConnectModel) -> None:
+async def test_interrupts_without_an_answer_are_asked_again(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     first, second = await asked(talk, 1, 2)
     events = await talk.resume(answer(second, approved=True))
@@ -294,7 +294,7 @@ async def test_an_answer_counts_only_on_its_thread_and_from_its_session(connect_
 
 
 @requirement("approval.held")
-async def test_what_runs_is_what_was_asked_whatever_the_caller_made_of_it(connect_model: ConnectModel) -> None:
+async def test_the_call_of_the_interrupt_runs_even_if_the_caller_changed_it(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     (interrupt,) = await asked(talk, 5)
     talk.messages[-1]["toolCalls"][0]["function"] = {"name": "wipe", "arguments": '{"amount": 500}'}

@@ -51,7 +51,7 @@ async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
 
 
 @requirement("busy.enqueue")
-async def test_who_has_waited_leaves_out_nothing_of_what_was_said_meanwhile(connect: Connect) -> None:
+async def test_a_queued_run_keeps_messages_that_were_added_while_it_waited(connect: Connect) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")
     question: Json = {"id": "u1", "role": "user", "content": "one"}
@@ -69,7 +69,7 @@ async def test_who_has_waited_leaves_out_nothing_of_what_was_said_meanwhile(conn
 
 
 @requirement("busy.enqueue")
-async def test_who_waits_for_nobody_says_how_the_conversation_goes(connect: Connect) -> None:
+async def test_a_run_that_did_not_wait_replaces_the_history(connect: Connect) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")
     first = await begun(client, "r1", messages=[{"id": "u1", "role": "user", "content": "one"}])
@@ -91,7 +91,7 @@ async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
     assert outcome(await second.rest()) == "success"
 
 
-@requirement("busy.interrupt-line", "busy.override")
+@requirement("busy.interrupt-queue", "busy.override")
 async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")

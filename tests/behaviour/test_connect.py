@@ -161,7 +161,7 @@ async def painter(asked: RunAgentInput) -> AsyncIterator[Item]:
 
 
 @requirement("connect.waiting")
-async def test_what_an_agent_of_ones_own_has_asked_last_is_shown_until_it_is_answered(connect: Connect) -> None:
+async def test_the_last_interrupt_of_a_custom_agent_is_shown_until_it_is_answered(connect: Connect) -> None:
     client = await connect(painter)
     service = client.service
     asked = interrupts(await client.run(ask()))
@@ -176,7 +176,7 @@ async def test_what_an_agent_of_ones_own_has_asked_last_is_shown_until_it_is_ans
 
 
 @requirement("connect.waiting")
-async def test_what_waits_for_an_answer_is_shown_and_can_be_answered(connect_model: ConnectModel) -> None:
+async def test_an_open_interrupt_is_shown_and_can_be_answered(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     asked = interrupts(await talk.say('call pay {"amount": 5}'))
     service = talk.client.service

@@ -111,7 +111,7 @@ async def test_a_summary_is_made_for_the_model_and_not_shown(connect: Connect) -
 
 
 @requirement("context.kept")
-async def test_what_must_stay_is_sent_even_if_it_is_too_much(connect: Connect) -> None:
+async def test_messages_that_must_stay_are_sent_even_if_they_are_too_large(connect: Connect) -> None:
     client = await connect(assistant(10))
     events = await client.run(talked(1, "think about " + "rain " * 20))
     (told,), (held,) = custom(events, "context.compacted"), custom(events, "context.snapshot")

@@ -71,7 +71,7 @@ async def test_an_agent_that_raises_ends_its_turn_and_tells_no_secret(reach: Ser
 
 
 @requirement("fail.shown", "protocol.same")
-async def test_what_an_agent_wants_to_be_told_is_told(reach: ServeOver) -> None:
+async def test_the_message_of_an_agents_error_reaches_the_client(reach: ServeOver) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         raise AppError(ErrorCode.MODEL_THROTTLED, "Try again tomorrow.")
         yield

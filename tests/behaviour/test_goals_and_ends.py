@@ -123,7 +123,7 @@ async def test_goals_that_are_declared_again_stand_where_they_stood(connect_mode
 
 
 @requirement("goal.dropped")
-async def test_an_empty_list_lets_go_of_the_goals(connect_model: ConnectModel) -> None:
+async def test_an_empty_list_removes_the_goals(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     talk.tools = [PAINT]
     events = await talk.say("call paint {}", forwardedProps=goals(NOTE))

@@ -133,7 +133,7 @@ async def test_open_runs_are_bounded(connect: Connect) -> None:
 
 
 @requirement("limit.open")
-async def test_what_open_runs_were_asked_is_bounded(connect: Connect) -> None:
+async def test_the_input_bytes_of_open_runs_are_bounded(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_bytes=5_000))
     first = await begun(client, thread="t1")
@@ -266,7 +266,7 @@ async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(conne
 
 
 @requirement("limit.kept-bytes")
-async def test_what_ended_runs_weigh_is_bounded(connect: Connect) -> None:
+async def test_the_bytes_of_ended_runs_are_bounded(connect: Connect) -> None:
     client = await connect(says_little, CapacityLimits(kept_bytes=3_300))
     for run in ("r1", "r2", "r3"):
         await client.run(ask(run=run))

@@ -114,7 +114,7 @@ async def test_an_assistant_of_ones_own_keeps_what_waits_in_the_servers_store(st
 
 
 @requirement("thread.delete")
-async def test_what_a_subagent_asks_goes_with_the_clients_thread(store: str) -> None:
+async def test_interrupts_of_subagents_are_deleted_with_the_clients_thread(store: str) -> None:
     async with server(Settings.model_validate({"store": store, "agent": f"{__name__}:mates"})) as client:
         events = await client.run(ask(text='delegate call pay {"amount": 1}'))
         [part], waiting = parts(events), client.service.cluster.store.interrupts
@@ -141,7 +141,7 @@ async def test_the_goals_of_a_turn_are_those_of_the_next_process(settings: Setti
 
 @requirement("goal.restart")
 @pytest.mark.parametrize("said", ["stream 1", "fail", "call paint {}\ncall achieve_note {}"])
-async def test_how_goals_stand_is_read_as_soon_as_the_run_is_over(settings: Settings, said: str) -> None:
+async def test_the_status_of_goals_can_be_read_as_soon_as_the_run_is_over(settings: Settings, said: str) -> None:
     async with server(settings) as client:
         talk = ClientThread(client, FakeOffline(), tools=[PAINT])
         told_last = standing(await talk.say(said, forwardedProps=goals(NOTE, SUM)))

@@ -136,7 +136,7 @@ async def test_an_agents_own_state_events_are_what_its_context_says(connect: Con
 
 
 @requirement("state.copies")
-async def test_what_an_agent_does_to_its_copy_changes_nothing(connect: Connect) -> None:
+async def test_changes_to_an_agents_copy_of_the_state_have_no_effect(connect: Connect) -> None:
     async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         assert input.state is not None
         input.state["items"].append("mine")
@@ -168,7 +168,7 @@ async def test_an_illegal_event_of_a_tool_fails_its_call_only(connect: Connect, 
 
 
 @requirement("emit.late")
-async def test_what_is_emitted_after_the_end_is_dropped(connect: Connect) -> None:
+async def test_events_emitted_after_the_end_are_dropped(connect: Connect) -> None:
     kept: list[RunContext] = []
 
     async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
@@ -228,7 +228,7 @@ async def test_a_run_without_a_state_has_the_one_that_is_kept(connect: Connect, 
 
 @pytest.mark.durable
 @requirement("state.kept", "state.changed")
-async def test_what_a_run_made_of_the_state_is_kept(connect: Connect) -> None:
+async def test_a_thread_keeps_the_state_that_its_last_run_left(connect: Connect) -> None:
     client = await connect(teller)
     await told(client, "r1", "change", state=LIST)
     assert await told(client, "r2") == {**LIST, "more": 1}

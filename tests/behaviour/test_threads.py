@@ -279,7 +279,7 @@ async def test_a_fork_that_is_named_can_be_asked_for_again(connect: Connect) -> 
 
 @requirement("thread.fork", "thread.status")
 @pytest.mark.parametrize(("message", "turn"), [("m1", "user_turn"), ("m2", "client_tool_turn"), ("m3", "user_turn")])
-async def test_whose_turn_it_is_on_a_fork_shows_in_its_last_message(connect: Connect, message: str, turn: str) -> None:
+async def test_the_status_of_a_fork_follows_its_last_message(connect: Connect, message: str, turn: str) -> None:
     client = await connect(silent)
     await talked(store_of(client))
     assert (await asked(client, "fork", threadId="t1", messageId=message))["status"] == turn

@@ -89,7 +89,7 @@ async def test_a_call_that_nobody_wanted_is_marked(connect_model: ConnectModel) 
 
 
 @requirement("assistant.failure")
-async def test_what_fails_inside_a_subagent_is_marked_there(connect_model: ConnectModel) -> None:
+async def test_failures_inside_a_subagent_are_marked_there(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     events = await talk.say("delegate call nobody {}")
     assert marks(events) == [True, False]

@@ -63,7 +63,7 @@ async def test_events_come_as_they_were(bus: Bus) -> None:
     assert await followed(bus, 2, ODD) == odd
 
 
-async def test_what_was_published_is_not_published_again(bus: Bus) -> None:
+async def test_events_are_not_published_twice(bus: Bus) -> None:
     await bus.publish(RUN, envelopes(1, 3))
     await bus.publish(RUN, envelopes(1, 3))
     await bus.publish(RUN, envelopes(2, 5))
@@ -225,7 +225,7 @@ async def test_a_follower_that_leaves_harms_nobody(bus: Bus) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "redis", "redis://", "http://secret@x", "redis://h:secret/0"])
-def test_what_names_no_bus_is_refused_without_saying_it_again(url: str) -> None:
+def test_an_unknown_bus_is_refused_without_repeating_its_url(url: str) -> None:
     with pytest.raises(ValueError, match="must be one of memory, redis://") as refused:
         open_bus(url)
     assert "secret" not in str(refused.value)

@@ -73,7 +73,7 @@ def is_idle(recorder: RunRecorder | None) -> bool:
 
 
 @requirement("durable.batches")
-async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_of_a_run_joins_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     may_end = asyncio.Event()
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -104,7 +104,7 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
 
 
 @requirement("attach.after")
-async def test_what_is_stored_may_be_read_on_from_before_the_store_has_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stored_events_can_be_read_before_the_store_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     service, may = await opened(forever), asyncio.Event()
     append, stored = service.cluster.store.runs.append, asyncio.Event()
 

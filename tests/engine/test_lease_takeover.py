@@ -48,7 +48,7 @@ async def test_a_quiet_run_ends_where_it_is_no_longer_ours() -> None:
 
 
 @requirement("replica.lost")
-async def test_who_has_been_out_of_touch_does_not_take_the_runs_of_others() -> None:
+async def test_a_replica_that_was_disconnected_does_not_take_the_runs_of_others() -> None:
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
@@ -65,7 +65,7 @@ async def test_who_has_been_out_of_touch_does_not_take_the_runs_of_others() -> N
 
 
 @requirement("replica.lost")
-async def test_what_goes_wrong_once_is_done_again_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+async def test_periodic_work_continues_after_an_error(caplog: pytest.LogCaptureFixture) -> None:
     troubles = [StoreUnavailable("gone"), BusUnavailable("gone"), ValueError("a mistake")]
     done = asyncio.Event()
 
@@ -105,7 +105,7 @@ async def test_a_run_that_cannot_be_ended_does_not_keep_others_waiting(monkeypat
 
 
 @requirement("replica.lost")
-async def test_what_a_lost_run_has_said_and_its_state_and_its_title_are_kept() -> None:
+async def test_events_state_and_title_of_a_lost_run_are_kept() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield StateSnapshotEvent(snapshot={"step": 1})
         yield StateDeltaEvent(delta=[{"op": "remove", "path": "/nothing"}])  # does not apply, which clients skip
@@ -150,7 +150,7 @@ async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.Monk
 
 
 @requirement("durable.first")
-async def test_what_is_more_than_one_batch_does_not_wait_for_the_next_event() -> None:
+async def test_events_beyond_one_batch_do_not_wait_for_the_next_event() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         for text in "abc":  # a batch each
             yield StateSnapshotEvent(snapshot={"text": text * 300_000})

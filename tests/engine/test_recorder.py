@@ -101,7 +101,7 @@ async def finished(service: Service) -> None:
 
 
 @requirement("durable.first")
-async def test_nobody_sees_an_event_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_event_is_visible_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     service = await opened(talker)
     runs, may = service.cluster.store.runs, asyncio.Event()
     finish = runs.finish

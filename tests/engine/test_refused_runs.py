@@ -70,7 +70,7 @@ def types(log: EventLog) -> list[str]:
 
 @requirement("run.refused")
 @pytest.mark.parametrize(("yielded", "sent", "expected"), IN_VAIN.values(), ids=IN_VAIN)
-async def test_what_is_refused_leaves_what_is_open_as_it_was(
+async def test_a_refused_event_leaves_open_streams_as_they_were(
     yielded: Sequence[Item], sent: BaseEvent, expected: Sequence[str]
 ) -> None:
     pipeline, log = begun()
@@ -124,7 +124,7 @@ async def test_a_chunk_that_has_lost_a_field_opens_nothing() -> None:
         (UNKNOWN, TEXT_OF_ONE * 2),
     ],
 )
-async def test_what_is_refused_leaves_what_a_subagent_has_open_as_it_was(
+async def test_a_refused_event_leaves_a_subagents_open_streams_as_they_were(
     sent: BaseEvent, expected: Sequence[str]
 ) -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
@@ -143,7 +143,7 @@ async def test_what_is_refused_leaves_what_a_subagent_has_open_as_it_was(
 
 @requirement("limit.size")
 @pytest.mark.parametrize("size", range(800, 2_400, 50))
-async def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
+async def test_every_message_that_a_limit_cut_off_is_closed(size: int) -> None:
     pipeline, log = begun(LogBudget(3_000, 1 << 30))
     pipeline.submit(CustomEvent(name="n", value="x" * size))
     with suppress(AppError):

@@ -47,7 +47,7 @@ async def ran(service: Service, run: str, thread: str = "t1") -> None:
 
 
 @requirement("durable.thread")
-async def test_where_the_store_waits_for_nothing_a_run_is_written_down_when_its_readers_see_its_end() -> None:
+async def test_a_run_is_stored_before_its_readers_see_its_end_if_the_store_does_no_io() -> None:
     service = make_service(brief)
     await ran(service, "r1")
     record = await service.cluster.store.runs.get(RunKey("everybody", "t1", "r1"))
@@ -277,7 +277,7 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
 
 @requirement("thread.delete")
 @pytest.mark.parametrize("kept_runs", [0, 10])
-async def test_what_has_run_on_a_thread_that_is_deleted_takes_no_memory_and_its_ids_may_be_used_again(
+async def test_runs_of_a_deleted_thread_take_no_memory_and_their_ids_can_be_used_again(
     kept_runs: int,
 ) -> None:
     service = make_service(brief, limits=CapacityLimits(kept_runs=kept_runs))

@@ -158,7 +158,7 @@ async def test_a_reader_elsewhere_who_has_the_end_of_a_deleted_run_gets_no_other
 
 
 @requirement("replica.read")
-async def test_who_leaves_in_a_replay_has_no_more_of_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_leaves_a_replay_stops_its_reading_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas = Replicas()
     here, there = await replicas.start(talker), await replicas.start(talker)
     await envelopes(await here.admit(asking(), caller()))
@@ -225,7 +225,9 @@ async def test_a_subscription_to_a_silent_run_can_be_interrupted_without_a_bus(m
 
 
 @requirement("replica.retry")
-async def test_who_comes_while_a_retry_elsewhere_is_looked_up_reads_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_attaches_while_a_remote_retry_is_looked_up_reads_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     replicas, here, there = await open_run()
     claim, may = replicas.store.runs.claim, asyncio.Event()
 
@@ -248,7 +250,7 @@ async def test_who_comes_while_a_retry_elsewhere_is_looked_up_reads_the_run(monk
 
 @requirement("replica.retry", "durable.gone")
 @pytest.mark.parametrize("ran", [True, False])
-async def test_who_reads_a_run_that_is_not_let_in_reads_the_one_that_ran_if_there_is_one(
+async def test_readers_of_a_run_that_is_not_admitted_read_the_one_that_ran_if_there_is_one(
     monkeypatch: pytest.MonkeyPatch, *, ran: bool
 ) -> None:
     replicas = Replicas()

@@ -63,7 +63,7 @@ async def test_a_run_waits_for_the_run_of_another_replica(monkeypatch: pytest.Mo
 
 
 @requirement("replica.enqueue")
-async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() -> None:
+async def test_a_queued_run_keeps_the_answer_of_another_replicas_run() -> None:
     replicas, holder, heard = Replicas(), WaitingAgent(rest="after"), list[str]()
 
     async def hears(asked: RunAgentInput) -> AsyncIterator[Item]:
@@ -239,7 +239,7 @@ async def test_a_retry_of_a_run_without_messages_is_that_run_and_not_the_thread(
 
 
 @requirement("durable.thread")
-async def test_what_was_sent_is_kept_of_a_run_that_is_cancelled_before_it_begins(
+async def test_the_input_of_a_run_that_is_cancelled_before_it_begins_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     replicas, asked, go_on = Replicas(), asyncio.Event(), asyncio.Event()

@@ -46,7 +46,7 @@ async def idle(service: Service) -> None:
 
 
 @requirement("cancel.at-once")
-async def test_what_a_cancelled_agent_still_yields_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+async def test_items_that_a_cancelled_agent_yields_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
     closed = asyncio.Event()
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -150,7 +150,7 @@ async def test_an_agent_cannot_change_what_the_run_is(field: str) -> None:
 
 
 @requirement("attach.same")
-async def test_what_an_agent_changes_after_yielding_it_has_left_already() -> None:
+async def test_an_event_is_encoded_before_its_agent_can_change_it() -> None:
     state = {"step": 1}
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -242,7 +242,7 @@ async def test_the_input_of_a_run_is_let_go_when_it_ends() -> None:
 
 
 @requirement("limit.kept-bytes")
-async def test_what_the_context_of_a_request_holds_is_let_go_when_its_run_ends() -> None:
+async def test_the_context_of_a_request_is_released_when_its_run_ends() -> None:
     class Held:
         """Something large that a request brings with it."""
 

@@ -84,7 +84,7 @@ async def test_a_run_that_stands_as_it_did_is_not_written_again(monkeypatch: pyt
 
 
 @requirement("replica.standing", "replica.lost")
-async def test_what_a_lost_run_had_cost_stays_known() -> None:
+async def test_the_usage_of_a_lost_run_stays_known() -> None:
     replicas = Replicas()
     here, there = await replicas.start(costly), await replicas.start(hello)
     await here.admit(asking(), caller())

@@ -116,7 +116,7 @@ async def do(store: Store, threads: ThreadCommands, step: Change | str, at: int)
 
 @requirement("thread.delta")
 @given(STEPS)
-async def test_whoever_puts_deltas_together_has_the_thread(steps: list[Change | str]) -> None:
+async def test_the_deltas_of_a_thread_merged_equal_the_thread(steps: list[Change | str]) -> None:
     store = MemoryStore()
     threads, often, seldom = threads_of(store), ThreadFollower(), ThreadFollower()
     await claimed(store, RUN)

@@ -69,7 +69,7 @@ async def test_a_run_whose_events_are_forgotten_is_found_and_only_cannot_be_read
 
 
 @requirement("replica.deleted")
-async def test_what_nobody_reads_any_more_takes_no_memory() -> None:
+async def test_a_stored_run_without_readers_takes_no_memory() -> None:
     service = await opened(talker)
     reader = await service.admit(asking(), caller())
     await envelopes(reader)
@@ -91,7 +91,7 @@ async def test_a_run_that_nobody_waits_for_goes_when_it_is_stored() -> None:
 
 
 @requirement("durable.gone")
-async def test_what_the_store_did_not_get_can_still_be_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_events_that_the_store_did_not_get_can_still_be_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", 0.05)
 
     async def gone(*_: object) -> None:
@@ -243,7 +243,7 @@ async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_a
 
 
 @requirement("replica.deleted")
-async def test_what_a_last_reader_has_rendered_after_the_deletion_counts_nowhere() -> None:
+async def test_bytes_that_are_transcoded_after_the_deletion_are_not_counted() -> None:
     budget = LogBudget(1 << 20, 1 << 20)
     log = EventLog("r1", budget, Flusher())
     log.append(EventType.CUSTOM, b"{}")

@@ -103,7 +103,7 @@ async def test_events_do_not_repeat_the_state_of_the_graph() -> None:
     assert "RAW" not in types(await items(langgraph_agents.agent, run_input("use roll")))
 
 
-async def test_what_a_model_says_at_once_is_streamed() -> None:
+async def test_a_message_that_arrives_in_one_piece_is_streamed() -> None:
     said = of_type(await items(saying(AIMessage("Hello.")), run_input("hi")), TextMessageContentEvent)
     assert [event.delta for event in said] == ["Hello."]
 
@@ -311,7 +311,7 @@ async def test_every_answer_goes_to_the_interrupt_that_it_names() -> None:
     assert sorted(thread.told) == [("assistant", "left: L"), ("assistant", "right: R"), ("user", "go")]
 
 
-async def test_what_is_not_answered_stays_open() -> None:
+async def test_an_interrupt_without_an_answer_stays_open() -> None:
     thread = Thread(langgraph_agents.both)
     await thread.ask(run_input("go"))
     await thread.ask(run_input(), thread.answer("right?", "R"))
@@ -360,7 +360,7 @@ async def test_a_graph_without_a_checkpointer_waits_for_nothing() -> None:
     assert [event.delta for event in of_type(await items(langgraph_agents.agent, request), TextMessageContentEvent)]
 
 
-async def test_what_a_user_says_meanwhile_is_kept_for_the_next_run() -> None:
+async def test_a_user_message_beside_an_open_interrupt_is_kept_for_the_next_run() -> None:
     thread = Thread(langgraph_agents.agent)
     first, second = run_input("use roll_if_allowed"), UserMessage(id="meanwhile", content="count")
     await thread.ask(first)
@@ -378,7 +378,7 @@ async def test_what_a_user_says_meanwhile_is_kept_for_the_next_run() -> None:
 
 
 @pytest.mark.parametrize(("field", "name"), [("state", "state"), ("forwarded_props", "forwardedProps")])
-async def test_what_must_be_an_object_is_refused_where_it_is_none(field: str, name: str) -> None:
+async def test_fields_that_must_be_objects_are_refused_if_they_are_not(field: str, name: str) -> None:
     with pytest.raises(AppError) as caught:
         await items(langgraph_agents.agent, run_input("hi").model_copy(update={field: [1]}))
     assert (caught.value.code, caught.value.message) == (

@@ -82,7 +82,7 @@ async def test_an_answer_may_come_with_a_message() -> None:
 
 
 @pytest.mark.parametrize("role", ["assistant", "reasoning"])
-async def test_what_stands_behind_a_call_does_not_hide_it(role: str) -> None:
+async def test_messages_after_a_call_do_not_hide_it(role: str) -> None:
     request = waiting("a").model_dump(by_alias=True)
     request["messages"].append({"id": "behind", "role": role, "content": "well"})
     assert await answered(RunAgentInput.model_validate(request), entry("a")) == {"a": "rolled 6"}

@@ -57,7 +57,7 @@ async def test_answers_that_do_not_fit_are_the_clients_fault() -> None:
     assert (caught.value.code, "secret" in caught.value.message) == (ErrorCode.VALIDATION_ERROR, False)
 
 
-async def test_what_a_hook_raised_is_not_told() -> None:
+async def test_the_error_of_a_hook_is_not_sent() -> None:
     told = {"hook": "state_from_args", "tool": "roll", "error": "secret"}
     stream = TrackedEvents(CustomEvent(name="hook_error", value=told), CustomEvent(name="other", value=told))
     first, second = await collected(check_events(stream(), run_context()))
@@ -113,7 +113,7 @@ async def test_a_thread_that_is_dropped_begins_anew() -> None:
     assert await used(kept, "a") == 1
 
 
-async def test_what_is_in_use_is_not_dropped() -> None:
+async def test_a_value_in_use_is_not_dropped() -> None:
     kept = numbered(1)
     async with kept.acquire("a") as value:
         assert [await used(kept, thread) for thread in "bc"] == [1, 2]

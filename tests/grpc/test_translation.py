@@ -74,7 +74,7 @@ def test_nothing_follows_the_end_of_a_run() -> None:
     assert events.fail("again") == events.cancel() == []
 
 
-def test_what_a_subagent_does_inside_is_not_shown() -> None:
+def test_events_inside_a_subagent_are_not_shown() -> None:
     assert (
         told(RunEvents("r", "s", "d"), event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w")) == []
     )

@@ -112,7 +112,7 @@ def test_the_client_itself_refuses_what_no_server_may_be_sent(
 
 
 @requirement("approval.client")
-def test_what_has_expired_can_still_be_cancelled(judge: Judge, fixture: ServerAddress) -> None:
+def test_an_expired_interrupt_can_still_be_cancelled(judge: Judge, fixture: ServerAddress) -> None:
     late = {"decide": [CANCELLED], "seconds": HOUR + 60}
     conversation = talk(judge, fixture, pay(5), late)
     assert check(judge, conversation.turns[1]) == "RUN_FINISHED"

@@ -340,7 +340,7 @@ def test_lists_are_bounded_before_they_are_looked_at(fields: Json, message: str)
     assert refusal(json.dumps({**ask(), **fields}).encode()).startswith(message)
 
 
-def test_what_a_frame_is_called_is_short() -> None:
+def test_the_id_of_a_frame_is_short() -> None:
     assert (
         refusal(json.dumps({"type": "ping", "id": 513 * "x"}).encode())
         == "id: must have at most 512 characters as JSON."

@@ -202,7 +202,7 @@ def test_a_closer_closes_what_was_opened_under_its_owner(entity: Entity, owner: 
     assert accepts(sequence, *owed, FINISH)
 
 
-def test_what_was_opened_last_is_closed_first() -> None:
+def test_the_entity_that_was_opened_last_is_closed_first() -> None:
     sequence = fed(*(opener(entity) for entity in ALL_ENTITIES))
     owed = [ENTITIES[type(each)][0] for each in sequence.closers()]
     assert owed == ALL_ENTITIES[::-1]
@@ -226,7 +226,7 @@ MOVES: list[BaseEvent] = [
 
 @settings(derandomize=True, deadline=None, max_examples=400)
 @given(moves=st.lists(st.sampled_from(MOVES), max_size=60), failure=st.sampled_from([None, "stopped"]))
-def test_whatever_happened_closers_then_a_terminal_event_are_legal(moves: list[BaseEvent], failure: str | None) -> None:
+def test_closers_and_a_terminal_event_are_legal_after_any_events(moves: list[BaseEvent], failure: str | None) -> None:
     sequence = fed()
     for move in moves:
         accepts(sequence, move)

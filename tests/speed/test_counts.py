@@ -102,13 +102,13 @@ async def application(agent: object = talker) -> ASGIApp:
     return build_app(Settings(), service)
 
 
-async def test_what_is_ready_leaves_in_one_write() -> None:
+async def test_events_that_are_ready_leave_in_one_write() -> None:
     writes = await writes_of(await application())
     assert b"".join(writes).count(b"\n\n") == DELTAS + AROUND
     assert len(writes) <= DELTAS // BURST + 2
 
 
-async def test_what_a_tool_says_while_the_agent_waits_leaves_in_one_write() -> None:
+async def test_text_that_a_tool_emits_while_the_agent_waits_leaves_in_one_write() -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         async def tool() -> None:
             for number in range(BURST):

@@ -40,7 +40,7 @@ async def put(store: SqlStore, *keys: RunKey, first: int = 1, last: int = 3) -> 
 
 
 @requirement("durable.together")
-async def test_what_many_runs_append_at_once_is_few_transactions(database: SqlStore, listen: Listen) -> None:
+async def test_appends_of_many_runs_at_once_are_few_transactions(database: SqlStore, listen: Listen) -> None:
     commits: list[object] = []
     listen(Engine, "commit", commits.append)
     assert await put(database, *RUNS) == [None] * len(RUNS)
@@ -64,7 +64,7 @@ async def test_a_run_that_was_taken_does_not_keep_the_others(database: SqlStore)
 
 
 @requirement("durable.together")
-async def test_what_is_asked_for_twice_is_stored_once(database: SqlStore) -> None:
+async def test_an_append_that_comes_twice_is_stored_once(database: SqlStore) -> None:
     asked = [RUNS[0], RUNS[1], RUNS[0], RUNS[1], RUNS[0]]
     assert await put(database, *asked) == [None] * len(asked)
     heard = await put(database, RUNS[2], RUNS[0], first=5, last=6)
@@ -74,7 +74,9 @@ async def test_what_is_asked_for_twice_is_stored_once(database: SqlStore) -> Non
 
 
 @requirement("durable.together")
-async def test_who_fails_in_company_is_tried_alone(database: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_append_that_fails_in_a_batch_is_tried_alone(
+    database: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     insert = writing.insert_envelopes
 
     async def picky(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope]]) -> None:

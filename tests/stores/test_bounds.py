@@ -180,7 +180,7 @@ CHANGES = st.builds(
 
 
 @given(st.lists(st.tuples(st.sampled_from(["t0", "t1", "t2"]), CHANGES | st.none()), max_size=20))
-def test_what_threads_take_is_the_sum_of_what_they_hold(steps: list[tuple[str, Change | None]]) -> None:
+def test_the_size_of_threads_is_the_sum_of_their_contents(steps: list[tuple[str, Change | None]]) -> None:
     """``None`` is the thread's end."""
     kept = MemoryData(Bounds(threads=2))
     for name, change in steps:

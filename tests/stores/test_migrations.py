@@ -108,7 +108,7 @@ async def test_an_older_database_keeps_its_data(url: str) -> None:
         await store.aclose()
 
 
-async def test_what_an_older_replica_has_kept_of_an_input_is_forgotten_with_the_events(url: str) -> None:
+async def test_an_input_that_an_older_replica_stored_is_forgotten_with_the_events(url: str) -> None:
     store = open_store(url)
     await store.open()
     try:

@@ -117,7 +117,7 @@ async def test_batches_follow_each_other(store: Store) -> None:
     assert record.last_seq == 30
 
 
-async def test_what_is_stored_is_not_stored_again(store: Store) -> None:
+async def test_events_are_not_stored_twice(store: Store) -> None:
     await claimed(store)
     await store.runs.append(RUN, A, envelopes(1, 5))
     await store.runs.append(RUN, A, envelopes(1, 5))

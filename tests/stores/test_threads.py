@@ -196,7 +196,7 @@ async def test_a_fork_that_is_asked_for_again_is_the_same(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("thread", "message_id"), [("t1", "unknown"), ("unknown", "m1")])
-async def test_what_is_not_there_cannot_be_forked(store: Store, thread: str, message_id: str) -> None:
+async def test_an_unknown_thread_or_message_cannot_be_forked(store: Store, thread: str, message_id: str) -> None:
     await forkable(store)
     with pytest.raises(CannotFork) as refused:
         await store.threads.fork(ThreadKey("owner", thread), message_id, "f1", 300.0)

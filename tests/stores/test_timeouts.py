@@ -58,7 +58,7 @@ async def test_all_of_an_approval_is_known_to_another_replica(replica: Replica) 
     assert list(await approvals_on(other, depth=1).load(THREAD)) == []
 
 
-async def test_what_was_settled_before_results_said_how_they_came_about_is_read_as_it_was(store: Store) -> None:
+async def test_a_settled_result_without_metadata_is_read_as_it_was(store: Store) -> None:
     fixture = fixture_on(store)
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
     first = await fixture.start(resume=[answer(interrupt, approved=False)])
@@ -156,7 +156,7 @@ async def test_the_goals_of_a_turn_are_forgotten_after_an_hour(store: Store) -> 
     assert list(await goals.load(ctx)) == []
 
 
-async def test_how_goals_stand_is_written_in_any_order_and_part_of_the_thread(store: Store) -> None:
+async def test_records_of_goals_may_be_written_in_any_order_and_are_part_of_the_thread(store: Store) -> None:
     await claimed(store, KEY)
     later: list[Awaitable[object]] = []
     goals, ctx = StoredGoalRecords(lambda: START).with_store(store), run_context(background=later.append)

@@ -44,7 +44,7 @@ def ended(event: RunFinishedEvent | RunErrorEvent, status: str, seconds: float =
 
 
 @requirement("trace.measured")
-def test_how_long_runs_take_is_measured_by_how_they_end(reader: InMemoryMetricReader) -> None:
+def test_the_duration_of_runs_is_measured_by_status(reader: InMemoryMetricReader) -> None:
     ended(FINISHED, "finished", 1.5)
     ended(FINISHED, "finished", 2.5)
     ended(RunErrorEvent(message="No.", code="MODEL_ERROR"), "error", 0.5)

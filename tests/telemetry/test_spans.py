@@ -80,7 +80,7 @@ async def test_calls_of_models_and_tools_are_below_their_run(connect: Connect, r
 
 
 @requirement("trace.subagents")
-async def test_what_a_subagent_does_is_below_the_call_that_hands_over(connect: Connect, recorded: Recorded) -> None:
+async def test_spans_of_a_subagent_are_below_the_call_that_starts_it(connect: Connect, recorded: Recorded) -> None:
     events = await (await connect(team(1))).run(ask(text="delegate calculate 1+2"))
     inner = ["chat offline", "execute_tool calculate", "chat offline"]
     handed = ["execute_tool delegate", ["invoke_agent delegate", inner]]
@@ -157,7 +157,7 @@ async def test_a_tool_that_fails_is_told_and_its_run_is_none_that_failed(
 
 @requirement("trace.own")
 @pytest.mark.parametrize("way", ["asynchronous", "in a thread"])
-async def test_what_an_agent_traces_itself_is_below_its_run(connect: Connect, recorded: Recorded, way: str) -> None:
+async def test_spans_of_an_agent_are_below_its_run(connect: Connect, recorded: Recorded, way: str) -> None:
     tracer = recorded.provider.get_tracer("mine")
 
     async def there(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -174,7 +174,7 @@ async def test_what_an_agent_traces_itself_is_below_its_run(connect: Connect, re
 
 
 @requirement("trace.own")
-async def test_who_reads_again_and_who_looks_at_a_thread_invokes_no_agent(connect: Connect, recorded: Recorded) -> None:
+async def test_a_second_reader_and_a_look_at_a_thread_invoke_no_agent(connect: Connect, recorded: Recorded) -> None:
     client = await connect(team(0))
     await client.run(ask())
     await client.run(ask())
@@ -199,7 +199,7 @@ async def test_the_session_is_told_and_goes_along_as_baggage(serve: Serve, recor
 
 @requirement("trace.content")
 @pytest.mark.parametrize("switch", ["", "false", "no_content", "event_only"])
-async def test_what_is_said_stays_out_of_spans(
+async def test_the_text_of_messages_stays_out_of_spans(
     connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, switch: str
 ) -> None:
     monkeypatch.setenv(SWITCH, switch)
@@ -210,7 +210,7 @@ async def test_what_is_said_stays_out_of_spans(
 
 @requirement("trace.content")
 @pytest.mark.parametrize("switch", ["true", "SPAN_ONLY", "span_and_event"])
-async def test_what_is_said_is_told_to_those_who_ask_for_it(
+async def test_the_text_of_messages_is_recorded_if_the_operator_asks_for_it(
     connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, switch: str
 ) -> None:
     monkeypatch.setenv(SWITCH, switch)
@@ -247,7 +247,7 @@ async def test_a_result_that_is_not_of_ag_uis_types_harms_no_run_that_is_told_of
 
 
 @requirement("trace.harmless")
-async def test_where_nobody_traces_nothing_is_current(connect: Connect) -> None:
+async def test_no_span_is_current_without_a_tracer(connect: Connect) -> None:
     found: list[object] = []
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:

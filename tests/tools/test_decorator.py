@@ -148,7 +148,7 @@ def test_a_docstring_may_be_one_line_about_an_argument() -> None:
     assert shown(function)["properties"]["a"]["description"] == "The number."
 
 
-def test_what_an_annotation_says_wins_over_the_docstring() -> None:
+def test_the_annotation_wins_over_the_docstring() -> None:
     @tool
     def function(a: Annotated[int, Field(description="From the annotation")]) -> None:
         """Do it.
@@ -160,7 +160,7 @@ def test_what_an_annotation_says_wins_over_the_docstring() -> None:
     assert shown(function)["properties"]["a"]["description"] == "From the annotation"
 
 
-def test_what_the_decorator_says_wins_over_everything() -> None:
+def test_arguments_of_the_decorator_win_over_everything() -> None:
     @tool(name="other", description="Something else.", timeout=3)
     def function() -> None:
         """Do it."""
@@ -206,7 +206,7 @@ def field(a: int = Field(3)) -> None: ...
         (Unknown, "'Unknown' is type: a tool is a function or a bound method."),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused_at_once(function: Callable[..., object], sentence: str) -> None:
+def test_a_function_that_cannot_be_a_tool_is_refused_at_once(function: Callable[..., object], sentence: str) -> None:
     with pytest.raises(ToolDefinitionError) as caught:
         tool(function)
     assert fnmatchcase(str(caught.value), sentence.replace("[", "[[]"))

@@ -38,7 +38,7 @@ async def test_arguments_arrive_as_their_types(hint: object, sent: object, recei
     assert arrived == [received]
 
 
-async def test_what_is_left_out_is_left_to_the_function() -> None:
+async def test_an_absent_argument_takes_the_functions_default() -> None:
     @tool
     async def function(a: int, b: str = "b", *, c: int | None = None) -> str:
         return f"{a} {b} {c}"

@@ -170,7 +170,7 @@ async def test_a_closed_source_can_be_used_again(rig: Rig) -> None:
     assert await rig.call("add", {"a": 1, "b": 2}) == "3"
 
 
-async def test_what_a_server_says_of_its_results_is_not_checked() -> None:
+async def test_the_output_schema_of_a_server_is_not_checked() -> None:
     """By a pattern of its own it could hold up everybody for ever."""
     source = McpSource(StdioServer(name="unkept", command=sys.executable, args=("-m", "tests.tools.mcp_stateless")))
     try:

@@ -43,7 +43,7 @@ PATHS = ["/threads", "/runs", "/runs/r1", "/runs/r1/events", "/threads/t1/transc
         ("http://[::1]:8080", "[::1]:8080"),
     ],
 )
-def test_a_page_of_the_same_host_and_port_is_at_home(origin: str, host: str) -> None:
+def test_a_page_of_the_same_host_and_port_may_call(origin: str, host: str) -> None:
     assert same_host(origin, host)
 
 
@@ -65,7 +65,7 @@ def test_a_page_of_the_same_host_and_port_is_at_home(origin: str, host: str) -> 
         ("http://x", ""),
     ],
 )
-def test_any_other_page_is_a_stranger(origin: str, host: str) -> None:
+def test_any_other_page_is_refused(origin: str, host: str) -> None:
     assert not same_host(origin, host)
 
 

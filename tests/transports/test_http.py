@@ -196,7 +196,7 @@ async def test_a_page_can_read_of_a_fault_of_the_server(serve: Serve, monkeypatc
     assert response.headers["x-request-id"] == refused(response)["metadata"]["requestId"]
 
 
-async def test_who_asks_for_the_head_of_a_stream_gets_it_at_once(serve: Serve) -> None:
+async def test_a_head_request_for_a_stream_is_answered_at_once(serve: Serve) -> None:
     client, _ = await serve(forever, on_disconnect="continue")
     client.service.start(asking(), caller()).close()
     async with http_client(client.url) as http, asyncio.timeout(WAIT):

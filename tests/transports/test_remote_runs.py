@@ -58,7 +58,7 @@ async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(mo
 
 
 @requirement("http.ended")
-async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> None:
+async def test_a_reader_with_all_events_of_a_run_that_ended_elsewhere_gets_204() -> None:
     replicas = Replicas()
     here, there = await replicas.start(brief), await replicas.start(brief)
     await envelopes(await here.admit(asking(), caller()))

@@ -177,7 +177,7 @@ async def test_a_bad_last_event_id_of_the_command_attach_is_refused(serve: Serve
 @requirement("http.ended")
 @pytest.mark.parametrize("accept", ["text/event-stream", PROTOBUF])
 @pytest.mark.parametrize(("query", "last"), [("", "3"), ("?after=3", "")])
-async def test_who_has_all_of_a_run_that_has_ended_is_told_to_stop(
+async def test_a_reader_with_all_events_of_an_ended_run_gets_204(
     serve: Serve, query: str, last: str, accept: str
 ) -> None:
     client, _ = await serve(brief)
@@ -191,7 +191,7 @@ async def test_who_has_all_of_a_run_that_has_ended_is_told_to_stop(
 
 
 @requirement("http.ended")
-async def test_who_has_all_so_far_of_a_run_that_goes_on_gets_the_rest(serve: Serve) -> None:
+async def test_a_reader_with_all_events_so_far_of_an_open_run_gets_the_rest(serve: Serve) -> None:
     client, _ = await serve(forever)
     stream = await client.start(ask())
     await stream.until("RUN_STARTED")

@@ -55,7 +55,7 @@ async def test_a_cancel_waits_for_the_run_that_it_names(serve: Serve, monkeypatc
 
 
 @requirement("ws.at-once")
-async def test_what_was_asked_before_the_client_left_is_done(serve: Serve) -> None:
+async def test_requests_from_before_the_client_left_are_completed(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
     socket = await opened(client)
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
@@ -65,7 +65,7 @@ async def test_what_was_asked_before_the_client_left_is_done(serve: Serve) -> No
 
 
 @requirement("ws.at-once")
-async def test_who_leaves_amid_its_questions_leaves_no_fault(
+async def test_a_client_that_leaves_amid_its_requests_causes_no_error(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked, may = asyncio.Event(), asyncio.Event()

@@ -162,7 +162,7 @@ async def test_a_server_that_tells_no_raw_path_finds_threads_too(serve: Serve) -
         ("PUT", "/threads/t1", {}, 405, "Method Not Allowed."),
     ],
 )
-async def test_what_cannot_be_done_is_refused_like_anything_else(  # noqa: PLR0913, PLR0917 - the table
+async def test_an_impossible_request_is_refused_like_any_other(  # noqa: PLR0913, PLR0917 - the table
     serve: Serve, method: str, path: str, body: object, status: int, message: str
 ) -> None:
     client, _ = await serve(brief, max_body_bytes=2_000, error_status="stream")

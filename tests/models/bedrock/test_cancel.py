@@ -63,7 +63,7 @@ async def test_a_cancel_before_bedrock_answers_returns_while_the_thread_still_wa
     assert short(await collected(model.stream(prompt())))[0] == ["text", "Hello"]
 
 
-async def test_where_a_read_cannot_be_ended_the_thread_goes_when_the_read_does(
+async def test_a_thread_whose_read_cannot_be_aborted_ends_with_the_read(
     wire: BedrockServer, bedrock: BedrockModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BedrockEvents, "abort", lambda _: None)  # urllib3 before 2.3

@@ -93,7 +93,7 @@ DROPPED: dict[str, ContentPart] = {
 
 
 @pytest.mark.parametrize("name", DROPPED)
-def test_what_cannot_be_used_is_dropped_with_a_warning_and_the_rest_goes_on(
+def test_unusable_media_is_dropped_with_a_warning_and_the_rest_is_sent(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert blocks(TextPart(text="look"), DROPPED[name], image())[0] == {"text": "look"}
@@ -102,7 +102,7 @@ def test_what_cannot_be_used_is_dropped_with_a_warning_and_the_rest_goes_on(
     assert "169.254" not in caplog.text
 
 
-def test_what_is_just_small_enough_is_sent() -> None:
+def test_media_of_the_largest_allowed_size_is_sent() -> None:
     data = PNG + bytes(MAX_IMAGE_BYTES - len(PNG))
     assert len(blocks(image(data), document(data=bytes(MAX_DOCUMENT_BYTES)))) == 2
 

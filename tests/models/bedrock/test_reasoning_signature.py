@@ -42,7 +42,7 @@ def test_redacted_content_comes_back_whatever_the_text() -> None:
         (MODEL, "", sign_redacted(MODEL, b"")),
     ],
 )
-def test_what_is_foreign_altered_or_malformed_is_dropped(model: str, said: str, sealed: str | None) -> None:
+def test_foreign_altered_and_malformed_signatures_are_dropped(model: str, said: str, sealed: str | None) -> None:
     assert verify_reasoning(model, said, sealed) is None
 
 

@@ -22,7 +22,7 @@ def body_of(asked: Prompt, **options: Any) -> dict[str, Any]:  # noqa: ANN401
     return body
 
 
-def test_what_is_not_chosen_is_not_sent() -> None:
+def test_options_without_a_value_are_not_sent() -> None:
     assert body_of(prompt()) == {"modelId": MODEL, "messages": [{"role": "user", "content": [{"text": "hi"}]}]}
 
 

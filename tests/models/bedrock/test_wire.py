@@ -129,7 +129,7 @@ async def test_a_refused_connection_is_a_coded_error(bedrock: BedrockModels, pau
     ("missing", "code"),
     [("AWS_DEFAULT_REGION", "MODEL_NOT_FOUND"), ("AWS_ACCESS_KEY_ID", "MODEL_ACCESS_DENIED")],
 )
-async def test_what_the_server_lacks_is_a_coded_error(
+async def test_missing_settings_of_the_server_are_a_coded_error(
     missing: str, code: str, bedrock: BedrockModels, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(missing)

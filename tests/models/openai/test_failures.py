@@ -101,7 +101,7 @@ def test_a_body_can_say_more_than_its_status(name: str) -> None:
     assert failure_of(status, parse_error_body(body)).code is code
 
 
-def test_what_a_server_says_is_kept_short() -> None:
+def test_the_message_of_a_servers_error_is_kept_short() -> None:
     assert len(parse_error_body(b'{"error":{"message":"' + b"x" * 9_000 + b'"}}').text) == 2_000
     assert len(parse_error_body(b"x" * 9_000).text) == 2_000
 

@@ -90,7 +90,7 @@ def answered(key: str) -> dict[str, object]:
         ([{"role": "assistant", "content": None}], "an assistant says something"),
     ],
 )
-def test_what_strict_servers_refuse_is_refused(messages: list[dict[str, object]], rule: str) -> None:
+def test_requests_that_strict_servers_refuse_are_refused(messages: list[dict[str, object]], rule: str) -> None:
     assert any(broken.startswith(rule) for broken in openai.broken_rules({"messages": messages}))
 
 

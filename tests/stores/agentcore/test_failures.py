@@ -104,7 +104,7 @@ async def test_a_run_begins_without_a_history_that_cannot_be_read(process: Proce
     assert [item["content"]["text"] for item in shown] == ["question 2", "answer 2", "question 3", "answer 3"]
 
 
-async def test_what_was_written_without_the_history_stands_behind_it(process: Process, service: Memory) -> None:
+async def test_a_turn_that_was_written_without_the_history_comes_after_it(process: Process, service: Memory) -> None:
     await turn(process(), 1)
     store = process()
     service.faults.append(Fault(403, "AccessDeniedException", only="ListEvents"))
@@ -206,7 +206,7 @@ async def test_a_call_waits_for_a_thread_also_for_one_that_nobody_waits_for_any_
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), StopIteration()])
-async def test_whatever_ends_a_call_its_thread_is_free_again(error: BaseException) -> None:
+async def test_a_thread_is_free_again_however_its_call_ends(error: BaseException) -> None:
     def call() -> None:
         raise error
 

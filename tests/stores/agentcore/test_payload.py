@@ -65,7 +65,9 @@ async def test_a_long_history_is_shown_to_strategies_from_its_end(store: AgentCo
 LARGE = [user("u1", "\u00fc" * 150_000), answer("a1", '"\\' * 800_000), answer("a2", "A" * 9_000_000), user("u2", "x")]
 
 
-async def test_what_one_event_takes_is_one_event(store: AgentCoreStore, process: Process, service: Memory) -> None:
+async def test_a_change_that_fits_into_one_event_is_one_event(
+    store: AgentCoreStore, process: Process, service: Memory
+) -> None:
     attachment = user("u1", [{"type": "image", "source": {"type": "data", "value": "A" * 6_000_000}}])
     await turn(store, 1, Change([attachment]))
     assert len(service.made()) == 1

@@ -119,7 +119,7 @@ async def test_threads_that_are_here_are_not_read_again_for_a_list(store: AgentC
     assert service.counted()["ListEvents"] == reads
 
 
-async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
+async def test_the_history_of_a_forgotten_thread_is_read_again_before_it_is_written(
     store: AgentCoreStore, process: Process, service: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agui_container.stores.agentcore.histories.MAX_THREADS", 1)

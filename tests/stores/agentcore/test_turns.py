@@ -32,7 +32,9 @@ async def test_a_turn_is_one_event_with_what_was_said_in_it(store: AgentCoreStor
     assert "question 1" not in json.dumps(second)
 
 
-async def test_what_a_title_takes_along_of_a_turn_was_said(store: AgentCoreStore, service: Memory) -> None:
+async def test_a_message_that_is_written_with_a_title_is_part_of_the_conversation(
+    store: AgentCoreStore, service: Memory
+) -> None:
     question, reply = asked(1)
     key = run("r1")
     await claimed(store, key, now=1001.0)
@@ -45,7 +47,9 @@ async def test_what_a_title_takes_along_of_a_turn_was_said(store: AgentCoreStore
     ]
 
 
-async def test_what_a_title_makes_up_for_was_said(store: AgentCoreStore, service: Memory) -> None:
+async def test_a_message_that_a_title_writes_late_is_part_of_the_conversation(
+    store: AgentCoreStore, service: Memory
+) -> None:
     await turn(store, 1)
     service.faults.append(Fault(403, "AccessDeniedException"))
     await turn(store, 2)
