@@ -109,7 +109,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._restart_head_timeout(self.timeout_keep_alive)
 
     def eof_received(self) -> bool:  # type: ignore[override] # as asyncio has it
-        """Keep a connection open if its client waits for a response that has not begun. A stream ends: see http-api.md."""
+        """Keep a connection open if its client waits for a response. A stream ends, because its client has left."""
         cycle = self._active_cycle
         if cycle is None or cycle.response_complete or self.cycle.more_body or cycle.chunked_encoding:
             return False
