@@ -223,7 +223,7 @@ def hand_over(
     options = grpc_options(service, settings, authentication)
 
     def load() -> Callable[[], Http2Server]:
-        from agui_container.transports.grpc.services import build_server  # noqa: PLC0415 - see above
+        from agui_container.transports.grpc.server import build_server  # noqa: PLC0415 - see above
 
         return partial(build_server, service, options, budget)
 

@@ -11,7 +11,7 @@ from agui_container.main import grpc_options
 from agui_container.settings import Settings
 from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.bytes_in_flight import ByteBudget
-from agui_container.transports.grpc.services import build_server
+from agui_container.transports.grpc.server import build_server
 from tests.engine.doubles import WAIT
 
 

@@ -56,7 +56,6 @@ def call_of(client: Sender | Reader, budget: ByteBudget, account: str = "somebod
     stream: Any = SimpleNamespace(
         _stream=client,
         _recv_type=kontekst.RunCommand,
-        deadline=None,
         _send_initial_metadata_done=True,
         _send_message_done=False,
         deadline=None,

@@ -39,7 +39,6 @@ class AsgiExchange:
     def __init__(self, on_send: OnSend = send_at_once, takes: Callable[[bytes], bool] | None = None) -> None:
         self.messages, self.bodies, self.tasks = list[Message](), list[bytes](), list[str]()
         self.pushed = 0
-        self.write_comment: Callable[[], bool] | None = None
         self._on_send, self._takes = on_send, takes
         self._faults = list[str]()
         self._is_sending = self._is_over = self._is_received = False

@@ -11,9 +11,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from agui_container.engine.limit_errors import limit_error
 from agui_container.engine.log.event_log import LogBudget
-from agui_container.engine.policy import CallerLimits, CapacityLimits
+from agui_container.engine.policy import CallerLimits, CapacityLimits, limit_error
 from agui_container.ports import Clock
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields

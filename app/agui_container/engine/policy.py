@@ -1,7 +1,7 @@
-"""The operator's policy for runs, as frozen data, and the choices of callers within it.
+"""The operator's policy for runs, as frozen data, the choices of callers within it, and the error beyond a limit.
 
 Rule: settings are parsed to these classes; the engine does not read settings. A caller never gets more than the
-operator allows.
+operator allows. An error names the limit, and the setting that changes it.
 """
 
 import math
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from agui_container.ports import RunLimits
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import read_forwarded_prop
+from agui_container.telemetry import count_refusal
 
 
 class OnBusy(StrEnum):
@@ -168,3 +169,24 @@ def busy_choice(props: object, default: OnBusy) -> OnBusy:
     if choice not in tuple(OnBusy):
         raise AppError(ErrorCode.VALIDATION_ERROR, f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
     return OnBusy(choice)
+
+
+LIMITS_SETTING = "AGUI_CALLER_LIMITS"
+
+
+def limit_error(name: str, noun: str, limit: int, *, is_callers: bool, wait_seconds: float | None = None) -> AppError:
+    """Return RATE_LIMIT_EXCEEDED for a limit that is reached.
+
+    Args:
+        name: name of the limit in ``AGUI_CALLER_LIMITS``.
+        noun: the counted things, in the plural.
+        limit: number of things that are allowed.
+        is_callers: True for the limit of one caller, False for that of the process.
+        wait_seconds: seconds until the next one is allowed, if they are known.
+    """
+    count_refusal(name, "caller" if is_callers else "process")
+    if is_callers:
+        message = f"You have reached the limit of {limit} {noun} for one caller ({LIMITS_SETTING}, {name})."
+    else:
+        message = f"This server has reached its limit of {limit} {noun}."
+    return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message, wait_seconds=wait_seconds)

@@ -50,8 +50,6 @@ GATEWAYS = "gateways"
 
 GONE = select.POLLERR | select.POLLHUP
 
-BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-
 OVERLOADED_HEADERS = ((b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close"))
 OVERLOADED_HANDSHAKE = b"\r\n".join(
     [b"HTTP/1.1 503 Service Unavailable", *(b"%b: %b" % header for header in OVERLOADED_HEADERS), b"", b""]
@@ -91,7 +89,7 @@ class ConnectionLimit:
         limit: connections that may be open. ``MAX_SURPLUS`` more can ask for ``/ping``.
     """
 
-    def __init__(self, descriptors: int = MAX_DESCRIPTORS, *, by_address: bool = True) -> None:
+    def __init__(self, descriptors: int, *, by_address: bool = True) -> None:
         self.limit = max(1, descriptors - min(MAX_RESERVED, max(MIN_RESERVED, descriptors // RESERVED_SHARE)))
         self._by_address = by_address
         self._accounts: dict[asyncio.Transport, str] = {}

@@ -9,7 +9,6 @@ Within these limits they parse and answer as uvicorn does.
 """
 
 import asyncio
-from collections.abc import Callable
 
 from starlette.types import Send
 from uvicorn._types import ASGI3Application, ASGIReceiveEvent, ASGISendEvent
@@ -19,7 +18,7 @@ from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 
 from agui_container.protocol.errors import AppError
-from agui_container.server.connections import BAD_HANDSHAKE, OVERLOADED_HANDSHAKE, ConnectionLimit, overloaded
+from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, overloaded
 from agui_container.transports.bytes_in_flight import SHARE, Reservation, Share
 
 CONNECTION_EXTENSION = "agui.connection"
@@ -57,6 +56,8 @@ parsing them would hold the event loop for a tenth of a second."""
 PIECE_BYTES = 4_096
 """Bytes that are parsed before the messages are counted."""
 
+BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
 
 class HttpProtocol(HttpToolsProtocol):
     """An HTTP/1.1 connection. The keep-alive timeout also bounds the time until a head is complete."""
@@ -66,8 +67,6 @@ class HttpProtocol(HttpToolsProtocol):
     """Bytes of the reads that belong to an incomplete head."""
     _is_in_head = True
     _is_reading = False
-    write_comment: Callable[[], bool] | None = None
-    """Writes a comment into the stream of the active request. Returns False if that is not possible now."""
     _is_surplus = False
     """True for a connection beyond the limit, which can only ask for ``/ping``."""
     _active_cycle: RequestResponseCycle | None = None
@@ -85,6 +84,9 @@ class HttpProtocol(HttpToolsProtocol):
             True if the chunk was written. False if it must be sent with ``send``, because ``send`` is wrapped or
             belongs to another request, the response has not begun, is complete or is not chunked, the request is a
             HEAD, the client has left or is slow, or ``body`` is empty.
+
+        Raises:
+            Exception: as raised by the transport.
         """
         cycle = self._active_cycle
         if cycle is None or send != cycle.send or not cycle.chunked_encoding or cycle.response_complete or not body:
@@ -99,7 +101,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the timeout for the first head."""
         super().connection_made(transport)
-        self._limit: ConnectionLimit = self.app_state.get(CONNECTION_LIMIT) or ConnectionLimit()
+        self._limit: ConnectionLimit = self.app_state.get(CONNECTION_LIMIT) or ConnectionLimit(MAX_DESCRIPTORS)
         address = self.client[0] if self.client is not None else None
         self._is_surplus = not self._limit.admit(transport, address, self.loop.time())
         hand_over = self.app_state.get(HTTP2)
@@ -109,13 +111,10 @@ class HttpProtocol(HttpToolsProtocol):
     def eof_received(self) -> bool:  # type: ignore[override] # as asyncio has it
         """Keep a connection open whose client sends no more, if it waits for the response to a complete request.
 
-        A client that has left looks the same, but its system resets the connection when data arrives. So a stream sends
-        a comment, unless there is unsent data. A stream that cannot send one ends.
+        A client that leaves a stream looks the same, so a stream ends.
         """
         cycle = self._active_cycle
-        if cycle is None or cycle.response_complete or self.cycle.more_body:
-            return False
-        if cycle.chunked_encoding and not (self.write_comment and (self.flow.write_paused or self.write_comment())):
+        if cycle is None or cycle.response_complete or self.cycle.more_body or cycle.chunked_encoding:
             return False
         self.cycle.keep_alive = False
         self._limit.add_half_closed(self.transport)
@@ -165,7 +164,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Drop all references to requests. They refer back to this protocol, by ``CONNECTION_EXTENSION``."""
         self.pipeline.clear()
         self.scope = self.headers = self.cycle = None  # type: ignore[assignment] # as uvicorn initializes them
-        self._active_cycle = self.write_comment = None
+        self._active_cycle = None
 
     # --- reading ---
 
@@ -243,7 +242,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._limit.begin_waiting(self.transport)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self._active_cycle, self.write_comment = cycle, None
+        self._active_cycle = cycle
         if self._is_surplus:
             cycle.keep_alive = False
         super()._start_asgi_task(cycle, app)

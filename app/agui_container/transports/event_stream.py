@@ -90,13 +90,7 @@ logger = logging.getLogger(__name__)
 
 
 class ChunkConnection(Protocol):
-    """Connection of this project's server, in the scope's extensions as ``agui.connection``.
-
-    Attributes:
-        write_comment: writes a comment into the stream, to find out whether the client has left.
-    """
-
-    write_comment: Callable[[], bool] | None
+    """Connection of this project's server, in the scope's extensions as ``agui.connection``."""
 
     def write_chunk(self, send: Send, body: bytes) -> bool:
         """Write a chunk without waiting.
@@ -131,8 +125,6 @@ class EventStreamResponse:
         if scope["method"] == "HEAD":
             self._subscription.close()  # headers only
         self._send, self._write_chunk, self._share = send, chunk_writer(scope), share_of(HTTPConnection(scope))
-        if (connection := connection_of(scope)) is not None and self._write_chunk and self._format.comment:
-            connection.write_comment = partial(self._write_chunk, self._format.comment)
         self._monitor.add(self)
         listener = asyncio.create_task(self._stop_at_disconnect(receive), name="wait for disconnect")
         try:
@@ -230,12 +222,6 @@ def chunk_writer(scope: Scope) -> Callable[[bytes], bool] | None:
     Between ``CallerMiddleware`` and the response there is only Starlette's exception handling, which does not change
     chunks. ``write_chunk`` checks that no middleware stands between ``CallerMiddleware`` and the connection.
     """
-    connection = connection_of(scope)
+    connection: ChunkConnection | None = scope.get("extensions", {}).get("agui.connection")
     send: Send | None = scope.get("state", {}).get(OUTER_SEND)
     return None if connection is None or send is None else partial(connection.write_chunk, send)
-
-
-def connection_of(scope: Scope) -> ChunkConnection | None:
-    """Return the connection of a request, or None under another server."""
-    connection: ChunkConnection | None = scope.get("extensions", {}).get("agui.connection")
-    return connection

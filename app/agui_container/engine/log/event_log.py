@@ -16,9 +16,9 @@ from itertools import accumulate, pairwise
 
 from ag_ui.core import EventType
 
-from agui_container.engine.limit_errors import limit_error
 from agui_container.engine.log.subscription import LocalSubscription
 from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
+from agui_container.engine.policy import limit_error
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.runtime.log_values import format_fields

@@ -8,21 +8,15 @@ Sources: the encoding of protobuf; gRPC's compression specification.
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from struct import Struct as Layout
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.request_body import LARGE_BYTES
-
-if TYPE_CHECKING:
-    from google._upb._message import Descriptor as CompiledDescriptor
-    from google.protobuf.descriptor import Descriptor as PlainDescriptor
-
-    Descriptor = CompiledDescriptor | PlainDescriptor
 
 PREFIX = Layout(">?I")
 """Prefix of a message: a flag for compression, and the length in bytes."""
@@ -48,6 +42,29 @@ LAST_7_BITS = 0x7F
 """Mask of those bits of a varint's byte that are its value."""
 
 M = TypeVar("M", bound=Message)
+
+
+class FieldDescriptor(Protocol):
+    """A field of a message, as protobuf describes it."""
+
+    @property
+    def number(self) -> int:
+        """Number of the field in encoded messages."""
+
+    @property
+    def message_type(self) -> "MessageDescriptor | None":
+        """Type of the field if it is a message."""
+
+
+class MessageDescriptor(Protocol):
+    """A type of messages, as protobuf describes it. Protobuf's class has a private name."""
+
+    def __hash__(self) -> int:
+        """Return the hash of its identity."""
+
+    @property
+    def fields(self) -> Iterable[FieldDescriptor]:
+        """Fields of the type."""
 
 
 def check_size(size: int, max_bytes: int) -> None:
@@ -100,7 +117,7 @@ def decode_compressed(message_type: type[M], body: bytes, max_bytes: int) -> M:
     return decode(message_type, decompress(body, max_bytes))
 
 
-def check_fields(body: bytes, descriptor: "Descriptor") -> None:
+def check_fields(body: bytes, descriptor: MessageDescriptor) -> None:
     """Count the fields of an encoded message.
 
     Raises:
@@ -135,7 +152,7 @@ def _read_size(body: bytes, at: int, wire_type: int) -> tuple[int, int]:
 
 
 @cache
-def _submessages(descriptor: "Descriptor") -> Mapping[int, "Descriptor"]:
+def _submessages(descriptor: MessageDescriptor) -> Mapping[int, MessageDescriptor]:
     """Return the types of those fields of a message that are messages, by number."""
     return {field.number: field.message_type for field in descriptor.fields if field.message_type is not None}
 

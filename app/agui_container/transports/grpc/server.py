@@ -1,19 +1,29 @@
-"""The gRPC server: its services, and the protocols of its connections.
+"""The gRPC server: the construction of its services, and the protocols of its connections.
 
 Rule: this module and all below it are imported by the first HTTP/2 connection (``handover``).
 """
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from grpclib.const import Handler as Method
 
+from agui_container.engine.service import Service
 from agui_container.runtime.shares import Shares
 from agui_container.telemetry import count_refusal
 from agui_container.transports.accounts import Accounts
-from agui_container.transports.grpc.call import Servable, address_of
+from agui_container.transports.authentication import NO_AUTHENTICATION
+from agui_container.transports.bytes_in_flight import ByteBudget
+from agui_container.transports.grpc.call import CallAdmission, Servable, address_of
 from agui_container.transports.grpc.connection import GrpcProtocol
 from agui_container.transports.grpc.handover import HttpConnection
+from agui_container.transports.grpc.health import HealthService
+from agui_container.transports.grpc.kontekst.daemon import DaemonService
+from agui_container.transports.grpc.kontekst.service import KontekstService
+from agui_container.transports.grpc.options import GrpcOptions
+from agui_container.transports.grpc.reflection import with_reflection
+from agui_container.transports.grpc.roz.service import RozService
 
 MAX_CONNECTIONS = 1_000
 """Number of gRPC connections that one process accepts. One caller has half of it."""
@@ -82,3 +92,25 @@ class GrpcServer:
         )
         limits = connection.limit, self._connections
         return GrpcProtocol(self._methods, connection.connections, limits, has_room=has_room)
+
+
+def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> GrpcServer:
+    """Build the gRPC server of an engine."""
+    admission = CallAdmission(
+        options.max_bytes,
+        options.by_session,
+        frozenset(options.origins),
+        options.authentication,
+        options.accounts,
+        service.usages,
+        budget,
+    )
+    open_admission = replace(admission, authentication=NO_AUTHENTICATION)  # health and reflection need no token
+    agents: list[Servable] = [
+        RozService(service, admission, options),
+        KontekstService(service, admission, options.agent_names),
+        DaemonService(options.daemon, admission),
+    ]
+    names = [path.split("/")[1] for agent in agents for path in agent.__mapping__()]
+    health = HealthService(names, service.is_serving, open_admission)
+    return GrpcServer([*with_reflection(agents, open_admission), health], options.accounts)
