@@ -3,18 +3,35 @@
 import re
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from agui_container import Settings, create_app
 from tests.behaviour.server import serving
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import PHONE
+from tests.console.driver import PHONE, User
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
+MOST_TABS = 40
+
+
+async def tab_to(target: Locator, key: str = "Tab") -> None:
+    """Press a key until an element has the focus."""
+    for _ in range(MOST_TABS):
+        await target.page.keyboard.press(key)
+        if await target.and_(target.page.locator(":focus")).count() == 1:
+            return
+    raise AssertionError(f"{target} cannot be reached by {key}")
+
+
+async def enter(user: User, name: str, key: str = "Tab") -> None:
+    """Go to a button by keys, and press it."""
+    await tab_to(user.page.get_by_role("button", name=name, exact=True), key)
+    await user.page.keyboard.press("Enter")
+
 
 @over_both
-async def test_everything_is_done_with_keys(visit: Visit, assistant: str) -> None:
+async def test_messages_are_written_stopped_and_edited_with_keys(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     keyboard = user.page.keyboard
     await keyboard.type("wait 60")
@@ -24,7 +41,6 @@ async def test_everything_is_done_with_keys(visit: Visit, assistant: str) -> Non
     await user.reads("Waiting 60 s.")
     await keyboard.press("Escape")
     await user.reads("You stopped this answer.")
-    await user.composer.focus()
     await keyboard.press("ArrowUp")
     await expect(user.page.get_by_label("Edit your message")).to_be_focused()
     await keyboard.press("Control+a")
@@ -32,19 +48,90 @@ async def test_everything_is_done_with_keys(visit: Visit, assistant: str) -> Non
     await keyboard.press("Enter")
     await user.reads("hello world,")
     await user.is_done()
-    await keyboard.press("Control+k")
-    await expect(user.page.get_by_label("Search threads")).to_be_focused()
+    await keyboard.press("Control+Shift+O")
+    await expect(user.page.get_by_label("Suggestions")).to_be_visible()
+    await expect(user.composer).to_be_focused()
+
+
+async def test_panels_are_opened_with_keys(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    keyboard = user.page.keyboard
     await keyboard.press("Control+i")
     await expect(user.page.get_by_role("complementary", name="Inspector")).to_be_visible()
-    await user.page.get_by_role("tab", name="Events").focus()
+    await tab_to(user.page.get_by_role("tab", name="Events"))
     await keyboard.press("ArrowRight")
     await expect(user.page.get_by_role("tab", name="State")).to_be_focused()
     await keyboard.press("?")
     await expect(user.page.get_by_role("dialog", name="Keyboard")).to_be_visible()
     await keyboard.press("Escape")
-    await keyboard.press("Control+Shift+O")
-    await expect(user.page.get_by_label("Suggestions")).to_be_visible()
+    await keyboard.press("/")
     await expect(user.composer).to_be_focused()
+
+
+async def test_an_answer_is_rated_and_forked_with_keys(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    keyboard = user.page.keyboard
+    await keyboard.type("stream 1")
+    await keyboard.press("Enter")
+    await user.is_done()
+    await user.reads("hello world,")
+    await enter(user, "Bad answer", "Shift+Tab")
+    form = user.page.get_by_role("form", name="Feedback")
+    await tab_to(form.get_by_label("incomplete"))
+    await keyboard.press("Space")
+    await tab_to(form.get_by_label("Notes"))
+    await keyboard.type("too short")
+    await enter(user, "Send feedback")
+    await expect(form).to_have_count(0)
+    bad = user.page.get_by_role("button", name="Bad answer")
+    await expect(bad).to_have_attribute("aria-pressed", "true")
+    await enter(user, "Fork from here")
+    items = user.page.get_by_role("navigation", name="Threads").get_by_role("listitem")
+    await expect(items).to_have_count(2)
+
+
+async def test_a_thread_is_found_renamed_and_deleted_with_keys(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    keyboard = user.page.keyboard
+    await keyboard.type("stream 1")
+    await keyboard.press("Enter")
+    await user.is_done()
+    await keyboard.press("Control+k")
+    await expect(user.page.get_by_label("Search threads")).to_be_focused()
+    await enter(user, "Rename stream 1")
+    await expect(user.page.get_by_label("Title")).to_be_focused()
+    await keyboard.press("Control+a")
+    await keyboard.type("Greetings")
+    await keyboard.press("Enter")
+    items = user.page.get_by_role("navigation", name="Threads").get_by_role("listitem")
+    await expect(items).to_have_text(["Greetings"])
+    await keyboard.press("Control+k")
+    await expect(user.page.get_by_label("Search threads")).to_be_focused()
+    await enter(user, "Delete Greetings")
+    await enter(user, "Delete")
+    await expect(items).to_have_count(0)
+
+
+@over_both
+async def test_a_form_is_filled_with_keys(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    keyboard = user.page.keyboard
+    await keyboard.type("ask")
+    await keyboard.press("Enter")
+    form = user.page.get_by_role("form", name="Where to?")
+    await tab_to(form.get_by_label("City"), "Shift+Tab")
+    await keyboard.type("Lisbon")
+    await tab_to(form.get_by_label("Count (optional)"))
+    await keyboard.press("ArrowUp")
+    await tab_to(form.get_by_label("Speed"))
+    await keyboard.type("fast")
+    await tab_to(form.get_by_label("Gift"))
+    await keyboard.press("Space")
+    await tab_to(form.get_by_label("Street"))
+    await keyboard.type("Rua A")
+    await keyboard.press("Enter")
+    for part in ("'city': 'Lisbon'", "'count': 3", "'speed': 'fast'", "'gift': True", "{'street': 'Rua A'}"):
+        await user.reads(part)
 
 
 @over_both

@@ -262,6 +262,11 @@ def test_the_changelog_has_this_version() -> None:
     assert f"## [{agui_container.__version__}] - " in CHANGELOG.text
 
 
+@pytest.mark.parametrize(("name", "most"), [("README.md", 10_000), ("CHANGELOG.md", 8_000)])
+def test_the_first_pages_of_a_newcomer_are_short(name: str, most: int) -> None:
+    assert (ROOT / name).stat().st_size <= most
+
+
 def test_lines_that_can_be_broken_are_short() -> None:
     for document in DOCUMENTS:
         lines = document.prose.splitlines()

@@ -65,6 +65,23 @@ def without_checkout() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("AGUI_", "PYTHONPATH"))}
 
 
+def test_the_package_is_installed_from_git(tmp_path: Path) -> None:
+    """A clone with one commit of the working tree stands for the repository."""
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, origin)
+    shutil.copytree(ROOT / "app", origin / "app", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    git = ["git", "-C", str(origin), "-c", "user.name=Test", "-c", "user.email=test@localhost"]
+    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "All"]):
+        subprocess.run([*git, *command], check=True, timeout=WAIT)
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+    subprocess.run([*pip, str(tmp_path), f"git+{origin.as_uri()}"], check=True, timeout=WAIT)
+    (built,) = tmp_path.glob("agui_container-*.whl")
+    with zipfile.ZipFile(built) as archive:
+        assert set(archive.namelist()) >= PACKAGE_DATA
+
+
 def test_the_wheel_has_the_package_its_data_and_the_license_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())

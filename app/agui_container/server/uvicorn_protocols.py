@@ -109,10 +109,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._restart_head_timeout(self.timeout_keep_alive)
 
     def eof_received(self) -> bool:  # type: ignore[override] # as asyncio has it
-        """Keep a connection open whose client sends no more, if it waits for the response to a complete request.
-
-        A client that leaves a stream looks the same, so a stream ends.
-        """
+        """Keep a connection open if its client waits for a response. A stream ends, because its client has left."""
         cycle = self._active_cycle
         if cycle is None or cycle.response_complete or self.cycle.more_body or cycle.chunked_encoding:
             return False
