@@ -6,7 +6,7 @@ import pytest
 
 from agui_container.agents.as_agent import ACCEPTED, AgentLoadError
 from agui_container.agents.loader import load_agent
-from tests.contexts import collected, run_context, run_input
+from tests.contexts import collect_items, run_context, run_input
 
 MODULE = """
 class Box:
@@ -79,7 +79,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 async def test_an_agent_is_found(reference: str, said: str) -> None:
-    assert await collected(load_agent(reference).run(run_input("go"), run_context())) == [said]
+    assert await collect_items(load_agent(reference).run(run_input("go"), run_context())) == [said]
 
 
 @pytest.mark.parametrize(

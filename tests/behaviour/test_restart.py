@@ -13,7 +13,7 @@ from tests.behaviour.approval_tools import PAID, POLICY, TOOLS
 from tests.behaviour.client import Client, outcome
 from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, interrupts, results
 from tests.behaviour.fake_models import FakeOffline
-from tests.behaviour.goals import NOTE, SUM, goals, standing, told
+from tests.behaviour.goals import NOTE, SUM, custom_values, goal_statuses, goals
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.subagents import paid, parts, team
 from tests.engine.doubles import FakeClock, ask
@@ -132,11 +132,11 @@ async def test_the_goals_of_a_turn_are_those_of_the_next_process(settings: Setti
         talk.result(calls(events)["paint"], "dry")
     async with server(settings) as talk.client:
         events = await talk.say('call achieve_sum {"amount": 3}')
-        (declared,) = told(events, "goals.declared")
+        (declared,) = custom_values(events, "goals.declared")
         assert [row["status"] for row in declared["goals"]] == ["achieved", "pending"]
-        assert standing(events) == {"note": "achieved", "sum": "achieved"}
+        assert goal_statuses(events) == {"note": "achieved", "sum": "achieved"}
     async with server(settings) as talk.client:
-        assert standing(await talk.say("stream 1")) == {}
+        assert goal_statuses(await talk.say("stream 1")) == {}
 
 
 @requirement("goal.restart")
@@ -144,6 +144,6 @@ async def test_the_goals_of_a_turn_are_those_of_the_next_process(settings: Setti
 async def test_the_status_of_goals_can_be_read_as_soon_as_the_run_is_over(settings: Settings, said: str) -> None:
     async with server(settings) as client:
         talk = ClientThread(client, FakeOffline(), tools=[PAINT])
-        told_last = standing(await talk.say(said, forwardedProps=goals(NOTE, SUM)))
+        told_last = goal_statuses(await talk.say(said, forwardedProps=goals(NOTE, SUM)))
         thread = await client.command({"command": {"type": "threads.get", "threadId": talk.thread}})
         assert {goal["type"]: goal["status"] for goal in thread["goals"]} == told_last

@@ -20,7 +20,7 @@ from agui_container.ports.records import (
 )
 from tests.engine.doubles import START, FakeClock, asking, caller, eventually
 from tests.engine.replicas import Replicas, hello
-from tests.engine.test_recorder import RUN, Nobody, beat, finished
+from tests.engine.test_recorder import RUN, Nobody, beat, wait_until_stored
 from tests.requirements import requirement
 from tests.stores.doubles import envelopes
 
@@ -114,7 +114,7 @@ async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
         theirs.advance(RENEW_SECONDS)
     record = await replicas.store.runs.get(RUN)
     await here.drain(0)
-    await finished(here)
+    await wait_until_stored(here)
     return record
 
 

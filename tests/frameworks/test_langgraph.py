@@ -44,12 +44,12 @@ from agui_container.ports.records import ThreadKey
 from agui_container.protocol.conversation.merge import MESSAGE
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.contexts import client_tool, collected, of_type, run_context, run_input, types
+from tests.contexts import client_tool, collect_items, of_type, run_context, run_input, types
 from tests.engine.doubles import asking, caller, envelopes, eventually, make_service
 from tests.frameworks import langgraph_agents
 
 
-def served(source: object) -> Agent:
+def load_framework_agent(source: object) -> Agent:
     agent = framework_agent(source, "mine:agent")
     assert agent
     return agent
@@ -57,7 +57,7 @@ def served(source: object) -> Agent:
 
 async def items(source: object, request: RunAgentInput, owner: str = "anonymous") -> list[Item]:
     ctx = replace(run_context(), caller=Caller(owner=owner, request_id="r"))
-    return await collected(served(source).run(request, ctx))
+    return await collect_items(load_framework_agent(source).run(request, ctx))
 
 
 def saying(*messages: AIMessage) -> object:
@@ -199,7 +199,7 @@ async def test_calls_that_a_node_returns_stand_before_their_results(graph: Graph
 
 
 async def test_calls_that_a_node_returns_stand_before_their_results_in_the_kept_thread() -> None:
-    service = make_service(served(calling()))
+    service = make_service(load_framework_agent(calling()))
     await service.open()
     try:
         await envelopes(await service.admit(asking(), caller()))
@@ -389,7 +389,7 @@ async def test_fields_that_must_be_objects_are_refused_if_they_are_not(field: st
 
 async def test_a_deleted_thread_is_forgotten() -> None:
     thread = Thread(langgraph_agents.agent)
-    rememberer = thread_cleanup_of(served(thread.graph))
+    rememberer = thread_cleanup_of(load_framework_agent(thread.graph))
     assert rememberer
     for owner, said in (("somebody else", "2 messages"), ("anonymous", "1 messages")):
         await items(thread.graph, run_input("say hi"))
@@ -406,7 +406,7 @@ async def test_a_checkpointer_that_cannot_delete_keeps_no_thread_from_being_dele
 
     saver = InMemorySaver()
     monkeypatch.setattr(saver, "adelete_thread", cannot)
-    rememberer = thread_cleanup_of(served(langgraph_agents.agent.copy({"checkpointer": saver})))
+    rememberer = thread_cleanup_of(load_framework_agent(langgraph_agents.agent.copy({"checkpointer": saver})))
     assert rememberer
     await rememberer.forget_thread("anonymous", "thread")
     assert "checkpoints stay thread=" in caplog.text

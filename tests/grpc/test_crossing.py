@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import WAIT
 from tests.grpc.test_kontekst import RunTalk, started
-from tests.grpc.test_roz import RozTalk, begun, calling, schema, session_of, turned, waiting
+from tests.grpc.test_roz import RozTalk, calling, schema, session_of, start_session, turned, waiting
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
@@ -29,7 +29,7 @@ def posted(server: ServerProcess, body: Json) -> list[Json]:
         return [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
 
 
-def fetched(server: ServerProcess, path: str) -> Json:
+def get_json(server: ServerProcess, path: str) -> Json:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=WAIT) as answer:
         found: Json = json.load(answer)
         return found
@@ -44,7 +44,7 @@ def roboto(server: ServerProcess, method: str, path: str, body: Json | None = No
         return found
 
 
-def said(text: str) -> Json:
+def user_message(text: str) -> Json:
     """A message of a Roboto client."""
     return {"role": "user", "content": [{"text": text}]}
 
@@ -74,14 +74,14 @@ def roles(run: RunTalk) -> list[str]:
 
 def approval(server: ServerProcess, thread: str, run: str, *, approved: bool, **payload: object) -> list[Json]:
     """Answer the one approval of a thread over SSE."""
-    (asked,) = fetched(server, f"/threads/{thread}")["waiting"]
+    (asked,) = get_json(server, f"/threads/{thread}")["waiting"]
     answer = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": approved, **payload}}
     return posted(server, {"threadId": thread, "runId": run, "messages": [], "resume": [answer]})
 
 
 @requirement("protocol.crossed")
 def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: ServerProcess, channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         thread = talk.all("session_started")[0].session_id
         talk.say(calling("pay", amount=9), message_id="m1")
         waiting(talk)
@@ -102,7 +102,7 @@ def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: ServerPro
 @requirement("protocol.crossed")
 @pytest.mark.parametrize("call", [calling("pay", amount=9), "delegate " + calling("pay", amount=9)])
 def test_begun_in_roz_and_denied_over_sse(server: ServerProcess, channel: grpc.Channel, call: str) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say(call)
         waiting(talk)
         approval(server, session_of(talk), "denied", approved=False, reason="not now")
@@ -143,16 +143,16 @@ def test_proposed_in_kontekst_and_approved_over_sse(server: ServerProcess, chann
 def test_begun_over_sse_and_continued_in_roz(server: ServerProcess, channel: grpc.Channel) -> None:
     message = {"id": "u1", "role": "user", "content": "one two three four five six seven"}
     posted(server, {"threadId": "from-sse", "runId": "r1", "messages": [message]})
-    with begun(channel, metadata=[("agui-thread-id", "from-sse")]) as talk, begun(channel) as fresh:
+    with start_session(channel, metadata=[("agui-thread-id", "from-sse")]) as talk, start_session(channel) as fresh:
         talk.say("hello")
         fresh.say("hello")
         assert turned(talk).usage.input_tokens >= turned(fresh).usage.input_tokens + 7
-    assert len(fetched(server, "/threads/from-sse")["messages"]) == 4
+    assert len(get_json(server, "/threads/from-sse")["messages"]) == 4
 
 
 @requirement("protocol.crossed")
 def test_a_run_of_roz_is_cancelled_over_http(server: ServerProcess, channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         thread = talk.all("session_started")[0].session_id
         talk.say("wait 30")
         talk.until("text_delta")
@@ -169,14 +169,14 @@ def test_sessions_of_agentcore_keep_their_threads_apart(server: ServerProcess, c
     request = urllib.request.Request(f"http://127.0.0.1:{server.port}/threads", headers={header: "a" * 33})
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310
         assert "mine" in {it["threadId"] for it in json.load(answer)["threads"]}
-    assert "mine" not in {it["threadId"] for it in fetched(server, "/threads")["threads"]}
+    assert "mine" not in {it["threadId"] for it in get_json(server, "/threads")["threads"]}
 
 
 @requirement("protocol.crossed")
 def test_begun_in_roz_read_over_a_socket_continued_in_roboto_and_read_over_kontekst(
     server: ServerProcess, channel: grpc.Channel
 ) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         thread = session_of(talk)
         talk.say("stream 1")
         turned(talk)
@@ -189,7 +189,7 @@ def test_begun_in_roz_read_over_a_socket_continued_in_roboto_and_read_over_konte
     (shown,) = [event["messages"] for event in events if event["type"] == "MESSAGES_SNAPSHOT"]
     assert [(message["role"], message["content"]) for message in shown] == first
     assert conversation(session(server, thread)) == first
-    roboto(server, "POST", f"/{thread}/messages", {"message": said("stream 2")})
+    roboto(server, "POST", f"/{thread}/messages", {"message": user_message("stream 2")})
     both = [*first, ("user", "stream 2"), ("assistant", "hello world, hello world, ")]
     assert conversation(session(server, thread)) == both
     with started(channel, "stream 1", session_id=thread) as run:
@@ -199,9 +199,9 @@ def test_begun_in_roz_read_over_a_socket_continued_in_roboto_and_read_over_konte
 
 @requirement("protocol.crossed")
 def test_begun_in_roboto_and_continued_in_roz_and_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
-    thread = roboto(server, "POST", "", {"messages": [said("stream 1")]})["thread_id"]
+    thread = roboto(server, "POST", "", {"messages": [user_message("stream 1")]})["thread_id"]
     session(server, thread)
-    with begun(channel, metadata=[("agui-thread-id", thread)]) as talk:
+    with start_session(channel, metadata=[("agui-thread-id", thread)]) as talk:
         talk.say("stream 2")
         assert turned(talk).stop_reason == "end_turn"
     message = {"id": "over-sse", "role": "user", "content": "stream 3"}
@@ -209,7 +209,7 @@ def test_begun_in_roboto_and_continued_in_roz_and_over_sse(server: ServerProcess
     assert conversation(session(server, thread)) == [
         turn for count in (1, 2, 3) for turn in (("user", f"stream {count}"), ("assistant", "hello world, " * count))
     ]
-    assert [message["role"] for message in fetched(server, f"/threads/{thread}")["messages"]] == [
+    assert [message["role"] for message in get_json(server, f"/threads/{thread}")["messages"]] == [
         *("user", "assistant") * 3
     ]
 
@@ -218,7 +218,7 @@ def test_begun_in_roboto_and_continued_in_roz_and_over_sse(server: ServerProcess
 def test_a_client_tool_of_roz_stays_open_while_another_client_approves_and_is_then_answered_in_roz(
     server: ServerProcess, channel: grpc.Channel
 ) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
+    with start_session(channel, tools=[schema("move")]) as talk:
         talk.say(f"{calling('pay', amount=7)}\n{calling('move', x=1)}")
         request = talk.until("tool_request")
         talk.until("1.0 approval_requested")
@@ -236,18 +236,18 @@ def test_a_client_tool_of_roz_stays_open_while_another_client_approves_and_is_th
 def test_feedback_of_roz_is_read_over_http_and_replaced_in_roboto(
     server: ServerProcess, channel: grpc.Channel, rating: str
 ) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         thread = session_of(talk)
         talk.say("stream 1", message_id="m1")
         turned(talk)
         talk.send(feedback=pb.MessageFeedback(session_id=thread, message_id="m1", rating=rating))
         talk.send(ping=pb.Ping()).until("pong")
-    read = fetched(server, f"/threads/{thread}")
+    read = get_json(server, f"/threads/{thread}")
     (given,) = read["feedback"]
     assert (given["messageId"], given["sentiment"]) == (read["messages"][1]["id"], rating)
     other = {"sentiment": "negative", "categories": ["other"], "notes": "on second thoughts"}
     record = roboto(server, "POST", f"/{thread}/messages/1/feedback", other)
     assert datetime.fromisoformat(record["created"]).timestamp() == pytest.approx(given["createdAt"], abs=0.01)
     assert record["modified"] > record["created"]
-    (replaced,) = fetched(server, f"/threads/{thread}")["feedback"]
+    (replaced,) = get_json(server, f"/threads/{thread}")["feedback"]
     assert (replaced["sentiment"], replaced["notes"]) == ("negative", "on second thoughts")

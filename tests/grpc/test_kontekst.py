@@ -16,12 +16,12 @@ from tests.sockets.process import ServerProcess, Servers
 RunTalk = GrpcCall[pb.RunCommand, pb.RunEvent]
 
 
-def running(channel: grpc.Channel, **options: Any) -> RunTalk:
+def run_until_text(channel: grpc.Channel, **options: Any) -> RunTalk:
     return GrpcCall(channel, "/kontekst.AgentService/Run", pb.RunCommand, pb.RunEvent, "event", **options)
 
 
 def started(channel: grpc.Channel, prompt: str = "", metadata: Any = (), **fields: Any) -> RunTalk:
-    return running(channel, metadata=metadata).send(start=pb.StartRunCommand(prompt=prompt, **fields))
+    return run_until_text(channel, metadata=metadata).send(start=pb.StartRunCommand(prompt=prompt, **fields))
 
 
 def calling(name: str, **arguments: object) -> str:
@@ -264,7 +264,7 @@ def test_a_start_that_asks_for_nothing_fails(channel: grpc.Channel) -> None:
 
 @requirement("kontekst.runs", "grpc.errors")
 def test_a_call_that_does_not_begin_with_start_is_refused(channel: grpc.Channel) -> None:
-    with running(channel).send(cancel=pb.CancelRunCommand()) as talk, pytest.raises(grpc.RpcError) as refused:
+    with run_until_text(channel).send(cancel=pb.CancelRunCommand()) as talk, pytest.raises(grpc.RpcError) as refused:
         talk.next()
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert dict(refused.value.trailing_metadata())["agui-code"] == "VALIDATION_ERROR"

@@ -56,7 +56,7 @@ class RozTalk(GrpcCall[pb.SessionRequest, pb.SessionResponse]):
         return [getattr(message, kind) for message in self.seen if message.HasField(kind)]
 
 
-def begun(channel: grpc.Channel, metadata: Any = (), timeout: float = 30, **fields: Any) -> RozTalk:
+def start_session(channel: grpc.Channel, metadata: Any = (), timeout: float = 30, **fields: Any) -> RozTalk:
     talk = RozTalk(channel, metadata=metadata, timeout=timeout)
     talk.send(start=pb.StartSession(environment_id="here", **fields))
     talk.until("session_started")
@@ -97,7 +97,9 @@ def old_channel(servers: Servers, dial: Dial) -> grpc.Channel:
 
 @requirement("roz.session")
 def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
-    with begun(old_channel, tools=[schema("move", timeout_ms=5000, category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
+    with start_session(
+        old_channel, tools=[schema("move", timeout_ms=5000, category=pb.TOOL_CATEGORY_PHYSICAL)]
+    ) as talk:
         started = talk.all("session_started")[0]
         assert started.session_id
         assert started.model == "offline"
@@ -124,7 +126,7 @@ def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
 
 @requirement("roz.session")
 def test_thinking_comes_as_thinking(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("think about it", message_id="m1")
         assert turned(talk).stop_reason == "end_turn"
         assert {delta.message_id for delta in talk.all("thinking_delta")} == {"m1"}
@@ -133,7 +135,7 @@ def test_thinking_comes_as_thinking(channel: grpc.Channel) -> None:
 
 @requirement("roz.session")
 def test_activity_and_presence_follow_the_turn(old_channel: grpc.Channel) -> None:
-    with begun(old_channel, tools=[schema("move", category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
+    with start_session(old_channel, tools=[schema("move", category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
         talk.say(calling("move", x=1))
         request = talk.until("tool_request")
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="ok"))
@@ -145,7 +147,7 @@ def test_activity_and_presence_follow_the_turn(old_channel: grpc.Channel) -> Non
 
 @requirement("roz.session")
 def test_turns_follow_one_another_in_one_conversation(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("one")
         first = turned(talk)
         talk.say("two")
@@ -159,7 +161,7 @@ def test_turns_follow_one_another_in_one_conversation(channel: grpc.Channel) -> 
 
 @requirement("roz.tools")
 def test_a_tool_that_fails_is_an_error_for_the_model(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
+    with start_session(channel, tools=[schema("move")]) as talk:
         talk.say(calling("move", x=1))
         request = talk.until("tool_request")
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=False, result="it is stuck"))
@@ -169,7 +171,7 @@ def test_a_tool_that_fails_is_an_error_for_the_model(channel: grpc.Channel) -> N
 
 @requirement("roz.tools")
 def test_a_result_that_never_comes_is_a_tool_error(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move", timeout_ms=200)]) as talk:
+    with start_session(channel, tools=[schema("move", timeout_ms=200)]) as talk:
         talk.say(calling("move", x=1))
         request = talk.until("tool_request")
         assert turned(talk).stop_reason == "end_turn"
@@ -180,11 +182,11 @@ def test_a_result_that_never_comes_is_a_tool_error(channel: grpc.Channel) -> Non
 
 @requirement("roz.tools")
 def test_tools_of_client_and_server_work_side_by_side(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
+    with start_session(channel, tools=[schema("move")]) as talk:
         talk.say(f"{calling('echo', text='ahoy')}\n{calling('move', x=1)}")
         request = talk.until("tool_request")
         assert request.tool_name == "move"
-        assert finished(talk) == {"echo": "ahoy"}
+        assert result_summaries(talk) == {"echo": "ahoy"}
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
         assert turned(talk).stop_reason == "end_turn"
 
@@ -193,18 +195,18 @@ def test_tools_of_client_and_server_work_side_by_side(channel: grpc.Channel) -> 
 def test_tools_of_client_server_and_mcp_server_work_in_one_turn(servers: Servers, dial: Dial) -> None:
     demo = {"name": "demo", "command": sys.executable, "args": ["-m", "tests.tools.mcp_demo"], "env": ENVIRONMENT}
     channel = dial(servers(**ASSISTANT, AGUI_MCP_SERVERS=json.dumps([demo])))
-    with begun(channel, tools=[schema("move")]) as talk:
+    with start_session(channel, tools=[schema("move")]) as talk:
         talk.say("\n".join([calling("echo", text="ahoy"), calling("demo_add", a=40, b=2), calling("move", x=1)]))
         request = talk.until("tool_request")
         assert request.tool_name == "move", "only the client's own tool is asked of the client"
-        assert finished(talk) == {"echo": "ahoy", "demo_add": "42"}
+        assert result_summaries(talk) == {"echo": "ahoy", "demo_add": "42"}
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
         assert turned(talk).stop_reason == "end_turn"
-        assert finished(talk) == {"echo": "ahoy", "demo_add": "42", "move": "moved"}
+        assert result_summaries(talk) == {"echo": "ahoy", "demo_add": "42", "move": "moved"}
         assert len(talk.all("tool_request")) == 1
 
 
-def finished(talk: RozTalk) -> dict[str, str]:
+def result_summaries(talk: RozTalk) -> dict[str, str]:
     """Results of the tools that a client of release 1.0 has been told of, by name."""
     events = [it.tool_call_finished for it in talk.all("session_event") if it.HasField("tool_call_finished")]
     return {event.tool_name: event.result_summary for event in events}
@@ -229,7 +231,7 @@ def test_a_source_registers_replaces_and_removes_its_tools(channel: grpc.Channel
     def register(*names: str, source: str = "sim") -> pb.RegisterTools:
         return pb.RegisterTools(source=source, tools=[schema(name) for name in names], system_context="Move slowly.")
 
-    with begun(channel, tools=[schema("base"), schema("sim__old")]) as talk:
+    with start_session(channel, tools=[schema("base"), schema("sim__old")]) as talk:
         talk.send(register_tools=register("sim__a", "sim__b"))
         assert [requested(talk, name) for name in ("base", "sim__a", "sim__b", "sim__old")] == [True, True, True, False]
         talk.send(register_tools=register("sim__b"))
@@ -241,7 +243,7 @@ def test_a_source_registers_replaces_and_removes_its_tools(channel: grpc.Channel
 
 @requirement("roz.tools")
 def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("base")]) as talk:
+    with start_session(channel, tools=[schema("base")]) as talk:
         talk.say(calling("special", x=1), tools=[schema("special")])
         request = talk.until("tool_request")
         assert request.tool_name == "special"
@@ -263,7 +265,7 @@ def waiting(talk: RozTalk) -> Any:
 
 @requirement("roz.approvals")
 def test_an_approved_call_runs(old_channel: grpc.Channel) -> None:
-    with begun(old_channel) as talk:
+    with start_session(old_channel) as talk:
         talk.say(calling("pay", amount=5))
         detail = waiting(talk)
         assert (detail["tool_name"], detail["reason"]) == ("pay", "it costs money")
@@ -275,7 +277,7 @@ def test_an_approved_call_runs(old_channel: grpc.Channel) -> None:
 
 @requirement("roz.approvals", "approval.edited")
 def test_a_modifier_replaces_the_arguments_of_an_approved_call(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say(calling("pay", amount=5))
         decision = pb.PermissionDecision(tool_call_id=waiting(talk)["tool_call_id"], approved=True)
         decision.modifier.update({"amount": 2})
@@ -286,7 +288,7 @@ def test_a_modifier_replaces_the_arguments_of_an_approved_call(channel: grpc.Cha
 
 @requirement("roz.approvals")
 def test_a_denied_call_does_not_run_and_the_model_is_told(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say(calling("pay", amount=5))
         detail = waiting(talk)
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=detail["tool_call_id"], approved=False))
@@ -296,7 +298,7 @@ def test_a_denied_call_does_not_run_and_the_model_is_told(channel: grpc.Channel)
 
 @requirement("roz.approvals")
 def test_late_and_unknown_decisions_are_refused_without_harm(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id="nobody", approved=True))
         assert talk.until("error").code == "VALIDATION_ERROR"
         talk.say(calling("pay", amount=5))
@@ -311,7 +313,7 @@ def test_late_and_unknown_decisions_are_refused_without_harm(channel: grpc.Chann
 
 @requirement("roz.approvals")
 def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
+    with start_session(channel, tools=[schema("move")]) as talk:
         talk.say(f"{calling('pay', amount=7)}\n{calling('move', x=1)}")
         request = talk.until("tool_request")
         call_id = waiting(talk)["tool_call_id"]
@@ -326,7 +328,7 @@ def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: gr
 
 @requirement("roz.control")
 def test_a_cancelled_turn_ends_and_the_session_goes_on(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("wait 30", message_id="m1")
         talk.until("text_delta")
         talk.send(cancel_turn=pb.CancelTurn(reason="too slow"))
@@ -337,7 +339,7 @@ def test_a_cancelled_turn_ends_and_the_session_goes_on(channel: grpc.Channel) ->
 
 @requirement("roz.control")
 def test_a_turn_that_waits_for_the_client_can_be_cancelled(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
+    with start_session(channel, tools=[schema("move")]) as talk:
         for text, kind in (
             (calling("move", x=1), "tool_request"),
             (calling("pay", amount=1), "1.0 approval_requested"),
@@ -352,7 +354,7 @@ def test_a_turn_that_waits_for_the_client_can_be_cancelled(channel: grpc.Channel
 
 @requirement("roz.control")
 def test_a_cancelled_session_ends_its_turn(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("wait 30")
         talk.until("text_delta")
         talk.send(cancel_session=pb.CancelSession(reason="bye"))
@@ -362,7 +364,7 @@ def test_a_cancelled_session_ends_its_turn(channel: grpc.Channel) -> None:
 
 @requirement("roz.control")
 def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("hello").end()
         assert turned(talk).stop_reason == "end_turn"
         assert list(talk.rest())[-1] == "1.0 session_completed"
@@ -370,7 +372,7 @@ def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) 
 
 @requirement("roz.control")
 def test_a_call_of_a_client_that_says_nothing_more_stays_open(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
+    with start_session(channel, tools=[schema("move")]) as talk:
         talk.say(calling("move", x=1)).end()
         assert turned(talk).stop_reason == "tool_use"
 
@@ -385,7 +387,7 @@ def test_a_ping_is_answered(channel: grpc.Channel) -> None:
 @requirement("roz.control")
 def test_silence_is_broken_by_keepalives_with_tokens(servers: Servers, dial: Dial) -> None:
     channel = dial(servers(AGUI_AGENT="assistant", AGUI_KEEPALIVE="0.2"))
-    with begun(channel, max_context_tokens=5000) as talk:
+    with start_session(channel, max_context_tokens=5000) as talk:
         talk.say("hello")
         turned(talk)
         beat = talk.until("keepalive")
@@ -394,7 +396,7 @@ def test_silence_is_broken_by_keepalives_with_tokens(servers: Servers, dial: Dia
 
 @requirement("roz.control")
 def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id
         talk.say("hello", message_id="m1")
         turned(talk)
@@ -407,7 +409,7 @@ def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
 
 @requirement("roz.control")
 def test_a_failing_turn_is_told_and_the_session_goes_on(dial: Dial) -> None:
-    with ServerProcess(**ASSISTANT) as server, begun(dial(server)) as talk:
+    with ServerProcess(**ASSISTANT) as server, start_session(dial(server)) as talk:
         talk.say("fail", message_id="m1")
         error = talk.until("error")
         assert (error.code, error.message, error.retryable) == ("MODEL_ERROR", "The model failed.", True)
@@ -418,16 +420,16 @@ def test_a_failing_turn_is_told_and_the_session_goes_on(dial: Dial) -> None:
 
 @requirement("roz.control")
 def test_a_message_during_a_turn_is_refused_or_waits(servers: Servers, dial: Dial, channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("wait 0.5", message_id="m1")
         talk.say("hello", message_id="m2")
         error = talk.until("error")
         assert (error.code, error.retryable) == ("THREAD_BUSY", True)
         assert turned(talk).message_id == "m1"
-    with begun(dial(servers(**ASSISTANT, AGUI_ON_BUSY="enqueue"))) as talk:
+    with start_session(dial(servers(**ASSISTANT, AGUI_ON_BUSY="enqueue"))) as talk:
         talk.say("wait 0.5", message_id="m1").say("hello", message_id="m2")
         assert [turned(talk).message_id, turned(talk).message_id] == ["m1", "m2"]
-    with begun(dial(servers(**ASSISTANT, AGUI_ON_BUSY="interrupt"))) as talk:
+    with start_session(dial(servers(**ASSISTANT, AGUI_ON_BUSY="interrupt"))) as talk:
         talk.say("wait 30", message_id="m1")
         talk.until("text_delta")
         talk.say("hello", message_id="m2")
@@ -461,7 +463,7 @@ def test_a_history_is_resumed(channel: grpc.Channel) -> None:
         ),
         pb.ConversationMessage(role="assistant", parts=[part(text=pb.TextContent(text="done"))]),
     ]
-    with begun(channel, history=history) as talk, begun(channel) as bare:
+    with start_session(channel, history=history) as talk, start_session(channel) as bare:
         talk.say("hello")
         bare.say("hello")
         with_history, without = turned(talk), turned(bare)
@@ -476,7 +478,7 @@ def test_a_history_is_resumed(channel: grpc.Channel) -> None:
 def test_project_and_turn_context_reach_the_model(channel: grpc.Channel) -> None:
     def used(**fields: Any) -> int:
         turn = {name: fields.pop(name) for name in ("system_context", "context") if name in fields}
-        with begun(channel, **fields) as talk:
+        with start_session(channel, **fields) as talk:
             talk.say("hello", **turn)
             return int(turned(talk).usage.input_tokens)
 
@@ -492,7 +494,7 @@ def test_project_and_turn_context_reach_the_model(channel: grpc.Channel) -> None
 @requirement("roz.start")
 def test_a_model_that_may_not_be_chosen_is_refused_with_the_names_that_may(servers: Servers, dial: Dial) -> None:
     channel = dial(servers(**ASSISTANT, AGUI_MODELS="small=offline"))
-    with begun(channel, model="small") as talk:
+    with start_session(channel, model="small") as talk:
         assert talk.all("session_started")[0].model == "small"
     with RozTalk(channel) as talk:
         talk.send(start=pb.StartSession(model="huge"))
@@ -506,7 +508,7 @@ def test_a_model_that_may_not_be_chosen_is_refused_with_the_names_that_may(serve
 @requirement("roz.start")
 def test_a_small_context_is_compacted_and_told(old_channel: grpc.Channel) -> None:
     words = "word " * 60
-    with begun(old_channel, max_context_tokens=300) as talk:
+    with start_session(old_channel, max_context_tokens=300) as talk:
         for number in range(6):
             talk.say(f"{number} {words}")
             turned(talk)
@@ -534,7 +536,7 @@ def test_a_client_of_release_1_0_is_told_of_a_compaction_and_of_the_end_of_the_s
 
 @requirement("roz.start")
 def test_a_mode_that_no_agent_has_is_refused(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("hello", ai_mode="ooda_re_act")
         assert "ooda_re_act" in talk.until("error").message
         talk.say("hello", ai_mode="react")
@@ -564,7 +566,9 @@ def test_requests_out_of_order_are_refused_and_the_session_can_begin(channel: gr
 
 @requirement("roz.start")
 def test_messages_of_robots_are_ignored(channel: grpc.Channel) -> None:
-    with begun(channel, camera_ids=["front"], enable_video=True, agent_placement=pb.AGENT_PLACEMENT_EDGE) as talk:
+    with start_session(
+        channel, camera_ids=["front"], enable_video=True, agent_placement=pb.AGENT_PLACEMENT_EDGE
+    ) as talk:
         talk.send(webrtc_answer=pb.WebRtcAnswer(sdp="x"))
         talk.send(ice_candidate=pb.IceCandidate(candidate="x"))
         talk.send(camera_request=pb.CameraRequest(camera_ids=["front"]))
@@ -615,7 +619,7 @@ def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Serv
 
 @requirement("roz.answers")
 def test_by_default_each_generation_finds_its_own_form(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("hello")
         turned(talk)
         old = "".join(delta.content for delta in talk.all("text_delta"))
@@ -628,6 +632,6 @@ def test_a_skill_that_is_read_is_told(servers: Servers, dial: Dial, tmp_path_fac
     folder = tmp_path_factory.mktemp("skills") / "haiku"
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\nname: haiku\ndescription: Three lines.\n---\n\nWrite three lines.\n")
-    with begun(dial(servers(AGUI_AGENT="assistant", AGUI_SKILLS=str(folder.parent)))) as talk:
+    with start_session(dial(servers(AGUI_AGENT="assistant", AGUI_SKILLS=str(folder.parent)))) as talk:
         talk.say(calling("load_skill", name="haiku"))
         assert talk.until("1.0 skill_loaded").name == "haiku"

@@ -8,8 +8,8 @@ import pytest
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.conftest import ASSISTANT, Dial
-from tests.grpc.test_crossing import approval, fetched, posted
-from tests.grpc.test_roz import begun, calling, session_of, turned, waiting
+from tests.grpc.test_crossing import approval, get_json, posted
+from tests.grpc.test_roz import calling, session_of, start_session, turned, waiting
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
@@ -39,7 +39,7 @@ def watching(channel: grpc.Channel, task_id: str) -> Any:
 
 @requirement("roz.team")
 def test_a_team_is_watched_by_many_while_it_works_and_afterwards(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id
         talk.say("delegate " + calling("echo", text="ahoy"))
         turned(talk)
@@ -62,7 +62,7 @@ def test_a_team_is_watched_by_many_while_it_works_and_afterwards(channel: grpc.C
 def test_a_team_is_watched_live_and_a_failing_worker_fails(dial: Dial) -> None:
     with ServerProcess(**ASSISTANT) as server:
         channel = dial(server)
-        with begun(channel) as talk:
+        with start_session(channel) as talk:
             session = talk.all("session_started")[0].session_id
             talk.say("delegate fail")
             talk.until("activity_update")
@@ -74,7 +74,7 @@ def test_a_team_is_watched_live_and_a_failing_worker_fails(dial: Dial) -> None:
 
 @requirement("roz.team", "approval.delegated")
 def test_a_worker_that_asks_is_watched(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id
         talk.say("delegate " + calling("pay", amount=4))
         call_id = waiting(talk)["tool_call_id"]
@@ -95,7 +95,7 @@ def test_a_worker_that_asks_is_watched(channel: grpc.Channel) -> None:
 
 @requirement("roz.team")
 def test_ten_clients_that_watch_at_the_same_time_get_equal_events_replayed_and_then_live(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("delegate " + calling("pay", amount=4))
         call_id = waiting(talk)["tool_call_id"]
         calls = [watching(channel, session_of(talk)) for _ in range(WATCHERS)]
@@ -110,7 +110,7 @@ def test_ten_clients_that_watch_at_the_same_time_get_equal_events_replayed_and_t
 
 @requirement("roz.team")
 def test_a_watcher_that_leaves_ends_neither_the_run_nor_the_watching_of_others(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("delegate " + calling("pay", amount=4))
         call_id = waiting(talk)["tool_call_id"]
         leaving, staying = (watching(channel, session_of(talk)) for _ in range(2))
@@ -126,7 +126,7 @@ def test_a_watcher_that_leaves_ends_neither_the_run_nor_the_watching_of_others(c
 
 @requirement("roz.team")
 def test_workers_that_work_side_by_side_have_events_of_their_own(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("\n".join(calling("delegate", task=f"calculate {number}*2") for number in (1, 2)))
         turned(talk)
         team = list(watching(channel, session_of(talk)))
@@ -145,7 +145,7 @@ def test_workers_that_work_side_by_side_have_events_of_their_own(channel: grpc.C
 @requirement("roz.team", "approval.delegated")
 @pytest.mark.parametrize("approved", [True, False])
 def test_a_watcher_learns_the_decision_on_a_call_of_a_worker(channel: grpc.Channel, *, approved: bool) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("delegate " + calling("pay", amount=4))
         call_id = waiting(talk)["tool_call_id"]
         events = watching(channel, session_of(talk))
@@ -160,7 +160,7 @@ def test_a_watcher_learns_the_decision_on_a_call_of_a_worker(channel: grpc.Chann
 
 @requirement("roz.team", "approval.delegated")
 def test_a_call_that_is_approved_and_fails_was_approved(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("delegate " + calling("misname"))
         call_id = waiting(talk)["tool_call_id"]
         events = watching(channel, session_of(talk))
@@ -183,7 +183,7 @@ def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open(
     until(events, "worker_approval_requested")
     approval(server, "watched", "w2", approved=True)
     until(events, "worker_exited")
-    assert fetched(server, "/threads/watched")["status"] == "client_tool_turn"
+    assert get_json(server, "/threads/watched")["status"] == "client_tool_turn"
     message = {"id": "u2", "role": "user", "content": "delegate calculate 1+1"}
     posted(server, {"threadId": "watched", "runId": "w3", "messages": [message]})
     assert kinds(list(events))[0] == "worker_started", "the next run is watched, too"
@@ -201,7 +201,7 @@ def test_a_task_that_is_not_the_callers_is_not_found(channel: grpc.Channel) -> N
     with pytest.raises(grpc.RpcError) as refused:
         list(watching(channel, "nobody's"))
     assert refused.value.code() is grpc.StatusCode.NOT_FOUND
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id
         talk.say("hello")
         turned(talk)

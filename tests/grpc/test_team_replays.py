@@ -4,8 +4,8 @@ import pytest
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.conftest import ASSISTANT, Dial
-from tests.grpc.test_crossing import fetched
-from tests.grpc.test_roz import begun, calling, session_of, turned
+from tests.grpc.test_crossing import get_json
+from tests.grpc.test_roz import calling, session_of, start_session, turned
 from tests.grpc.test_team import kinds, until, watching
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
@@ -29,7 +29,7 @@ def server(request: pytest.FixtureRequest, servers: Servers, database: str) -> S
 
 def runs_of(server: ServerProcess, thread: str) -> list[str]:
     """Ids of a thread's runs, in order."""
-    return [run["runId"] for run in reversed(fetched(server, "/runs")["runs"]) if run["threadId"] == thread]
+    return [run["runId"] for run in reversed(get_json(server, "/runs")["runs"]) if run["threadId"] == thread]
 
 
 def results(team: list[pb.TeamEvent]) -> list[str]:
@@ -39,7 +39,7 @@ def results(team: list[pb.TeamEvent]) -> list[str]:
 @requirement("roz.team")
 def test_a_thread_is_replayed_from_its_first_run_and_a_run_alone(server: ServerProcess, dial: Dial) -> None:
     channel = dial(server)
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         session = session_of(talk)
         for said in ("delegate " + calling("echo", text="one"), "hello", "delegate " + calling("echo", text="two")):
             talk.say(said)
@@ -58,7 +58,7 @@ def test_a_thread_whose_last_turn_had_no_subagent_is_replayed_and_then_followed(
     server: ServerProcess, dial: Dial
 ) -> None:
     channel = dial(server)
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("delegate " + calling("echo", text="one"))
         turned(talk)
         talk.say("hello")

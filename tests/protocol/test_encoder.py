@@ -53,7 +53,7 @@ def outcome(function: Any, event: BaseEvent) -> bytes | str:  # noqa: ANN401 - a
     return data
 
 
-def published(event: BaseEvent) -> bytes:
+def published_encoding(event: BaseEvent) -> bytes:
     """Return the JSON that the published ``EventEncoder`` writes after ``data:``."""
     return EventEncoder().encode(event).removeprefix("data: ").removesuffix("\n\n").encode()
 
@@ -63,7 +63,7 @@ def check(event: BaseEvent) -> None:
     written = outcome(encode, event)
     assert written == outcome(encode_with_pydantic, event)
     if written != "refused":
-        assert written == published(event)
+        assert written == published_encoding(event)
 
 
 def models(value: object) -> Iterator[BaseModel]:
@@ -82,13 +82,13 @@ def is_free(field: FieldInfo) -> bool:
 
 @pytest.mark.parametrize("event", SAMPLES, ids=lambda event: event.type.value)
 def test_every_sample_is_written_as_the_published_encoder_writes_it(event: BaseEvent) -> None:
-    assert encode(event) == encode_with_pydantic(event) == published(event)
+    assert encode(event) == encode_with_pydantic(event) == published_encoding(event)
 
 
 def test_every_character_is_written_as_the_official_model_writes_it() -> None:
     whole = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
     event = TextMessageContentEvent(message_id="m", delta=whole)
-    assert encode(event) == encode_with_pydantic(event) == published(event)
+    assert encode(event) == encode_with_pydantic(event) == published_encoding(event)
 
 
 class Markup(str):
@@ -145,7 +145,7 @@ def test_null_fields_are_left_out_exactly_like_in_the_published_encoder(
     event: BaseEvent, name: str, value: object
 ) -> None:
     changed = event.model_copy(update={name: value})
-    assert encode(changed) == published(changed)
+    assert encode(changed) == published_encoding(changed)
 
 
 PATCHES = {"STATE_DELTA", "ACTIVITY_DELTA"}

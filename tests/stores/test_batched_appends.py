@@ -16,7 +16,7 @@ from agui_container.stores.sql import envelopes as writing
 from agui_container.stores.sql.store import SqlStore
 from tests.requirements import requirement
 from tests.stores.conftest import Listen
-from tests.stores.doubles import A, B, claimed, envelopes, run
+from tests.stores.doubles import A, B, claim_run, envelopes, run
 
 RUNS = [run(f"r{number}", f"t{number}") for number in range(20)]
 REFUSED = b'{"n":"refused"}'
@@ -28,7 +28,7 @@ async def database(request: pytest.FixtureRequest) -> AsyncIterator[SqlStore]:
     store = SqlStore(make_url(request.getfixturevalue(request.param)))
     await store.open()
     for key in RUNS:
-        await claimed(store, key)
+        await claim_run(store, key)
     yield store
     await store.aclose()
 
@@ -114,7 +114,7 @@ async def test_a_run_whose_row_somebody_holds_does_not_hold_up_the_others(postgr
     store = SqlStore(make_url(postgres_url))
     await store.open()
     for key in RUNS:
-        await claimed(store, key)
+        await claim_run(store, key)
     async with await psycopg.AsyncConnection.connect(postgres_url) as holder:
         await holder.execute("SELECT 1 FROM runs WHERE run_id = 'r3' FOR UPDATE")
         held = asyncio.create_task(put(store, RUNS[3]))

@@ -30,7 +30,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
     provider.shutdown()
 
 
-def measured(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], int | float]]:
+def metric_rows(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], int | float]]:
     """The attributes and the value of each row."""
     data = reader.get_metrics_data()
     assert data is not None
@@ -47,10 +47,10 @@ async def test_refusals_and_use_are_measured_by_limit_and_by_no_caller(reader: I
     for number in range(3):
         with pytest.raises(AppError):
             service.start(asking(f"other {number}"), caller())
-    assert measured(reader, "agui.limit.refusals") == [
+    assert metric_rows(reader, "agui.limit.refusals") == [
         ({"agui.limit.name": "runs", "agui.limit.scope": "caller"}, 3),
     ]
-    assert {str(row["agui.limit.name"]): used for row, used in measured(reader, "agui.limit.used")} == {
+    assert {str(row["agui.limit.name"]): used for row, used in metric_rows(reader, "agui.limit.used")} == {
         "runs": 1,
         "requestBytes": 0,
         "streams": 1,

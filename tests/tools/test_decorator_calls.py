@@ -9,7 +9,7 @@ import pytest
 from agui_container.ports import RunContext, ToolError
 from agui_container.tools.function_tool import tool
 from tests.contexts import run_context
-from tests.tools.doubles import Colour, Item, Point, shown
+from tests.tools.doubles import Colour, Item, Point, parameters_of
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ async def test_the_context_is_given_and_not_shown() -> None:
     async def function(a: int, ctx: RunContext) -> str:
         return f"{a} {ctx.run_id}"
 
-    assert list(shown(function)["properties"]) == ["a"]
+    assert list(parameters_of(function)["properties"]) == ["a"]
     assert await function.call({"a": 1}, run_context()) == "1 run"
 
 

@@ -17,7 +17,7 @@ from agui_container.transports.browser_policy import (
     host_name,
     same_host,
 )
-from tests.behaviour.over_sse import http_client, parsed
+from tests.behaviour.over_sse import http_client, parse_frame
 from tests.conftest import Serve
 from tests.engine.doubles import forever
 from tests.requirements import requirement
@@ -180,7 +180,7 @@ async def test_a_rebound_page_reads_nothing(serve: Serve, path: str) -> None:
     client, _ = await serve(forever)
     response = await get(client.url, path, {"host": REBOUND, "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"})
     assert response.status_code == 403
-    assert parsed(response.content.removesuffix(b"\n\n"))[1]["code"] == "ACCESS_DENIED"
+    assert parse_frame(response.content.removesuffix(b"\n\n"))[1]["code"] == "ACCESS_DENIED"
 
 
 @requirement("origin.rebound")

@@ -28,7 +28,7 @@ from agui_container.models.bedrock.media import (
     limit_media,
 )
 from agui_container.models.bedrock.request import request_of
-from tests.models.bedrock.doubles import ANSWER, MODEL, BedrockModels, collected, prompt
+from tests.models.bedrock.doubles import ANSWER, MODEL, BedrockModels, collect_deltas, prompt
 from tests.models.bedrock.rules import broken_rules, service_model
 from tests.models.bedrock.server import BedrockServer
 
@@ -152,7 +152,7 @@ def test_names_of_documents_are_unique_in_a_request() -> None:
 async def test_bytes_arrive_as_they_are(wire: BedrockServer, bedrock: BedrockModels) -> None:
     wire.will(ANSWER)
     message = UserMessage(id="u", content=[TextPart(text="look"), image(), document()])
-    await collected(bedrock().stream(prompt(message)))
+    await collect_deltas(bedrock().stream(prompt(message)))
     _, picture, paper = wire.requests[0]["messages"][0]["content"]
     assert base64.b64decode(picture["image"]["source"]["bytes"]) == PNG
     assert base64.b64decode(paper["document"]["source"]["bytes"]) == b"%PDF"
