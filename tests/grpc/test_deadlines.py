@@ -19,8 +19,8 @@ from tests.engine.doubles import FakeClock, Json, caller, eventually, make_servi
 from tests.grpc.beside import beside, raw
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import Raw, message
-from tests.grpc.test_crossing import get_json
-from tests.grpc.test_kontekst import run_until_text
+from tests.grpc.http_requests import get_json
+from tests.grpc.kontekst_calls import open_run
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
 from tests.waiting_agent import WaitingAgent
@@ -136,7 +136,7 @@ def run_without_readers(server: ServerProcess, thread: str) -> Json:
 @requirement("grpc.deadline")
 def test_a_deadline_of_grpcio_leaves_the_run(servers: Servers, dial: Dial) -> None:
     server = servers(**ASSISTANT, AGUI_ON_DISCONNECT="cancel")
-    with run_until_text(dial(server), timeout=2) as run:
+    with open_run(dial(server), timeout=2) as run:
         run.send(start=kontekst.StartRunCommand(prompt="wait 20", session_id="patient"))
         run.until("token")
         with pytest.raises(grpc.RpcError) as late:

@@ -22,7 +22,7 @@ from agui_container.ports import Item
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.behaviour.over_grpc import ClientCall
 from tests.grpc.beside import port_of
-from tests.grpc.test_roz import SESSION, schema, start_session, turned
+from tests.grpc.roz_calls import SESSION, schema, start_session, wait_for_turn
 from tests.requirements import requirement
 
 
@@ -155,7 +155,7 @@ def test_the_context_of_a_source_reaches_the_model_until_the_source_is_removed(c
             for registration in registrations:
                 talk.send(register_tools=registration)
             talk.say("hello")
-            return int(turned(talk).usage.input_tokens)
+            return int(wait_for_turn(talk).usage.input_tokens)
 
     tools = [schema("sim__move")]
     plain, removal = pb.RegisterTools(source="sim", tools=tools), pb.RegisterTools(source="sim")
