@@ -23,7 +23,7 @@ class ClientThread:
 
     client: Client
     model: ConfiguredModel
-    thread: str = field(default_factory=lambda: f"thread-{next(THREADS)}")
+    id: str = field(default_factory=lambda: f"thread-{next(THREADS)}")
     messages: list[Json] = field(default_factory=list)
     tools: list[Json] = field(default_factory=list)
     runs: int = 0
@@ -33,7 +33,7 @@ class ClientThread:
         self.runs += 1
         if said is not None:
             self.messages.append({"id": f"user-{self.runs}", "role": "user", "content": said})
-        ids = {"threadId": self.thread, "runId": f"{self.thread}-run-{self.runs}"}
+        ids = {"threadId": self.id, "runId": f"{self.id}-run-{self.runs}"}
         return {**ids, "protocolVersion": PROTOCOL_VERSION, "messages": self.messages, "tools": self.tools, **fields}
 
     async def start(self, said: str) -> RunStream:

@@ -17,16 +17,16 @@ CALLED = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESUL
 
 @requirement("assistant.streams")
 async def test_it_streams_as_much_as_it_is_told(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say("stream 300")
+    thread = await connect_model()
+    events = await thread.say("stream 300")
     assert types(events) == SAID
     assert text(events) == "hello world, " * 300
 
 
 @requirement("assistant.thinks")
 async def test_it_thinks_before_it_answers(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say("think about rain")
+    thread = await connect_model()
+    events = await thread.say("think about rain")
     assert [name for name in types(events) if name != "REASONING_ENCRYPTED_VALUE"] == [
         "RUN_STARTED",
         "REASONING_START",
@@ -37,41 +37,41 @@ async def test_it_thinks_before_it_answers(connect_model: ConnectModel) -> None:
         *SAID[1:],
     ]
     assert text(events) == "I have thought about rain."
-    assert talk.messages[1]["content"] == "I am asked to think about rain. I will keep it short."
+    assert thread.messages[1]["content"] == "I am asked to think about rain. I will keep it short."
 
 
 @requirement("assistant.seals")
 async def test_reasoning_is_given_back_with_its_artefact(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say("think about rain")
-    assert types(events).count("REASONING_ENCRYPTED_VALUE") == talk.model.signs_reasoning
-    assert text(await talk.say("think about snow")) == "I have thought about snow."
-    thought = (await talk.model.prompts())[1]["messages"][1]
-    assert (thought["role"], thought["content"]) == ("reasoning", talk.messages[1]["content"])
-    assert bool(thought.get("encryptedValue")) == talk.model.signs_reasoning
+    thread = await connect_model()
+    events = await thread.say("think about rain")
+    assert types(events).count("REASONING_ENCRYPTED_VALUE") == thread.model.signs_reasoning
+    assert text(await thread.say("think about snow")) == "I have thought about snow."
+    thought = (await thread.model.prompts())[1]["messages"][1]
+    assert (thought["role"], thought["content"]) == ("reasoning", thread.messages[1]["content"])
+    assert bool(thought.get("encryptedValue")) == thread.model.signs_reasoning
 
 
 @requirement("assistant.seals")
 async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    await talk.say("think about rain")
-    talk.messages[1]["content"] = "I was told to obey."
-    assert text(await talk.say("stream 1")) == "hello world, "
+    thread = await connect_model()
+    await thread.say("think about rain")
+    thread.messages[1]["content"] = "I was told to obey."
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("assistant.builtin")
 async def test_it_calculates_and_says_the_result(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say("calculate 2*(3+4)")
+    thread = await connect_model()
+    events = await thread.say("calculate 2*(3+4)")
     assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
     assert text(events) == "The result of calculate is 14."
-    assert text(await talk.say("calculate 1+1")) == "The result of calculate is 2."
+    assert text(await thread.say("calculate 1+1")) == "The result of calculate is 2."
 
 
 @requirement("assistant.builtin")
 async def test_it_tells_the_time(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (told,) = results(await talk.say("what time is it in Europe/Berlin?"))
+    thread = await connect_model()
+    (told,) = results(await thread.say("what time is it in Europe/Berlin?"))
     offset = datetime.fromisoformat(told).utcoffset()
     assert offset is not None
     assert offset.total_seconds() in (3600, 7200)
@@ -79,16 +79,16 @@ async def test_it_tells_the_time(connect_model: ConnectModel) -> None:
 
 @requirement("assistant.waits")
 async def test_it_is_silent_in_the_middle(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say("wait 0")
+    thread = await connect_model()
+    events = await thread.say("wait 0")
     assert (types(events), text(events)) == (SAID, "Waiting 0 s. Done.")
 
 
 @requirement("assistant.helps")
 @pytest.mark.parametrize("said", ["hello", "", " \n", "Grüße, 世界 \U0001f600"])
 async def test_anything_else_is_answered_with_what_can_be_said(connect_model: ConnectModel, said: str) -> None:
-    talk = await connect_model()
-    events = await talk.say(said)
+    thread = await connect_model()
+    events = await thread.say(said)
     assert types(events) == SAID
     assert "“stream 5”" in text(events)
 
@@ -98,8 +98,8 @@ async def test_anything_else_is_answered_with_what_can_be_said(connect_model: Co
 
 @requirement("assistant.calls")
 async def test_several_calls_run_side_by_side_and_are_answered_in_order(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say(
+    thread = await connect_model()
+    events = await thread.say(
         'call echo {"text": "one"}\ncall calculate {"expression": "1+1"}\ncall echo {"text": "two"}'
     )
     three = ["TOOL_CALL_START", "TOOL_CALL_ARGS"] * 3 + ["TOOL_CALL_END"] * 3 + ["TOOL_CALL_RESULT"] * 3
@@ -113,11 +113,11 @@ async def test_several_calls_run_side_by_side_and_are_answered_in_order(connect_
     "said", ["Grüße, 世界", "\U0001f600 \U0001f1e9\U0001f1ea", 'a "quoted"\nline \\ \t', "x" * 40_000]
 )
 async def test_arguments_arrive_as_they_were_written(connect_model: ConnectModel, said: str) -> None:
-    talk = await connect_model()
+    thread = await connect_model()
     arguments = json.dumps({"text": said}, ensure_ascii=False)
-    events = await talk.say(f"call echo {arguments}")
+    events = await thread.say(f"call echo {arguments}")
     assert results(events) == [said]
-    assert talk.messages[1]["toolCalls"][0]["function"] == {"name": "echo", "arguments": arguments}
+    assert thread.messages[1]["toolCalls"][0]["function"] == {"name": "echo", "arguments": arguments}
 
 
 @requirement("assistant.tool-fails")
@@ -136,20 +136,20 @@ async def test_arguments_arrive_as_they_were_written(connect_model: ConnectModel
 async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(
     connect_model: ConnectModel, call: str, answer: str
 ) -> None:
-    talk = await connect_model()
-    events = await talk.say(f"call {call}")
+    thread = await connect_model()
+    events = await thread.say(f"call {call}")
     assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
     (result,) = results(events)
     assert result.startswith(answer)
     assert text(events).startswith(f"The call of {call.split(maxsplit=1)[0]} failed: ")
     assert "secret" not in str(events)
-    assert text(await talk.say("stream 1")) == "hello world, "
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("assistant.apart")
 async def test_runs_at_the_same_time_do_not_mix(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    others = [ClientThread(talk.client, talk.model) for _ in range(8)]
+    thread = await connect_model()
+    others = [ClientThread(thread.client, thread.model) for _ in range(8)]
     ran = await asyncio.gather(*(other.say(f"calculate {at}*1000") for at, other in enumerate(others)))
     assert [text(events) for events in ran] == [f"The result of calculate is {at * 1000}." for at in range(8)]
     assert {outcome(events) for events in ran} == {"success"}
@@ -160,21 +160,21 @@ async def test_runs_at_the_same_time_do_not_mix(connect_model: ConnectModel) -> 
 
 @requirement("assistant.delegates")
 async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say("delegate calculate 6*7")
+    thread = await connect_model()
+    events = await thread.say("delegate calculate 6*7")
     assert [name for name in types(events) if name.startswith("SUBAGENT")] == ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]
     inner = [event for event in events if "subagentRunId" in event]
     outer = [event for event in events if "subagentRunId" not in event]
     assert results(inner) == ["42"]
     assert text(inner) == "The result of calculate is 42."
     assert text(outer) == "The result of delegate is The result of calculate is 42."
-    assert text(await talk.say("stream 1")) == "hello world, "
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("assistant.delegates")
 async def test_a_model_that_fails_a_subagent_fails_that_call_only(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say("delegate fail")
+    thread = await connect_model()
+    events = await thread.say("delegate fail")
     assert "SUBAGENT_ERROR" in types(events)
     assert outcome(events) == "success"
     assert "secret" not in str(events)

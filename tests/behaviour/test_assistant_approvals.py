@@ -16,40 +16,40 @@ from tests.engine.doubles import WAIT, Json
 from tests.requirements import requirement
 
 
-async def ask_for_payments(talk: ClientThread, *amounts: int) -> list[Json]:
+async def ask_for_payments(thread: ClientThread, *amounts: int) -> list[Json]:
     """Let the model call ``pay``, and return the interrupts."""
-    events = await talk.say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
+    events = await thread.say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
     found = interrupts(events)
     assert len(found) == len(amounts)
-    assert PAID[talk.thread] == []
+    assert PAID[thread.id] == []
     return found
 
 
-async def turns(talk: ClientThread) -> tuple[str, str]:
+async def turns(thread: ClientThread) -> tuple[str, str]:
     """Whose turn it is, once the last run is written down, and on a fork behind the message with the first call."""
-    called = next(message["id"] for message in talk.messages if "toolCalls" in message)
+    called = next(message["id"] for message in thread.messages if "toolCalls" in message)
     async with asyncio.timeout(WAIT):
         while True:
-            turn = (await known(talk, "get"))["status"]
+            turn = (await known(thread, "get"))["status"]
             if turn != "agent_turn":
-                return turn, (await known(talk, "fork", messageId=called))["status"]
+                return turn, (await known(thread, "fork", messageId=called))["status"]
             await asyncio.sleep(0)
 
 
-async def known(talk: ClientThread, kind: str, **fields: object) -> Json:
+async def known(thread: ClientThread, kind: str, **fields: object) -> Json:
     """The thread, or what is made of it."""
-    return await talk.client.command({"command": {"type": f"threads.{kind}", "threadId": talk.thread, **fields}})
+    return await thread.client.command({"command": {"type": f"threads.{kind}", "threadId": thread.id, **fields}})
 
 
-def paid_below(talk: ClientThread) -> list[int]:
+def paid_below(thread: ClientThread) -> list[int]:
     """Return the amounts that subagents have paid. Their threads' names begin with the parent's thread."""
-    return [amount for thread, amounts in PAID.items() if thread.startswith(f"{talk.thread}/") for amount in amounts]
+    return [amount for key, amounts in PAID.items() if key.startswith(f"{thread.id}/") for amount in amounts]
 
 
 @requirement("approval.asks")
 async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say('call pay {"amount": 5}')
+    thread = await connect_model()
+    events = await thread.say('call pay {"amount": 5}')
     assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]
     (interrupt,) = interrupts(events)
     assert interrupt["toolCallId"] == calls(events)["pay"]
@@ -57,41 +57,41 @@ async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(conne
     assert set(interrupt["responseSchema"]["properties"]) == {"approved", "reason", "editedArgs"}
     assert interrupt["expiresAt"] > "2000"
     assert (interrupt["metadata"]["reason"], interrupt["metadata"]["category"]) == ("it costs money", "physical")
-    assert PAID[talk.thread] == []
+    assert PAID[thread.id] == []
 
 
 @requirement("approval.approved")
 async def test_an_approved_call_runs_and_the_model_goes_on(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
-    events = await talk.resume(answer(interrupt, approved=True))
-    assert PAID[talk.thread] == [5]
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
+    events = await thread.resume(answer(interrupt, approved=True))
+    assert PAID[thread.id] == [5]
     assert types(events)[1:3] == ["TOOL_CALL_RESULT", "TEXT_MESSAGE_START"]
     assert text(events) == "The result of pay is paid 5."
-    assert text(await talk.say("stream 1")) == "hello world, "
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("approval.same-run")
 async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
-    asking = talk.body(resume=[answer(interrupt, approved=True)])
-    asking["runId"] = f"{talk.thread}-run-1"
-    events = await talk.client.run(asking)
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
+    asking = thread.body(resume=[answer(interrupt, approved=True)])
+    asking["runId"] = f"{thread.id}-run-1"
+    events = await thread.client.run(asking)
     assert text(events) == "The result of pay is paid 5."
-    assert events[0]["runId"].startswith(f"{talk.thread}-run-1.")
-    assert await talk.client.run(asking) == events
-    assert PAID[talk.thread] == [5]
+    assert events[0]["runId"].startswith(f"{thread.id}-run-1.")
+    assert await thread.client.run(asking) == events
+    assert PAID[thread.id] == [5]
 
 
 @requirement("approval.edited")
 async def test_edited_arguments_replace_the_calls_and_are_checked_again(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    first, second = await ask_for_payments(talk, 5, 6)
+    thread = await connect_model()
+    first, second = await ask_for_payments(thread, 5, 6)
     edits: list[dict[str, object]] = [{"amount": 2}, {"sum": 1}]
     answers = (answer(it, approved=True, editedArgs=edit) for it, edit in zip((first, second), edits, strict=True))
-    events = await talk.resume(*answers)
-    assert PAID[talk.thread] == [2]
+    events = await thread.resume(*answers)
+    assert PAID[thread.id] == [2]
     (paid, refused) = results(events)
     assert paid == "paid 2"
     assert refused.startswith("Error: pay:")
@@ -100,11 +100,11 @@ async def test_edited_arguments_replace_the_calls_and_are_checked_again(connect_
 @requirement("approval.edited")
 @pytest.mark.parametrize("amount", [True, "7", 7.5])
 async def test_edited_arguments_of_another_type_are_not_converted(connect_model: ConnectModel, amount: object) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
-    (refused,) = results(await talk.resume(answer(interrupt, approved=True, editedArgs={"amount": amount})))
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
+    (refused,) = results(await thread.resume(answer(interrupt, approved=True, editedArgs={"amount": amount})))
     assert refused == "Error: pay: 'amount': Input should be a valid integer."
-    assert PAID[talk.thread] == []
+    assert PAID[thread.id] == []
 
 
 @requirement("approval.gone")
@@ -116,65 +116,65 @@ async def test_approvals_of_one_caller_do_not_push_out_that_of_another(
     second = ClientThread(first.client.having(**{SESSION_HEADER.replace("-", "_"): "second"}), first.model)
     (waiting,) = await ask_for_payments(second, 5)
     crowd = [ClientThread(first.client, first.model) for _ in range(6)]
-    oldest, *_ = [interrupt for talk in crowd for interrupt in await ask_for_payments(talk, 1)]
+    oldest, *_ = [interrupt for thread in crowd for interrupt in await ask_for_payments(thread, 1)]
     await second.resume(answer(waiting, approved=True))
-    assert PAID[second.thread] == [5]
+    assert PAID[second.id] == [5]
     gone = await crowd[0].resume(answer(oldest, approved=True))
     assert outcome(gone) == "VALIDATION_ERROR"
     assert gone[-1]["message"].startswith("resume.0.interruptId: this interrupt no longer waits for an answer")
-    assert PAID[crowd[0].thread] == []
+    assert PAID[crowd[0].id] == []
 
 
 @requirement("approval.denied")
 async def test_a_denied_call_does_not_run_and_the_model_is_told_why(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
-    events = await talk.resume(answer(interrupt, approved=False, reason="too much"))
-    assert PAID[talk.thread] == []
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
+    events = await thread.resume(answer(interrupt, approved=False, reason="too much"))
+    assert PAID[thread.id] == []
     assert results(events) == ["Error: the user denied this call: too much"]
     assert text(events).startswith("The call of pay failed: ")
 
 
 @requirement("approval.abandoned")
 async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
-    events = await talk.resume(abandoned(interrupt))
-    assert PAID[talk.thread] == []
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
+    events = await thread.resume(abandoned(interrupt))
+    assert PAID[thread.id] == []
     assert results(events)[0].startswith("Error: ")
     assert outcome(events) == "success"
 
 
 @requirement("approval.each")
 async def test_each_call_has_its_own_answer(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    first, second, third = await ask_for_payments(talk, 1, 2, 3)
-    events = await talk.resume(abandoned(third), answer(first, approved=True), answer(second, approved=False))
-    assert PAID[talk.thread] == [1]
+    thread = await connect_model()
+    first, second, third = await ask_for_payments(thread, 1, 2, 3)
+    events = await thread.resume(abandoned(third), answer(first, approved=True), answer(second, approved=False))
+    assert PAID[thread.id] == [1]
     assert [result.split()[0] for result in results(events)] == ["paid", "Error:", "Error:"]
     assert outcome(events) == "success"
 
 
 @requirement("approval.partly")
 async def test_interrupts_without_an_answer_are_asked_again(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    first, second = await ask_for_payments(talk, 1, 2)
-    events = await talk.resume(answer(second, approved=True))
-    assert (PAID[talk.thread], interrupts(events)) == ([2], [first])
+    thread = await connect_model()
+    first, second = await ask_for_payments(thread, 1, 2)
+    events = await thread.resume(answer(second, approved=True))
+    assert (PAID[thread.id], interrupts(events)) == ([2], [first])
     assert "TEXT_MESSAGE_START" not in types(events)
-    events = await talk.resume(answer(first, approved=True))
-    assert PAID[talk.thread] == [2, 1]
+    events = await thread.resume(answer(first, approved=True))
+    assert PAID[thread.id] == [2, 1]
     assert text(events) == "The result of pay is paid 1, and the result of pay is paid 2."
 
 
 @requirement("approval.partly")
 async def test_a_run_without_answers_asks_again_and_asks_no_model(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    held = await ask_for_payments(talk, 5)
-    events = await talk.say("never mind, what time is it")
+    thread = await connect_model()
+    held = await ask_for_payments(thread, 5)
+    events = await thread.say("never mind, what time is it")
     assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
     assert interrupts(events) == held
-    assert len(await talk.model.prompts()) == 1
+    assert len(await thread.model.prompts()) == 1
 
 
 @requirement("approval.malformed")
@@ -184,48 +184,48 @@ async def test_a_run_without_answers_asks_again_and_asks_no_model(connect_model:
 async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(
     connect_model: ConnectModel, payload: Json
 ) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
-    events = await talk.resume(answer(interrupt, **payload))
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
+    events = await thread.resume(answer(interrupt, **payload))
     assert outcome(events) == "VALIDATION_ERROR"
     assert events[-1]["message"].startswith("resume.0.payload.")
-    await talk.resume(answer(interrupt, approved=True))
-    assert PAID[talk.thread] == [5]
+    await thread.resume(answer(interrupt, approved=True))
+    assert PAID[thread.id] == [5]
 
 
 @requirement("approval.once")
 async def test_an_answer_that_is_sent_again_runs_nothing_again(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
     for _ in range(3):
-        await talk.resume(answer(interrupt, approved=True))
-    assert PAID[talk.thread] == [5]
+        await thread.resume(answer(interrupt, approved=True))
+    assert PAID[thread.id] == [5]
 
 
 @requirement("approval.again")
 async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_result(
     connect_model: ConnectModel,
 ) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
-    lost = await talk.client.run(talk.body(resume=[answer(interrupt, approved=True)]))
-    events = await talk.resume(answer(interrupt, approved=True))
-    assert PAID[talk.thread] == [5]
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
+    lost = await thread.client.run(thread.body(resume=[answer(interrupt, approved=True)]))
+    events = await thread.resume(answer(interrupt, approved=True))
+    assert PAID[thread.id] == [5]
     assert results(events) == results(lost) == ["paid 5"]
     assert text(events) == text(lost) == "The result of pay is paid 5."
 
 
 @requirement("approval.again")
 async def test_the_second_of_two_answers_at_once_finds_the_result(connect_model: ConnectModel) -> None:
-    talk = await connect_model(on_busy="enqueue")
-    (interrupt,) = await ask_for_payments(talk, 5)
-    first = await talk.client.start(talk.body(resume=[answer(interrupt, approved=True)]))
-    second = await talk.client.start(talk.body(resume=[answer(interrupt, approved=False)]))
+    thread = await connect_model(on_busy="enqueue")
+    (interrupt,) = await ask_for_payments(thread, 5)
+    first = await thread.client.start(thread.body(resume=[answer(interrupt, approved=True)]))
+    second = await thread.client.start(thread.body(resume=[answer(interrupt, approved=False)]))
     expected = "The result of pay is paid 5."
     assert text(await first.rest()) == expected
     assert text(await second.rest()) in ("", expected)  # it was in time to wait, or the first was over already
-    assert PAID[talk.thread] == [5]
-    shown = await talk.client.run(talk.body(messages=[]))
+    assert PAID[thread.id] == [5]
+    shown = await thread.client.run(thread.body(messages=[]))
     [snapshot] = [event for event in shown if event["type"] == "MESSAGES_SNAPSHOT"]
     said = [message["content"] for message in snapshot["messages"] if message.get("content")]
     assert said[1:] == ["paid 5", expected]
@@ -233,99 +233,102 @@ async def test_the_second_of_two_answers_at_once_finds_the_result(connect_model:
 
 @requirement("approval.twice")
 async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
-    events = await talk.resume(answer(interrupt, approved=True), answer(interrupt, approved=False))
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
+    events = await thread.resume(answer(interrupt, approved=True), answer(interrupt, approved=False))
     assert outcome(events) == "VALIDATION_ERROR"
     assert events[-1]["message"] == "resume.1.interruptId: this interrupt is answered twice."
-    assert PAID[talk.thread] == []
+    assert PAID[thread.id] == []
 
 
 @requirement("approval.unsendable")
 async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_thread(
     connect_model: ConnectModel,
 ) -> None:
-    talk = await connect_model()
-    (interrupt,) = interrupts(await talk.say("call misname {}"))
-    events = await talk.resume(answer(interrupt, approved=True))
+    thread = await connect_model()
+    (interrupt,) = interrupts(await thread.say("call misname {}"))
+    events = await thread.resume(answer(interrupt, approved=True))
     assert results(events) == ["Error: the tool's result cannot be sent."]
-    assert text(await talk.say("stream 1")) == "hello world, "
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("approval.client-call")
 async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_answered(
     connect_model: ConnectModel,
 ) -> None:
-    talk = await connect_model()
-    talk.tools = [PAINT]
-    events = await talk.say('call pay {"amount": 1}\ncall paint {}')
+    thread = await connect_model()
+    thread.tools = [PAINT]
+    events = await thread.say('call pay {"amount": 1}\ncall paint {}')
     (interrupt,) = interrupts(events)
-    answered = await talk.resume(answer(interrupt, approved=True))
+    answered = await thread.resume(answer(interrupt, approved=True))
     assert types(answered) == ["RUN_STARTED", "TOOL_CALL_RESULT", "RUN_FINISHED"]
     assert outcome(answered) == "success"
-    talk.result(calls(events)["paint"], "dry")
-    assert text(await talk.say()) == "The result of pay is paid 1, and the result of paint is dry."
+    thread.result(calls(events)["paint"], "dry")
+    assert text(await thread.say()) == "The result of pay is paid 1, and the result of paint is dry."
 
 
 @requirement("approval.client-call", "thread.status")
 async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    talk.tools = [PAINT]
-    events = await talk.say('call pay {"amount": 1}\ncall paint {}')
-    assert await turns(talk) == ("user_turn", "user_turn")
-    await talk.resume(answer(interrupts(events)[0], approved=True))
-    assert await turns(talk) == ("client_tool_turn", "client_tool_turn")
-    talk.result(calls(events)["paint"], "dry")
-    await talk.say()
-    assert (await turns(talk))[0] == "user_turn"
+    thread = await connect_model()
+    thread.tools = [PAINT]
+    events = await thread.say('call pay {"amount": 1}\ncall paint {}')
+    assert await turns(thread) == ("user_turn", "user_turn")
+    await thread.resume(answer(interrupts(events)[0], approved=True))
+    assert await turns(thread) == ("client_tool_turn", "client_tool_turn")
+    thread.result(calls(events)["paint"], "dry")
+    await thread.say()
+    assert (await turns(thread))[0] == "user_turn"
 
 
 @requirement("approval.whose")
 async def test_an_answer_counts_only_on_its_thread_and_from_its_session(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
-    session = talk.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
-    elsewhere, stranger = ClientThread(talk.client, talk.model), ClientThread(session, talk.model, talk.thread, runs=7)
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
+    session = thread.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
+    elsewhere, stranger = (
+        ClientThread(thread.client, thread.model),
+        ClientThread(session, thread.model, thread.id, runs=7),
+    )
     for other in (elsewhere, stranger):
         assert results(await other.say("hi", resume=[answer(interrupt, approved=True)])) == []
-    assert (PAID[talk.thread], PAID[elsewhere.thread]) == ([], [])
-    await talk.resume(answer(interrupt, approved=True))
-    assert PAID[talk.thread] == [5]
+    assert (PAID[thread.id], PAID[elsewhere.id]) == ([], [])
+    await thread.resume(answer(interrupt, approved=True))
+    assert PAID[thread.id] == [5]
 
 
 @requirement("approval.held")
 async def test_the_call_of_the_interrupt_runs_even_if_the_caller_changed_it(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (interrupt,) = await ask_for_payments(talk, 5)
-    talk.messages[-1]["toolCalls"][0]["function"] = {"name": "wipe", "arguments": '{"amount": 500}'}
-    talk.result(interrupt["toolCallId"], "paid 1000000")
-    events = await talk.resume(answer(interrupt, approved=True))
-    assert PAID[talk.thread] == [5]
+    thread = await connect_model()
+    (interrupt,) = await ask_for_payments(thread, 5)
+    thread.messages[-1]["toolCalls"][0]["function"] = {"name": "wipe", "arguments": '{"amount": 500}'}
+    thread.result(interrupt["toolCallId"], "paid 1000000")
+    events = await thread.resume(answer(interrupt, approved=True))
+    assert PAID[thread.id] == [5]
     assert text(events) == "The result of pay is paid 5."
 
 
 @requirement("approval.mixed")
 async def test_other_calls_beside_it_go_their_own_ways(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    talk.tools = [PAINT]
-    events = await talk.say('call pay {"amount": 1}\ncall echo {"text": "hi"}\ncall paint {}')
+    thread = await connect_model()
+    thread.tools = [PAINT]
+    events = await thread.say('call pay {"amount": 1}\ncall echo {"text": "hi"}\ncall paint {}')
     assert results(events) == ["hi"]
     (interrupt,) = interrupts(events)
-    talk.result(calls(events)["paint"], "dry")
-    assert text(await talk.resume(answer(interrupt, approved=True))) == (
+    thread.result(calls(events)["paint"], "dry")
+    assert text(await thread.resume(answer(interrupt, approved=True))) == (
         "The result of pay is paid 1, and the result of echo is hi, and the result of paint is dry."
     )
 
 
 @requirement("approval.cancelled-run")
 async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    stream = await talk.start('call pay {"amount": 5}\ncall stick {}')
+    thread = await connect_model()
+    stream = await thread.start('call pay {"amount": 5}\ncall stick {}')
     await stream.until("TOOL_CALL_END")
-    await talk.client.cancel(talk.thread)
+    await thread.client.cancel(thread.id)
     assert outcome(await stream.rest()) == "cancelled"
-    assert text(await talk.say("stream 1")) == "hello world, "
-    assert PAID[talk.thread] == []
+    assert text(await thread.say("stream 1")) == "hello world, "
+    assert PAID[thread.id] == []
 
 
 @requirement("approval.invalid")
@@ -333,32 +336,32 @@ async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(connec
 async def test_a_resume_that_is_none_is_refused_before_a_run_exists(
     connect_model: ConnectModel, resume: object
 ) -> None:
-    talk = await connect_model()
+    thread = await connect_model()
     with pytest.raises(Refused) as refused:
-        await talk.say("hi", resume=resume)
+        await thread.say("hi", resume=resume)
     assert refused.value.code == "VALIDATION_ERROR"
 
 
 @requirement("approval.delegated")
 async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say('delegate call pay {"amount": 5}')
+    thread = await connect_model()
+    events = await thread.say('delegate call pay {"amount": 5}')
     (interrupt,) = interrupts(events)
-    assert paid_below(talk) == []
-    events = await talk.resume(answer(interrupt, approved=True))
-    assert paid_below(talk) == [5]
+    assert paid_below(thread) == []
+    events = await thread.resume(answer(interrupt, approved=True))
+    assert paid_below(thread) == [5]
     assert text(events).endswith("The result of delegate is The result of pay is paid 5.")
     assert outcome(events) == "success"
 
 
 @requirement("approval.delegated", "approval.again")
 async def test_a_subagents_call_is_edited_and_its_answer_sent_again_like_any_other(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (interrupt,) = interrupts(await talk.say('delegate call pay {"amount": 5}'))
+    thread = await connect_model()
+    (interrupt,) = interrupts(await thread.say('delegate call pay {"amount": 5}'))
     edited = answer(interrupt, approved=True, editedArgs={"amount": 2})
-    lost = await talk.client.run(talk.body(resume=[edited]))
-    events = await talk.resume(edited)
-    assert paid_below(talk) == [2]
+    lost = await thread.client.run(thread.body(resume=[edited]))
+    events = await thread.resume(edited)
+    assert paid_below(thread) == [2]
     expected = "The result of delegate is The result of pay is paid 2."
     assert text(lost).endswith(expected)
     assert text(events) == expected

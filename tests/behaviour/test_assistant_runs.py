@@ -11,9 +11,9 @@ from tests.requirements import requirement
 PROMPT = "Be brief and kind."
 
 
-def usage_of_model(talk: ClientThread, **counts: int) -> list[Json]:
+def usage_of_model(thread: ClientThread, **counts: int) -> list[Json]:
     """The usage of one model."""
-    return [{**talk.model.labels, **counts, "totalTokens": sum(counts.values())}]
+    return [{**thread.model.labels, **counts, "totalTokens": sum(counts.values())}]
 
 
 def plain(usage: list[Json]) -> list[Json]:
@@ -26,27 +26,27 @@ def plain(usage: list[Json]) -> list[Json]:
 
 @requirement("assistant.usage")
 async def test_the_usage_of_every_model_call_is_added_up(connect_model: ConnectModel) -> None:
-    talk = await connect_model(system_prompt=PROMPT)
-    events = await talk.say("calculate 6*7")
+    thread = await connect_model(system_prompt=PROMPT)
+    events = await thread.say("calculate 6*7")
     assert text(events) == "The result of calculate is 42."
     asked, answered = 4 + 2, 4 + 2 + 3 + 1  # the prompt and what was said; the same with the call and its result
-    assert plain(events[-1]["usage"]) == usage_of_model(talk, inputTokens=asked + answered, outputTokens=3 + 6)
+    assert plain(events[-1]["usage"]) == usage_of_model(thread, inputTokens=asked + answered, outputTokens=3 + 6)
 
 
 @requirement("assistant.usage")
 async def test_a_run_that_fails_still_tells_what_it_cost(connect_model: ConnectModel) -> None:
-    talk = await connect_model(system_prompt=PROMPT, max_steps=1)
-    events = await talk.say("calculate 6*7")
+    thread = await connect_model(system_prompt=PROMPT, max_steps=1)
+    events = await thread.say("calculate 6*7")
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    assert plain(events[-1]["usage"]) == usage_of_model(talk, inputTokens=6, outputTokens=3)
+    assert plain(events[-1]["usage"]) == usage_of_model(thread, inputTokens=6, outputTokens=3)
 
 
 @requirement("assistant.usage")
 async def test_a_run_that_asks_tells_what_it_cost(connect_model: ConnectModel) -> None:
-    talk = await connect_model(system_prompt=PROMPT)
-    events = await talk.say('call pay {"amount": 5}')
+    thread = await connect_model(system_prompt=PROMPT)
+    events = await thread.say('call pay {"amount": 5}')
     assert outcome(events) == "interrupt"
-    assert plain(events[-1]["usage"]) == usage_of_model(talk, inputTokens=8, outputTokens=3)
+    assert plain(events[-1]["usage"]) == usage_of_model(thread, inputTokens=8, outputTokens=3)
 
 
 # --- ends ---
@@ -54,85 +54,85 @@ async def test_a_run_that_asks_tells_what_it_cost(connect_model: ConnectModel) -
 
 @requirement("assistant.steps")
 async def test_a_run_that_needs_more_model_calls_than_allowed_is_ended(connect_model: ConnectModel) -> None:
-    talk = await connect_model(max_steps=1)
-    events = await talk.say('call echo {"text": "hi"}')
+    thread = await connect_model(max_steps=1)
+    events = await thread.say('call echo {"text": "hi"}')
     assert types(events)[-2:] == ["TOOL_CALL_RESULT", "RUN_ERROR"]
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    assert text(await talk.say("stream 1")) == "hello world, "
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("assistant.model-fails")
 async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_conversation(
     connect_model: ConnectModel,
 ) -> None:
-    talk = await connect_model()
-    events = await talk.say("fail")
+    thread = await connect_model()
+    events = await thread.say("fail")
     assert types(events)[1:] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_ERROR"]
     assert (text(events), outcome(events)) == ("About to fail. ", "MODEL_ERROR")
     assert "secret" not in str(events)
-    assert len(await talk.model.prompts()) == 1
-    assert text(await talk.say("stream 1")) == "hello world, "
+    assert len(await thread.model.prompts()) == 1
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("assistant.model-stalls")
 async def test_a_cancel_ends_the_wait_for_a_model(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    stream = await talk.start("wait 3600")
+    thread = await connect_model()
+    stream = await thread.start("wait 3600")
     await stream.until("TEXT_MESSAGE_CONTENT")
-    assert (await talk.client.cancel(talk.thread))["status"] == "cancelled"
+    assert (await thread.client.cancel(thread.id))["status"] == "cancelled"
     events = await stream.rest()
     assert (types(events), outcome(events)) == (["TEXT_MESSAGE_END", "RUN_FINISHED"], "cancelled")
-    await talk.model.wait_idle()
-    assert text(await talk.say("stream 1")) == "hello world, "
+    await thread.model.wait_idle()
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("assistant.model-stalls")
 async def test_a_model_is_let_go_when_its_last_reader_leaves(connect_model: ConnectModel) -> None:
-    talk = await connect_model(on_disconnect="cancel")
-    stream = await talk.start("wait 3600")
+    thread = await connect_model(on_disconnect="cancel")
+    stream = await thread.start("wait 3600")
     await stream.until("TEXT_MESSAGE_CONTENT")
     await stream.leave()
-    await talk.model.wait_idle()
-    assert text(await talk.say("stream 1")) == "hello world, "
+    await thread.model.wait_idle()
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("assistant.model-stalls")
 async def test_a_run_that_waits_too_long_for_a_model_times_out(connect_model: ConnectModel) -> None:
-    talk = await connect_model(run_timeout=0.2)
-    events = await talk.say("wait 3600")
+    thread = await connect_model(run_timeout=0.2)
+    events = await thread.say("wait 3600")
     assert outcome(events) == "RUN_TIMEOUT"
-    await talk.model.wait_idle()
+    await thread.model.wait_idle()
 
 
 @requirement("assistant.tool-stalls")
 async def test_a_cancel_ends_the_wait_for_a_tool(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    stream = await talk.start("call stick {}")
+    thread = await connect_model()
+    stream = await thread.start("call stick {}")
     await stream.until("TOOL_CALL_END")
-    await talk.client.cancel(talk.thread)
+    await thread.client.cancel(thread.id)
     events = await stream.rest()
     assert (types(events), outcome(events)) == (["RUN_FINISHED"], "cancelled")
-    assert text(await talk.say("stream 1")) == "hello world, "
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("assistant.retry")
 async def test_a_retry_asks_no_model_and_runs_no_tool_again(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    body = talk.body('call echo {"text": "once"}')
-    first, again = await talk.client.run(body), await talk.client.run(body)
+    thread = await connect_model()
+    body = thread.body('call echo {"text": "once"}')
+    first, again = await thread.client.run(body), await thread.client.run(body)
     assert types(first) == types(again)
     assert results(first) == results(again) == ["once"]
-    assert len(await talk.model.prompts()) == 2
+    assert len(await thread.model.prompts()) == 2
 
 
 @requirement("assistant.history")
 @pytest.mark.parametrize("said", ["hi", "Grüße, \U0001f600", "  spaces  and\n\nlines "])
 async def test_a_model_is_told_the_whole_conversation(connect_model: ConnectModel, said: str) -> None:
-    talk = await connect_model()
-    await talk.say(said)
-    await talk.say('call echo {"text": "one"}')
-    await talk.say("stream 1")
-    last = (await talk.model.prompts())[-1]["messages"]
+    thread = await connect_model()
+    await thread.say(said)
+    await thread.say('call echo {"text": "one"}')
+    await thread.say("stream 1")
+    last = (await thread.model.prompts())[-1]["messages"]
     roles = ["user", "assistant", "user", "assistant", "tool", "assistant", "user"]
     assert [message["role"] for message in last] == roles
     assert [last[at]["content"] for at in (0, 2, 4, 6)] == [said, 'call echo {"text": "one"}', "one", "stream 1"]

@@ -26,34 +26,34 @@ async def conversation(client: Client) -> list[str]:
 
 @requirement("busy.reject")
 async def test_a_second_run_is_refused(connect: Connect) -> None:
-    talk = WaitingAgent(run_id)
-    client = await connect(talk)
+    agent = WaitingAgent(run_id)
+    client = await connect(agent)
     first = await begin_run(client, "r1")
     with pytest.raises(Refused) as refused:
         await client.start(ask(run="r2"))
     assert refused.value.code == "THREAD_BUSY"
-    talk.may_end.set()
+    agent.may_end.set()
     assert outcome(await first.rest()) == "success"
-    assert talk.begun == ["r1"]
+    assert agent.begun == ["r1"]
 
 
 @requirement("busy.enqueue")
 async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
-    talk = WaitingAgent(run_id)
-    client = await connect(talk, on_busy="enqueue")
+    agent = WaitingAgent(run_id)
+    client = await connect(agent, on_busy="enqueue")
     first = await begin_run(client, "r1")
     others = [await client.start(ask(run=run)) for run in ("r2", "r3")]
-    assert talk.begun == ["r1"]
-    talk.may_end.set()
+    assert agent.begun == ["r1"]
+    agent.may_end.set()
     assert outcome(await first.rest()) == "success"
     assert [outcome(await other.rest()) for other in others] == ["success", "success"]
-    assert talk.begun == ["r1", "r2", "r3"]
+    assert agent.begun == ["r1", "r2", "r3"]
 
 
 @requirement("busy.enqueue")
 async def test_a_queued_run_keeps_messages_that_were_added_while_it_waited(connect: Connect) -> None:
-    talk = WaitingAgent(run_id)
-    client = await connect(talk, on_busy="enqueue")
+    agent = WaitingAgent(run_id)
+    client = await connect(agent, on_busy="enqueue")
     question: Json = {"id": "u1", "role": "user", "content": "one"}
     first = await client.start(ask(run="r1", messages=[question]))
     said = await first.until("TEXT_MESSAGE_CONTENT")
@@ -62,7 +62,7 @@ async def test_a_queued_run_keeps_messages_that_were_added_while_it_waited(conne
         await client.start(ask(run=run, messages=[question, *seen, {"id": run, "role": "user", "content": run}]))
         for run, seen in (("r2", [half]), ("r3", []))
     ]
-    talk.may_end.set()
+    agent.may_end.set()
     for stream in (first, *waiting):
         assert outcome(await stream.rest()) == "success"
     assert await conversation(client) == ["one", "r1", "r2", "r2", "r3", "r3"]
@@ -70,11 +70,11 @@ async def test_a_queued_run_keeps_messages_that_were_added_while_it_waited(conne
 
 @requirement("busy.enqueue")
 async def test_a_run_that_did_not_wait_replaces_the_history(connect: Connect) -> None:
-    talk = WaitingAgent(run_id)
-    client = await connect(talk, on_busy="enqueue")
+    agent = WaitingAgent(run_id)
+    client = await connect(agent, on_busy="enqueue")
     first = await begin_run(client, "r1", messages=[{"id": "u1", "role": "user", "content": "one"}])
     await first.leave()
-    talk.may_end.set()
+    agent.may_end.set()
     again = await client.run(ask(run="r2", messages=[{"id": "u1", "role": "user", "content": "again"}]))
     assert outcome(again) == "success"
     assert await conversation(client) == ["again", "r2"]
@@ -82,26 +82,26 @@ async def test_a_run_that_did_not_wait_replaces_the_history(connect: Connect) ->
 
 @requirement("busy.interrupt")
 async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
-    talk = WaitingAgent(run_id)
-    client = await connect(talk, on_busy="interrupt")
+    agent = WaitingAgent(run_id)
+    client = await connect(agent, on_busy="interrupt")
     first = await begin_run(client, "r1")
     second = await begin_run(client, "r2")
     assert outcome(await first.rest()) == "cancelled"
-    talk.may_end.set()
+    agent.may_end.set()
     assert outcome(await second.rest()) == "success"
 
 
 @requirement("busy.interrupt-queue", "busy.override")
 async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
-    talk = WaitingAgent(run_id)
-    client = await connect(talk, on_busy="enqueue")
+    agent = WaitingAgent(run_id)
+    client = await connect(agent, on_busy="enqueue")
     first = await begin_run(client, "r1")
     second = await client.start(ask(run="r2"))
     third = await begin_run(client, "r3", forwardedProps={"onBusy": "interrupt"})
     assert [outcome(await stream.rest()) for stream in (first, second)] == ["cancelled", "cancelled"]
-    talk.may_end.set()
+    agent.may_end.set()
     assert outcome(await third.rest()) == "success"
-    assert talk.begun == ["r1", "r3"]
+    assert agent.begun == ["r1", "r3"]
 
 
 @requirement("busy.override")
@@ -110,18 +110,18 @@ async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
     [("interrupt", "reject", "THREAD_BUSY"), ("reject", "enqueue", "success"), ("enqueue", None, "success")],
 )
 async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, asked: str | None, result: str) -> None:
-    talk = WaitingAgent(run_id)
-    client = await connect(talk, on_busy=policy)
+    agent = WaitingAgent(run_id)
+    client = await connect(agent, on_busy=policy)
     first = await begin_run(client, "r1")
     body = ask(run="r2", forwardedProps={"onBusy": asked})
     if result == "THREAD_BUSY":
         with pytest.raises(Refused) as refused:
             await client.start(body)
         assert refused.value.code == result
-        talk.may_end.set()
+        agent.may_end.set()
     else:
         second = await client.start(body)
-        talk.may_end.set()
+        agent.may_end.set()
         assert outcome(await second.rest()) == result
     assert outcome(await first.rest()) == "success"
 
@@ -148,19 +148,19 @@ async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
 
 @requirement("busy.other")
 async def test_another_thread_is_not_held_up(connect: Connect) -> None:
-    talk = WaitingAgent(run_id)
-    client = await connect(talk)
+    agent = WaitingAgent(run_id)
+    client = await connect(agent)
     first = await begin_run(client, "r1")
     second = await client.start(ask("t2", "r2"))
     assert types([await second.until("TEXT_MESSAGE_CONTENT")]) == ["TEXT_MESSAGE_CONTENT"]
-    talk.may_end.set()
+    agent.may_end.set()
     assert [outcome(await stream.rest()) for stream in (first, second)] == ["success", "success"]
 
 
 @requirement("busy.free")
 async def test_a_thread_is_free_when_its_run_has_ended(connect: Connect) -> None:
-    talk = WaitingAgent(run_id)
-    talk.may_end.set()
-    client = await connect(talk)
+    agent = WaitingAgent(run_id)
+    agent.may_end.set()
+    client = await connect(agent)
     for run in ("r1", "r2", "r3"):
         assert outcome(await client.run(ask(run=run))) == "success"

@@ -128,13 +128,13 @@ async def test_an_agent_of_ones_own_may_speak_on_a_thread_that_says_nothing_yet(
 
 @requirement("connect.first")
 async def test_the_assistant_has_nothing_to_say_to_nothing(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say()
+    thread = await connect_model()
+    events = await thread.say()
     assert types(events) == SHOWN
     assert (events[1]["messages"], events[2]["snapshot"]) == ([], {})
-    assert await talk.model.prompts() == []
-    listed = await talk.client.command({"command": {"type": "threads.list"}})
-    assert talk.thread not in [thread["threadId"] for thread in listed["threads"]]
+    assert await thread.model.prompts() == []
+    listed = await thread.client.command({"command": {"type": "threads.list"}})
+    assert thread.id not in [view["threadId"] for view in listed["threads"]]
 
 
 @requirement("connect.first", "connect.waiting")
@@ -177,26 +177,26 @@ async def test_the_last_interrupt_of_a_custom_agent_is_shown_until_it_is_answere
 
 @requirement("connect.waiting")
 async def test_an_open_interrupt_is_shown_and_can_be_answered(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    asked = interrupts(await talk.say('call pay {"amount": 5}'))
-    service = talk.client.service
+    thread = await connect_model()
+    asked = interrupts(await thread.say('call pay {"amount": 5}'))
+    service = thread.client.service
     await eventually(lambda: not service.registry.recorder_tasks)
-    back: Json = {"threadId": talk.thread, "messages": [], "tools": []}
-    shown = await talk.client.run({**back, "runId": "back"})
+    back: Json = {"threadId": thread.id, "messages": [], "tools": []}
+    shown = await thread.client.run({**back, "runId": "back"})
     assert types(shown) == SHOWN
     assert interrupts(shown) == asked
-    events = await talk.resume(answer(asked[0], approved=True))
+    events = await thread.resume(answer(asked[0], approved=True))
     assert text(events) == "The result of pay is paid 5."
-    assert outcome(await talk.client.run({**back, "runId": "back-again"})) == "success"
+    assert outcome(await thread.client.run({**back, "runId": "back-again"})) == "success"
 
 
 @requirement("goal.refused")
 async def test_a_run_that_is_refused_leaves_the_turn_as_it_was(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    await talk.say("calculate 6*7")
-    (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
-    assert outcome(await talk.resume(answer(interrupt, approved="yes"))) == "VALIDATION_ERROR"
-    service = talk.client.service
+    thread = await connect_model()
+    await thread.say("calculate 6*7")
+    (interrupt,) = interrupts(await thread.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
+    assert outcome(await thread.resume(answer(interrupt, approved="yes"))) == "VALIDATION_ERROR"
+    service = thread.client.service
     await eventually(lambda: not service.registry.recorder_tasks)
-    thread = await talk.client.command({"command": {"type": "threads.get", "threadId": talk.thread}})
-    assert thread["status"] == "user_turn"
+    view = await thread.client.command({"command": {"type": "threads.get", "threadId": thread.id}})
+    assert view["status"] == "user_turn"

@@ -21,21 +21,21 @@ async def status(client: Client, run: str = "r1") -> object:
 @requirement("drop.cancel")
 @pytest.mark.parametrize("policy", ["cancel", "grace:0"])
 async def test_a_run_may_end_with_its_last_reader(connect: Connect, policy: str) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, on_disconnect=policy)
+    agent = WaitingAgent()
+    client = await connect(agent, on_disconnect=policy)
     await (await begin_run(client)).leave()
     assert await status(client) == "cancelled"
-    await wait_for_event(talk.cut_off)
+    await wait_for_event(agent.cut_off)
 
 
 @requirement("drop.continue")
 async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, on_disconnect="continue")
+    agent = WaitingAgent()
+    client = await connect(agent, on_disconnect="continue")
     await (await begin_run(client)).leave()
     client.clock.advance(3_000)
     assert await status(client) == "running"
-    talk.may_end.set()
+    agent.may_end.set()
     async with asyncio.timeout(WAIT):
         while await status(client) == "running":  # noqa: ASYNC110 - what it waits for has no event
             await asyncio.sleep(0)
@@ -45,38 +45,38 @@ async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
 
 @requirement("drop.continue")
 async def test_a_run_that_may_go_on_without_readers_gives_way_to_nobody(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, on_disconnect="continue")
+    agent = WaitingAgent()
+    client = await connect(agent, on_disconnect="continue")
     await (await begin_run(client)).leave()
     with pytest.raises(Refused) as refused:
         await client.start(ask(run="r2"))
     assert refused.value.code == "THREAD_BUSY"
     assert await status(client) == "running"
-    talk.may_end.set()
+    agent.may_end.set()
 
 
 @requirement("drop.grace")
 async def test_a_run_waits_for_a_reader_and_then_ends(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, on_disconnect="grace:30")
+    agent = WaitingAgent()
+    client = await connect(agent, on_disconnect="grace:30")
     await (await begin_run(client)).leave()
     client.clock.advance(29.9)
     assert await status(client) == "running"
     client.clock.advance(0.1)
     assert await status(client) == "cancelled"
-    await wait_for_event(talk.cut_off)
+    await wait_for_event(agent.cut_off)
 
 
 @requirement("drop.returns")
 async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, on_disconnect="grace:30")
+    agent = WaitingAgent()
+    client = await connect(agent, on_disconnect="grace:30")
     await (await begin_run(client)).leave()
     client.clock.advance(20)
     stream = await client.attach("t1", "r1")
     client.clock.advance(60)
     assert await status(client) == "running"
-    talk.may_end.set()
+    agent.may_end.set()
     assert outcome(await stream.rest()) == "success"
 
 
@@ -96,32 +96,32 @@ async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
 @requirement("drop.gives-way")
 @pytest.mark.parametrize("on_busy", ["reject", "enqueue", "interrupt"])
 async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: str) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, on_disconnect="grace:30", on_busy=on_busy)
+    agent = WaitingAgent()
+    client = await connect(agent, on_disconnect="grace:30", on_busy=on_busy)
     await (await begin_run(client)).leave()
     second = await begin_run(client, "r2")
     assert await status(client) == "cancelled"
-    talk.may_end.set()
+    agent.may_end.set()
     assert outcome(await second.rest()) == "success"
 
 
 @requirement("drop.others")
 async def test_a_reader_that_leaves_another_behind_changes_nothing(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, on_disconnect="cancel")
+    agent = WaitingAgent()
+    client = await connect(agent, on_disconnect="cancel")
     first = await begin_run(client)
     second = await client.attach("t1", "r1")
     await first.leave()
     assert await status(client) == "running"
-    talk.may_end.set()
+    agent.may_end.set()
     assert types(await second.rest())[-1] == "RUN_FINISHED"
 
 
 @requirement("drop.continue")
 async def test_an_ended_run_does_not_mind(connect: Connect) -> None:
-    talk = WaitingAgent()
-    talk.may_end.set()
-    client = await connect(talk, on_disconnect="grace:30")
+    agent = WaitingAgent()
+    agent.may_end.set()
+    client = await connect(agent, on_disconnect="grace:30")
     assert outcome(await client.run(ask())) == "success"
     await eventually(lambda: not client.clock.timers)
     assert await status(client) == "finished"

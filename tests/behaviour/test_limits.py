@@ -57,15 +57,15 @@ async def test_a_run_that_takes_too_long_is_ended(connect: Connect) -> None:
 
 @requirement("limit.time")
 async def test_time_spent_waiting_in_line_does_not_count(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, run_timeout=60, on_busy="enqueue")
+    agent = WaitingAgent()
+    client = await connect(agent, run_timeout=60, on_busy="enqueue")
     first = await begin_run(client)
     second = await client.start(ask(run="r2"))
     client.clock.advance(60)
     assert outcome(await first.rest()) == "RUN_TIMEOUT"
     await second.until("TEXT_MESSAGE_CONTENT")
     client.clock.advance(59)
-    talk.may_end.set()
+    agent.may_end.set()
     assert outcome(await second.rest()) == "success"
 
 
@@ -121,27 +121,27 @@ async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(co
 
 @requirement("limit.open")
 async def test_open_runs_are_bounded(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, CapacityLimits(open_runs=2))
+    agent = WaitingAgent()
+    client = await connect(agent, CapacityLimits(open_runs=2))
     streams = [await begin_run(client, thread=thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused) as refused:
         await client.start(ask("t3"))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
-    talk.may_end.set()
+    agent.may_end.set()
     assert [outcome(await stream.rest()) for stream in streams] == ["success", "success"]
     assert outcome(await client.run(ask("t3"))) == "success"
 
 
 @requirement("limit.open")
 async def test_the_input_bytes_of_open_runs_are_bounded(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, CapacityLimits(open_bytes=5_000))
+    agent = WaitingAgent()
+    client = await connect(agent, CapacityLimits(open_bytes=5_000))
     first = await begin_run(client, thread="t1")
     with pytest.raises(Refused) as refused:
         await client.start(ask("t2", text="x" * 5_000))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
     second = await begin_run(client, thread="t3")
-    talk.may_end.set()
+    agent.may_end.set()
     assert [outcome(await stream.rest()) for stream in (first, second)] == ["success", "success"]
     assert outcome(await client.run(ask("t2", text="x" * 50_000))) == "success"  # nothing else is open
 
@@ -230,24 +230,24 @@ def threads_of_runs() -> set[str]:
 
 @requirement("busy.admitted", "limit.open")
 async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, CapacityLimits(open_bytes=5_000), on_busy="interrupt")
+    agent = WaitingAgent()
+    client = await connect(agent, CapacityLimits(open_bytes=5_000), on_busy="interrupt")
     streams = [await begin_run(client, thread=thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused) as refused:
         await client.start(ask("t1", "r2", text="x" * 5_000))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
-    talk.may_end.set()
+    agent.may_end.set()
     assert [outcome(await stream.rest()) for stream in streams] == ["success", "success"]
 
 
 @requirement("busy.interrupt", "limit.open")
 async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, CapacityLimits(open_runs=1, open_bytes=5_000), on_busy="interrupt")
+    agent = WaitingAgent()
+    client = await connect(agent, CapacityLimits(open_runs=1, open_bytes=5_000), on_busy="interrupt")
     first = await begin_run(client, thread="t1")
     second = await client.start(ask("t1", "r2", text="x" * 5_000))
     assert outcome(await first.rest()) == "cancelled"
-    talk.may_end.set()
+    agent.may_end.set()
     assert outcome(await second.rest()) == "success"
 
 
@@ -276,12 +276,12 @@ async def test_the_bytes_of_ended_runs_are_bounded(connect: Connect) -> None:
 
 @requirement("limit.read")
 async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, CapacityLimits(kept_runs=0))
+    agent = WaitingAgent()
+    client = await connect(agent, CapacityLimits(kept_runs=0))
     first = await begin_run(client, "r1", "t1")
     run = client.service.registry.by_key[RunKey("everybody", "t1", "r1")]
     reader = await client.service.attach(run.ctx.caller, "t1", "r1", 0)
-    talk.may_end.set()
+    agent.may_end.set()
     assert outcome(await first.rest()) == "success"
     assert await readable_runs(client, "r1") == ["r1"]
     reader.close()
@@ -306,26 +306,26 @@ async def test_a_drain_ends_open_and_waiting_runs(connect: Connect) -> None:
 
 @requirement("drain.grace")
 async def test_a_run_that_ends_in_time_ends_as_it_would_have(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk)
+    agent = WaitingAgent()
+    client = await connect(agent)
     stream = await begin_run(client)
     draining = asyncio.create_task(client.service.drain(10))
     await eventually(lambda: client.service.is_draining)
-    talk.may_end.set()
+    agent.may_end.set()
     assert outcome(await stream.rest()) == "success"
     await draining
 
 
 @requirement("drain.grace")
 async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, on_busy="enqueue")
+    agent = WaitingAgent()
+    client = await connect(agent, on_busy="enqueue")
     active = await begin_run(client)
     waiting = await client.start(ask(run="r2"))
     draining = asyncio.create_task(client.service.drain(10))
     assert outcome(await waiting.rest()) == "SHUTTING_DOWN"
     assert not draining.done()
-    talk.may_end.set()
+    agent.may_end.set()
     assert outcome(await active.rest()) == "success"
     await draining
 
@@ -344,8 +344,8 @@ async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
 
 @requirement("health.busy", "health.stamp")
 async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, on_busy="enqueue")
+    agent = WaitingAgent()
+    client = await connect(agent, on_busy="enqueue")
     health = client.service.health
     client.clock.advance(10)
     assert health.report() == {"status": "Healthy", "time_of_last_update": int(START)}
@@ -358,7 +358,7 @@ async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect)
     await first.rest()
     client.clock.advance(10)
     assert health.report() == busy
-    talk.may_end.set()
+    agent.may_end.set()
     await second.rest()
     await eventually(lambda: health.report()["status"] == "Healthy")
     assert health.report()["time_of_last_update"] == int(START) + 30

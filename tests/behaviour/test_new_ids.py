@@ -89,11 +89,13 @@ async def test_a_run_that_has_waited_adds_only_what_is_new(connect: Connect) -> 
 # --- the assistant: calls, answers and subagents ----------------------------------------------------------------------
 
 
-async def renamed(talk: ClientThread, said: str | None = None, **fields: object) -> list[Json]:
-    """A run of a client that makes ids of messages and calls for each request. ``talk`` keeps the server's own."""
-    body = talk.body(said, **fields)
-    events = await talk.client.run({**body, "messages": [with_new_ids(each, talk.runs) for each in body["messages"]]})
-    talk.keep(events)
+async def renamed(thread: ClientThread, said: str | None = None, **fields: object) -> list[Json]:
+    """A run of a client that makes ids of messages and calls for each request. ``thread`` keeps the server's own."""
+    body = thread.body(said, **fields)
+    events = await thread.client.run(
+        {**body, "messages": [with_new_ids(each, thread.runs) for each in body["messages"]]}
+    )
+    thread.keep(events)
     return events
 
 
@@ -106,55 +108,55 @@ def with_new_ids(message: Json, run: int) -> Json:
     return copy
 
 
-async def roles(talk: ClientThread) -> list[str]:
+async def roles(thread: ClientThread) -> list[str]:
     """The roles of the thread's messages, once the last run is written down."""
     async with asyncio.timeout(WAIT):
         while True:
-            thread = await talk.client.command({"command": {"type": "threads.get", "threadId": talk.thread}})
-            if thread["status"] != "agent_turn":
-                return [message["role"] for message in thread["messages"]]
+            view = await thread.client.command({"command": {"type": "threads.get", "threadId": thread.id}})
+            if view["status"] != "agent_turn":
+                return [message["role"] for message in view["messages"]]
             await asyncio.sleep(0)
 
 
 @requirement("thread.new-ids")
 async def test_an_approval_is_answered_under_new_ids(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    (interrupt,) = interrupts(await renamed(talk, 'call pay {"amount": 5}'))
-    events = await renamed(talk, resume=[answer(interrupt, approved=True)])
-    assert PAID[talk.thread] == [5]
+    thread = await connect_model()
+    (interrupt,) = interrupts(await renamed(thread, 'call pay {"amount": 5}'))
+    events = await renamed(thread, resume=[answer(interrupt, approved=True)])
+    assert PAID[thread.id] == [5]
     assert text(events) == "The result of pay is paid 5."
-    await renamed(talk, "stream 1")
-    assert await roles(talk) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+    await renamed(thread, "stream 1")
+    assert await roles(thread) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
 @requirement("thread.new-ids")
 async def test_a_client_answers_its_own_call_under_new_ids(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    talk.tools = [PAINT]
-    called = calls(await renamed(talk, 'call paint {"wall": "north"}'))
-    talk.result(called["paint"], "painted")
-    assert text(await renamed(talk)) == "The result of paint is painted."
-    await renamed(talk, "stream 1")
-    assert await roles(talk) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+    thread = await connect_model()
+    thread.tools = [PAINT]
+    called = calls(await renamed(thread, 'call paint {"wall": "north"}'))
+    thread.result(called["paint"], "painted")
+    assert text(await renamed(thread)) == "The result of paint is painted."
+    await renamed(thread, "stream 1")
+    assert await roles(thread) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
 @requirement("thread.new-ids")
 async def test_a_subagents_words_stay_where_they_are_under_new_ids(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    await renamed(talk, "delegate stream 1")
-    before = await roles(talk)
-    echoed = [message for message in talk.messages if "subagentRunId" not in message]
-    assert len(echoed) < len(talk.messages)
-    talk.messages = echoed
-    await renamed(talk, "stream 1")
-    assert await roles(talk) == [*before, "user", "assistant"]
+    thread = await connect_model()
+    await renamed(thread, "delegate stream 1")
+    before = await roles(thread)
+    echoed = [message for message in thread.messages if "subagentRunId" not in message]
+    assert len(echoed) < len(thread.messages)
+    thread.messages = echoed
+    await renamed(thread, "stream 1")
+    assert await roles(thread) == [*before, "user", "assistant"]
 
 
 @requirement("thread.new-ids")
 async def test_a_client_that_keeps_text_alone_has_one_conversation_with_the_tools(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    await renamed(talk, "calculate 6*7")
-    talk.messages = [message for message in talk.messages if message["role"] in {"user", "assistant"}]
-    talk.messages = [message for message in talk.messages if "toolCalls" not in message]
-    await renamed(talk, "stream 1")
-    assert await roles(talk) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+    thread = await connect_model()
+    await renamed(thread, "calculate 6*7")
+    thread.messages = [message for message in thread.messages if message["role"] in {"user", "assistant"}]
+    thread.messages = [message for message in thread.messages if "toolCalls" not in message]
+    await renamed(thread, "stream 1")
+    assert await roles(thread) == ["user", "assistant", "tool", "assistant", "user", "assistant"]

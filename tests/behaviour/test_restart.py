@@ -61,29 +61,29 @@ async def begin(settings: Settings) -> AsyncIterator[Begin]:
 @requirement("approval.restart")
 async def test_a_call_that_waits_when_the_process_ends_is_answered_in_the_next_one(settings: Settings) -> None:
     async with server(settings) as client:
-        talk = ClientThread(client, FakeOffline())
-        (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}'))
-    async with server(settings) as talk.client:
-        assert interrupts(await talk.say("anybody there?")) == [interrupt]
-        assert PAID[talk.thread] == []
-        events = await talk.resume(answer(interrupt, approved=True))
-        assert (results(events), PAID[talk.thread]) == (["paid 5"], [5])
-    async with server(settings) as talk.client:
-        talk.messages = talk.messages[:2]
-        assert results(await talk.resume(answer(interrupt, approved=True))) == ["paid 5"]
-    assert PAID[talk.thread] == [5]
+        thread = ClientThread(client, FakeOffline())
+        (interrupt,) = interrupts(await thread.say('call pay {"amount": 5}'))
+    async with server(settings) as thread.client:
+        assert interrupts(await thread.say("anybody there?")) == [interrupt]
+        assert PAID[thread.id] == []
+        events = await thread.resume(answer(interrupt, approved=True))
+        assert (results(events), PAID[thread.id]) == (["paid 5"], [5])
+    async with server(settings) as thread.client:
+        thread.messages = thread.messages[:2]
+        assert results(await thread.resume(answer(interrupt, approved=True))) == ["paid 5"]
+    assert PAID[thread.id] == [5]
 
 
 @requirement("approval.replica")
 async def test_a_call_is_asked_for_by_one_replica_and_answered_through_another_once(begin: Begin) -> None:
     one, other = await begin(), await begin()
-    talk = ClientThread(one, FakeOffline())
-    (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}'))
-    talk.client = other
-    assert results(await talk.resume(answer(interrupt, approved=True))) == ["paid 5"]
-    talk.client = one
-    await talk.resume(answer(interrupt, approved=True))
-    assert PAID[talk.thread] == [5]
+    thread = ClientThread(one, FakeOffline())
+    (interrupt,) = interrupts(await thread.say('call pay {"amount": 5}'))
+    thread.client = other
+    assert results(await thread.resume(answer(interrupt, approved=True))) == ["paid 5"]
+    thread.client = one
+    await thread.resume(answer(interrupt, approved=True))
+    assert PAID[thread.id] == [5]
 
 
 @requirement("sub.restart")
@@ -92,11 +92,11 @@ async def test_a_subagent_that_waits_when_the_process_ends_goes_on_in_the_next_o
     settings: Settings, said: str
 ) -> None:
     async with server(settings) as client:
-        talk = ClientThread(client, FakeOffline())
-        (interrupt,) = interrupts(await talk.say(said.format('call pay {"amount": 5}')))
-    async with server(settings) as talk.client:
-        events = await talk.resume(answer(interrupt, approved=True))
-    assert [amounts for thread, amounts in PAID.items() if thread.startswith(f"{talk.thread}/")] == [[5]]
+        thread = ClientThread(client, FakeOffline())
+        (interrupt,) = interrupts(await thread.say(said.format('call pay {"amount": 5}')))
+    async with server(settings) as thread.client:
+        events = await thread.resume(answer(interrupt, approved=True))
+    assert [amounts for key, amounts in PAID.items() if key.startswith(f"{thread.id}/")] == [[5]]
     assert (outcome(events), results(events)[0]) == ("success", "paid 5")
 
 
@@ -105,11 +105,11 @@ async def test_an_assistant_of_ones_own_keeps_what_waits_in_the_servers_store(st
     settings = Settings.model_validate({"store": store, "agent": f"{__name__}:mates"})
     paid.clear()
     async with server(settings) as client:
-        talk = ClientThread(client, FakeOffline())
+        thread = ClientThread(client, FakeOffline())
         both = 'delegate call pay {"amount": 1}\ncall pay {"amount": 2}'
-        yes = [answer(interrupt, approved=True) for interrupt in interrupts(await talk.say(both))]
-    async with server(settings) as talk.client:
-        assert outcome(await talk.resume(*yes)) == "success"
+        yes = [answer(interrupt, approved=True) for interrupt in interrupts(await thread.say(both))]
+    async with server(settings) as thread.client:
+        assert outcome(await thread.resume(*yes)) == "success"
     assert sorted(paid) == [1, 2]
 
 
@@ -127,23 +127,23 @@ async def test_interrupts_of_subagents_are_deleted_with_the_clients_thread(store
 @requirement("goal.restart")
 async def test_the_goals_of_a_turn_are_those_of_the_next_process(settings: Settings) -> None:
     async with server(settings) as client:
-        talk = ClientThread(client, FakeOffline(), tools=[PAINT])
-        events = await talk.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
-        talk.result(calls(events)["paint"], "dry")
-    async with server(settings) as talk.client:
-        events = await talk.say('call achieve_sum {"amount": 3}')
+        thread = ClientThread(client, FakeOffline(), tools=[PAINT])
+        events = await thread.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
+        thread.result(calls(events)["paint"], "dry")
+    async with server(settings) as thread.client:
+        events = await thread.say('call achieve_sum {"amount": 3}')
         (declared,) = custom_values(events, "goals.declared")
         assert [row["status"] for row in declared["goals"]] == ["achieved", "pending"]
         assert goal_statuses(events) == {"note": "achieved", "sum": "achieved"}
-    async with server(settings) as talk.client:
-        assert goal_statuses(await talk.say("stream 1")) == {}
+    async with server(settings) as thread.client:
+        assert goal_statuses(await thread.say("stream 1")) == {}
 
 
 @requirement("goal.restart")
 @pytest.mark.parametrize("said", ["stream 1", "fail", "call paint {}\ncall achieve_note {}"])
 async def test_the_status_of_goals_can_be_read_as_soon_as_the_run_is_over(settings: Settings, said: str) -> None:
     async with server(settings) as client:
-        talk = ClientThread(client, FakeOffline(), tools=[PAINT])
-        told_last = goal_statuses(await talk.say(said, forwardedProps=goals(NOTE, SUM)))
-        thread = await client.command({"command": {"type": "threads.get", "threadId": talk.thread}})
-        assert {goal["type"]: goal["status"] for goal in thread["goals"]} == told_last
+        thread = ClientThread(client, FakeOffline(), tools=[PAINT])
+        told_last = goal_statuses(await thread.say(said, forwardedProps=goals(NOTE, SUM)))
+        view = await client.command({"command": {"type": "threads.get", "threadId": thread.id}})
+        assert {goal["type"]: goal["status"] for goal in view["goals"]} == told_last

@@ -20,49 +20,49 @@ FIRST_CALL = 4 + 2 + 3
 
 @requirement("budget.tokens")
 async def test_an_assistant_that_has_used_its_tokens_makes_no_further_model_call(connect_model: ConnectModel) -> None:
-    talk = await connect_model(system_prompt=PROMPT, run_tokens=FIRST_CALL)
-    events = await talk.say("calculate 6*7")
+    thread = await connect_model(system_prompt=PROMPT, run_tokens=FIRST_CALL)
+    events = await thread.say("calculate 6*7")
     assert types(events)[-2:] == ["TOOL_CALL_RESULT", "RUN_ERROR"]
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
     assert events[-1]["message"] == f"The assistant stopped after {FIRST_CALL} tokens without finishing."
     assert events[-1]["metadata"]["retryable"] is False
     assert sum(entry["totalTokens"] for entry in events[-1]["usage"]) == FIRST_CALL
-    assert len(await talk.model.prompts()) == 1
-    assert text(await talk.say("stream 1")) == "hello world, "
+    assert len(await thread.model.prompts()) == 1
+    assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("budget.answer")
 async def test_an_answer_that_is_there_is_not_taken_back(connect_model: ConnectModel) -> None:
-    talk = await connect_model(system_prompt=PROMPT, run_tokens=FIRST_CALL + 1)
-    events = await talk.say("calculate 6*7")
+    thread = await connect_model(system_prompt=PROMPT, run_tokens=FIRST_CALL + 1)
+    events = await thread.say("calculate 6*7")
     assert (text(events), outcome(events)) == ("The result of calculate is 42.", "success")
 
 
 @requirement("budget.subagents")
 async def test_the_tokens_of_subagents_count(connect_model: ConnectModel) -> None:
-    talk = await connect_model(system_prompt=PROMPT, run_tokens=20)
-    events = await talk.say("delegate calculate 6*7")
+    thread = await connect_model(system_prompt=PROMPT, run_tokens=20)
+    events = await thread.say("delegate calculate 6*7")
     (failed,) = (event for event in events if event["type"] == "SUBAGENT_ERROR")
     assert failed["code"] == outcome(events) == "RUN_LIMIT_EXCEEDED"
     assert results(events) == ["42", "Error: The assistant stopped after 20 tokens without finishing."]
-    assert len(await talk.model.prompts()) == 2
+    assert len(await thread.model.prompts()) == 2
 
 
 @requirement("budget.asked")
 @pytest.mark.parametrize("budget", [{"steps": 1}, {"tokens": 1}, {"steps": 9, "tokens": 1}])
 async def test_a_caller_may_ask_for_less(connect_model: ConnectModel, budget: Json) -> None:
-    talk = await connect_model(max_steps=3)
-    events = await talk.say("calculate 6*7", forwardedProps={"budget": budget})
+    thread = await connect_model(max_steps=3)
+    events = await thread.say("calculate 6*7", forwardedProps={"budget": budget})
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    assert len(await talk.model.prompts()) == 1
-    assert outcome(await talk.say("calculate 6*7")) == "success"
+    assert len(await thread.model.prompts()) == 1
+    assert outcome(await thread.say("calculate 6*7")) == "success"
 
 
 @requirement("budget.asked")
 @pytest.mark.parametrize("settings", [{"max_steps": 1}, {"run_tokens": 1}])
 async def test_a_caller_never_gets_more(connect_model: ConnectModel, settings: dict[str, int]) -> None:
-    talk = await connect_model(**settings)
-    events = await talk.say("calculate 6*7", forwardedProps={"budget": {"steps": 99, "tokens": 99_999}})
+    thread = await connect_model(**settings)
+    events = await thread.say("calculate 6*7", forwardedProps={"budget": {"steps": 99, "tokens": 99_999}})
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
 
 
@@ -87,9 +87,9 @@ async def test_a_caller_never_gets_more(connect_model: ConnectModel, settings: d
 async def test_a_budget_with_a_bad_field_is_refused_by_its_name(
     connect_model: ConnectModel, budget: object, message: str
 ) -> None:
-    talk = await connect_model()
+    thread = await connect_model()
     with pytest.raises(Refused) as refused:
-        await talk.say("stream 1", forwardedProps={"budget": budget})
+        await thread.say("stream 1", forwardedProps={"budget": budget})
     assert (refused.value.code, refused.value.message) == ("VALIDATION_ERROR", message)
 
 
@@ -122,8 +122,8 @@ async def test_an_agent_knows_how_long_it_may_take(connect: Connect) -> None:
 async def test_the_capabilities_say_how_many_tokens_a_run_may_use(
     connect_model: ConnectModel, tokens: int, told: int | None
 ) -> None:
-    talk = await connect_model(run_tokens=tokens)
-    capabilities = await talk.client.command({"command": {"type": "capabilities"}})
+    thread = await connect_model(run_tokens=tokens)
+    capabilities = await thread.client.command({"command": {"type": "capabilities"}})
     assert capabilities["capabilities"]["custom"].get("maxRunTokens") == told
 
 

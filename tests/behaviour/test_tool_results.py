@@ -27,9 +27,9 @@ def durations(events: list[Json]) -> list[float | None]:
     return [metadata.get("durationMs") for metadata in found]
 
 
-async def prompted_results(talk: ClientThread) -> list[Json]:
+async def prompted_results(thread: ClientThread) -> list[Json]:
     """The results that the model was told last."""
-    said: list[Json] = (await talk.model.prompts())[-1]["messages"]
+    said: list[Json] = (await thread.model.prompts())[-1]["messages"]
     return [message for message in said if message["role"] == "tool"]
 
 
@@ -38,41 +38,41 @@ async def prompted_results(talk: ClientThread) -> list[Json]:
     "call", ['calculate {"expression": "1/0"}', "calculate [1]", "nobody {}", "burst {}", "misname {}", "wipe {}"]
 )
 async def test_a_failure_is_marked_for_the_client(connect_model: ConnectModel, call: str) -> None:
-    talk = await connect_model(tool_policy='[{"tool_pattern": "wipe", "policy": "deny"}]')
-    events = await talk.say(f"call {call}")
+    thread = await connect_model(tool_policy='[{"tool_pattern": "wipe", "policy": "deny"}]')
+    events = await thread.say(f"call {call}")
     assert marks(events) == [True]
     assert text(events).startswith("The call of ")
 
 
 @requirement("assistant.failure")
 async def test_words_of_a_failure_are_none_where_the_tool_worked(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say(ECHO)
+    thread = await connect_model()
+    events = await thread.say(ECHO)
     assert (results(events), marks(events)) == ([LIE], [False])
-    (told,) = await prompted_results(talk)
+    (told,) = await prompted_results(thread)
     assert told["content"] == LIE
-    if not isinstance(talk.model, FakeOpenAI):  # whose API has nothing but the words
+    if not isinstance(thread.model, FakeOpenAI):  # whose API has nothing but the words
         assert "error" not in told
         assert text(events) == f"The result of echo is {LIE}."
 
 
 @requirement("assistant.failure")
 async def test_a_model_is_told_of_a_failure_in_every_later_run_too(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    await talk.say(f"call burst {{}}\n{ECHO}")
-    first = await prompted_results(talk)
-    await talk.say("stream 1")
-    assert await prompted_results(talk) == first
+    thread = await connect_model()
+    await thread.say(f"call burst {{}}\n{ECHO}")
+    first = await prompted_results(thread)
+    await thread.say("stream 1")
+    assert await prompted_results(thread) == first
 
 
 @requirement("assistant.failure")
 async def test_a_failure_is_kept_with_the_thread(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say(f"call burst {{}}\n{ECHO}")
+    thread = await connect_model()
+    events = await thread.say(f"call burst {{}}\n{ECHO}")
     assert marks(events) == [True, False]
-    service = talk.client.service
+    service = thread.client.service
     await eventually(lambda: not service.registry.recorder_tasks)
-    back = await talk.client.run({"threadId": talk.thread, "runId": "back", "messages": [], "tools": []})
+    back = await thread.client.run({"threadId": thread.id, "runId": "back", "messages": [], "tools": []})
     (shown,) = (event["messages"] for event in back if event["type"] == "MESSAGES_SNAPSHOT")
     kept = [message["metadata"] for message in shown if message["role"] == "tool"]
     assert kept == [event["metadata"] for event in events if event["type"] == "TOOL_CALL_RESULT"]
@@ -80,26 +80,26 @@ async def test_a_failure_is_kept_with_the_thread(connect_model: ConnectModel) ->
 
 @requirement("assistant.failure")
 async def test_a_call_that_nobody_wanted_is_marked(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    asked = interrupts(await talk.say('call pay {"amount": 1}\ncall pay {"amount": 2}\ncall pay {"amount": 3}'))
+    thread = await connect_model()
+    asked = interrupts(await thread.say('call pay {"amount": 1}\ncall pay {"amount": 2}\ncall pay {"amount": 3}'))
     answers = [answer(asked[0], approved=True), answer(asked[1], approved=False), abandoned(asked[2])]
-    events = await talk.resume(*answers)
+    events = await thread.resume(*answers)
     assert marks(events) == [False, True, True]
     assert [duration is None for duration in durations(events)] == [False, True, True]
 
 
 @requirement("assistant.failure")
 async def test_failures_inside_a_subagent_are_marked_there(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say("delegate call nobody {}")
+    thread = await connect_model()
+    events = await thread.say("delegate call nobody {}")
     assert marks(events) == [True, False]
     assert "subagentRunId" in next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
 
 
 @requirement("assistant.duration")
 async def test_a_result_says_how_long_its_tool_ran(connect_model: ConnectModel) -> None:
-    talk = await connect_model()
-    events = await talk.say(f"{ECHO}\ncall burst {{}}\ncall nobody {{}}")
+    thread = await connect_model()
+    events = await thread.say(f"{ECHO}\ncall burst {{}}\ncall nobody {{}}")
     ran, broke, never = durations(events)
     assert ran is not None
     assert broke is not None

@@ -38,7 +38,7 @@ def pay(*amounts: int) -> Json:
     return say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
 
 
-def talk(judge: Judge, fixture: ServerAddress, *turns: Json) -> Conversation:
+def converse(judge: Judge, fixture: ServerAddress, *turns: Json) -> Conversation:
     """A conversation on a thread of its own."""
     return judge.run(fixture.invocations, turns, threadId=f"fixture-{next(NUMBERS)}")
 
@@ -52,7 +52,7 @@ def results_by_call(conversation: Conversation) -> list[tuple[str, list[str]]]:
 
 @requirement("approval.client")
 def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, fixture: ServerAddress) -> None:
-    conversation = talk(judge, fixture, pay(5, 6))
+    conversation = converse(judge, fixture, pay(5, 6))
     (asked,) = conversation.turns
     assert check(judge, asked) == "RUN_FINISHED"
     assert asked.events[-1]["outcome"]["interrupts"] == asked.interrupts == conversation.interrupts
@@ -77,7 +77,7 @@ def test_the_client_sends_every_answer_and_holds_each_call_with_one_result(
     judge: Judge, fixture: ServerAddress, decisions: list[Json], results: list[str]
 ) -> None:
     amounts = range(5, 5 + len(decisions))
-    conversation = talk(judge, fixture, pay(*amounts), {"decide": decisions}, say("stream 1"))
+    conversation = converse(judge, fixture, pay(*amounts), {"decide": decisions}, say("stream 1"))
     _, resumed, after = conversation.turns
     assert check(judge, resumed) == check(judge, after) == "RUN_FINISHED"
     assert resumed.events[-1]["outcome"] == {"type": "success"}
@@ -101,7 +101,7 @@ def test_the_client_sends_every_answer_and_holds_each_call_with_one_result(
 def test_the_client_itself_refuses_what_no_server_may_be_sent(
     judge: Judge, fixture: ServerAddress, turn: Json, reason: str
 ) -> None:
-    conversation = talk(judge, fixture, pay(5, 6), turn, {"decide": [APPROVED, DENIED]})
+    conversation = converse(judge, fixture, pay(5, 6), turn, {"decide": [APPROVED, DENIED]})
     asked, refused, resumed = conversation.turns
     assert refused.error is not None
     assert reason in refused.error
@@ -114,7 +114,7 @@ def test_the_client_itself_refuses_what_no_server_may_be_sent(
 @requirement("approval.client")
 def test_an_expired_interrupt_can_still_be_cancelled(judge: Judge, fixture: ServerAddress) -> None:
     late = {"decide": [CANCELLED], "seconds": HOUR + 60}
-    conversation = talk(judge, fixture, pay(5), late)
+    conversation = converse(judge, fixture, pay(5), late)
     assert check(judge, conversation.turns[1]) == "RUN_FINISHED"
     assert results_by_call(conversation)[0][1] == [UNANSWERED]
 
@@ -124,7 +124,7 @@ def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(
     judge: Judge, fixture: ServerAddress
 ) -> None:
     wrong = {"decide": [{"status": "resolved", "payload": {"approved": "yes"}}]}
-    conversation = talk(judge, fixture, pay(5), wrong, {"decide": [APPROVED]})
+    conversation = converse(judge, fixture, pay(5), wrong, {"decide": [APPROVED]})
     asked, refused, resumed = conversation.turns
     assert check(judge, refused) == "RUN_ERROR"
     assert refused.events[-1]["code"] == "VALIDATION_ERROR"
@@ -136,7 +136,7 @@ def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(
 @requirement("approval.client")
 def test_a_resumed_run_may_ask_again(judge: Judge, fixture: ServerAddress) -> None:
     again = {**pay(7), "decide": [APPROVED]}
-    conversation = talk(judge, fixture, pay(5), again, {"decide": [EDITED]})
+    conversation = converse(judge, fixture, pay(5), again, {"decide": [EDITED]})
     first, second, third = conversation.turns
     assert [check(judge, turn) for turn in (first, second, third)] == ["RUN_FINISHED"] * 3
     assert [len(turn.interrupts) for turn in (first, second, third)] == [1, 1, 0]
@@ -145,7 +145,7 @@ def test_a_resumed_run_may_ask_again(judge: Judge, fixture: ServerAddress) -> No
 
 @requirement("approval.client-aborts")
 def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Judge, fixture: ServerAddress) -> None:
-    conversation = talk(judge, fixture, say("call stick {}", abortAfter=5), say("stream 1"))
+    conversation = converse(judge, fixture, say("call stick {}", abortAfter=5), say("stream 1"))
     stopped, after = conversation.turns
     assert stopped.error is None
     assert stopped.types[-2:] == ["TOOL_CALL_END", "RUN_ERROR"]
@@ -157,7 +157,7 @@ def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Ju
 @requirement("approval.client-aborts")
 def test_an_abort_while_an_approved_call_waits_does_not_start_it_again(judge: Judge, fixture: ServerAddress) -> None:
     turns = [say("call order {}"), {"decide": [APPROVED], "abortAfter": 1}, {"decide": [APPROVED]}]
-    conversation = talk(judge, fixture, *turns)
+    conversation = converse(judge, fixture, *turns)
     asked, stopped, resumed = conversation.turns
     assert stopped.types == ["RUN_STARTED", "RUN_ERROR"]
     assert stopped.events[-1]["code"] == "abort"

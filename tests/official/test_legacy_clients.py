@@ -8,7 +8,7 @@ from tests.requirements import requirement
 THEN = {"runId": "r2", "tools": [CONFIRM], "answer": "yes, do"}
 
 
-def talk(judge: Judge, assistant: ServerAddress, said: str, *turns: Json) -> list[Turn]:
+def converse(judge: Judge, assistant: ServerAddress, said: str, *turns: Json) -> list[Turn]:
     """A conversation by the older client, in which nothing is rejected."""
     messages = [{"id": "u1", "role": "user", "content": said}]
     held = judge.run(assistant.invocations, turns, threadId=said, initialMessages=messages, older=True)
@@ -20,7 +20,7 @@ def talk(judge: Judge, assistant: ServerAddress, said: str, *turns: Json) -> lis
 def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(
     judge: Judge, assistant: ServerAddress
 ) -> None:
-    called, answered = talk(judge, assistant, 'call confirm {"q": 1}', {"runId": "r1", "tools": [CONFIRM]}, THEN)
+    called, answered = converse(judge, assistant, 'call confirm {"q": 1}', {"runId": "r1", "tools": [CONFIRM]}, THEN)
     assert called.types[-1] == answered.types[-1] == "RUN_FINISHED"
     assert answered.text == "The result of confirm is yes, do."
 
@@ -28,12 +28,12 @@ def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(
 @requirement("run.older")
 def test_a_cancelled_run_ends(judge: Judge, assistant: ServerAddress) -> None:
     cancel = {"command": {"type": "cancel", "threadId": "wait 60"}}
-    (turn,) = talk(judge, assistant, "wait 60", {"runId": "r1", "meanwhile": {"after": 3, "body": cancel}})
+    (turn,) = converse(judge, assistant, "wait 60", {"runId": "r1", "meanwhile": {"after": 3, "body": cancel}})
     assert turn.types[-1] == "RUN_FINISHED"
 
 
 @requirement("run.older")
 def test_reasoning_tools_and_subagents_come_as_they_are(judge: Judge, assistant: ServerAddress) -> None:
     for said in ("think about rain", "calculate 6*7", "delegate calculate 6*7"):
-        (turn,) = talk(judge, assistant, said, {"runId": "r1"})
+        (turn,) = converse(judge, assistant, said, {"runId": "r1"})
         assert turn.types[-1] == "RUN_FINISHED"

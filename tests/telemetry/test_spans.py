@@ -94,11 +94,11 @@ async def test_spans_of_a_subagent_are_below_the_call_that_starts_it(connect: Co
 async def test_a_run_that_has_waited_in_line_is_not_below_the_run_before_it(
     connect: Connect, recorded: Recorded
 ) -> None:
-    talk = WaitingAgent()
-    client = await connect(talk, on_busy="enqueue")
+    agent = WaitingAgent()
+    client = await connect(agent, on_busy="enqueue")
     first = await begin_run(client, "r1")
     second = await client.start(ask(run="r2"))
-    talk.may_end.set()
+    agent.may_end.set()
     assert [outcome(await each.rest()) for each in (first, second)] == ["success", "success"]
     assert [attributes_of(span)["agui.run.id"] for span in recorded.spans] == ["r1", "r2"]
     assert recorded.tree() == ["invoke_agent", "invoke_agent"]

@@ -98,8 +98,8 @@ async def test_a_browsers_token_and_query_reach_the_agent(serve: Serve) -> None:
 
 @requirement("drop.cancel")
 async def test_a_run_that_waits_its_turn_is_left_too_when_the_socket_closes(serve: Serve) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk, on_busy="enqueue", on_disconnect="cancel")
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent, on_busy="enqueue", on_disconnect="cancel")
     socket = await open_socket(client)
     await send(socket, ask(), ask("t2", "r2"), {"type": "ping"})
     await receive(socket, 3)

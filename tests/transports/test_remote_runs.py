@@ -34,8 +34,8 @@ async def raise_unavailable(*_: object) -> None:
 @requirement("durable.gone")
 async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote_run, "GIVE_UP_SECONDS", 0.05)
-    replicas, talk = Replicas(), WaitingAgent(run_id_event)
-    here, there = await replicas.start(talk), await replicas.start(brief)
+    replicas, agent = Replicas(), WaitingAgent(run_id_event)
+    here, there = await replicas.start(agent), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url:
@@ -50,7 +50,7 @@ async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(mo
         assert (told["threadId"], told["runId"]) == ("t1", "r1")
         await send(socket, ask("t2", "r2"))
         assert frame_names(await receive(socket, 3)) == whole("r2")
-        talk.may_end.set()
+        agent.may_end.set()
         await send(socket, {"command": {**ATTACH, "after": 2}})
         assert sorted(frame_names(await receive(socket, 2))) == ["RUN_FINISHED r1", "result r1"]
         await client.close()
@@ -91,8 +91,8 @@ def noted_readings() -> Iterator[list[AsyncGeneratorType[object, object]]]:
 
 @requirement("http.ended")
 async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() -> None:
-    replicas, talk = Replicas(), WaitingAgent(run_id_event)
-    here, there = await replicas.start(talk), await replicas.start(brief)
+    replicas, agent = Replicas(), WaitingAgent(run_id_event)
+    here, there = await replicas.start(agent), await replicas.start(brief)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url, http_client(url) as http:
@@ -101,7 +101,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() 
                 live, pieces = b"", response.aiter_bytes()
                 while live.count(b"data: ") < 2:
                     live += await anext(pieces)
-                talk.may_end.set()
+                agent.may_end.set()
                 live += b"".join([piece async for piece in pieces])
             await wait_until_stored(here)
             ended = await http.get("/runs/r1/events")
@@ -113,8 +113,8 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() 
 
 @requirement("ws.interrupt", "replica.cancel")
 async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
-    replicas, talk = Replicas(), WaitingAgent(run_id_event)
-    here, there = await replicas.start(talk), await replicas.start(brief)
+    replicas, agent = Replicas(), WaitingAgent(run_id_event)
+    here, there = await replicas.start(agent), await replicas.start(brief)
     keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     theirs = await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)

@@ -40,14 +40,14 @@ async def test_a_bad_frame_is_answered_and_the_connection_lives(serve: Serve, ba
 
 @requirement("ws.bad-frame")
 async def test_a_bad_frame_harms_no_run_that_streams(serve: Serve) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk)
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent)
     socket = await open_socket(client)
     await send(socket, ask())
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, "{")
     assert frame_names(await receive(socket, 1)) == ["error VALIDATION_ERROR"]
-    talk.may_end.set()
+    agent.may_end.set()
     assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
 
 
@@ -82,37 +82,37 @@ async def test_many_runs_follow_each_other_on_one_connection(serve: Serve) -> No
 @requirement("ws.reject")
 @pytest.mark.parametrize("thread", ["t1", "t2"])
 async def test_a_run_during_a_run_is_refused(serve: Serve, thread: str) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk)
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent)
     socket = await open_socket(client)
     await send(socket, ask())
     await receive(socket, 2)
     await send(socket, ask(thread, "r2"))
     [error] = await receive(socket, 1)
     assert (error["code"], error["threadId"], error["runId"], error["retryable"]) == ("THREAD_BUSY", thread, "r2", True)
-    talk.may_end.set()
+    agent.may_end.set()
     assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
 
 
 @requirement("ws.enqueue")
 @pytest.mark.parametrize("thread", ["t1", "t2"])
 async def test_enqueued_runs_do_not_interleave(serve: Serve, thread: str) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk, on_busy="enqueue")
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent, on_busy="enqueue")
     socket = await open_socket(client)
     await send(socket, ask(), ask(thread, "r2"))
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"type": "ping"})
     assert frame_names(await receive(socket, 1)) == ["pong"]
-    talk.may_end.set()
+    agent.may_end.set()
     assert frame_names(await receive(socket, 4)) == ["RUN_FINISHED r1", *whole("r2")]
 
 
 @requirement("ws.interrupt")
 @pytest.mark.parametrize("thread", ["t1", "t2"])
 async def test_an_interrupting_run_follows_at_once(serve: Serve, thread: str) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk)
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent)
     socket = await open_socket(client)
     await send(socket, ask())
     await receive(socket, 2)
@@ -124,20 +124,20 @@ async def test_an_interrupting_run_follows_at_once(serve: Serve, thread: str) ->
 
 @requirement("ws.interrupt")
 async def test_a_refused_interrupt_ends_nothing(serve: Serve) -> None:
-    talk = WaitingAgent(run_id_event)
-    talk.may_end.set()
-    _, client = await serve(talk, CapacityLimits(kept_runs=0))
+    agent = WaitingAgent(run_id_event)
+    agent.may_end.set()
+    _, client = await serve(agent, CapacityLimits(kept_runs=0))
     socket = await open_socket(client)
     await send(socket, ask())
     await receive(socket, 3)
     await send(socket, ask(run="r2"))  # with its end the first is forgotten
     await receive(socket, 3)
-    talk.may_end.clear()
+    agent.may_end.clear()
     await send(socket, ask(run="r3"))
     await receive(socket, 2)
     await send(socket, ask(forwardedProps={"onBusy": "interrupt"}))
     assert [frame["code"] for frame in await receive(socket, 1)] == ["RUN_NOT_FOUND"]
-    talk.may_end.set()
+    agent.may_end.set()
     [finished] = await receive(socket, 1)
     assert (finished["runId"], finished["outcome"]) == ("r3", {"type": "success"})
 
@@ -156,14 +156,14 @@ async def test_a_run_that_may_not_wait_here_is_not_started(serve: Serve) -> None
 @requirement("ws.retry")
 @pytest.mark.parametrize("on_busy", ["reject", "enqueue", "interrupt"])
 async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_busy: str) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk, on_busy=on_busy)
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent, on_busy=on_busy)
     socket = await open_socket(client)
     await send(socket, ask(), ask())
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, ask(), {"id": 1, "command": {"type": "threads.list"}})
     assert frame_names(await receive(socket, 1)) == ["result 1"]
-    talk.may_end.set()
+    agent.may_end.set()
     [finished] = await receive(socket, 1)
     assert finished["outcome"] == {"type": "success"}
     await send(socket, ask(run="r2"))
@@ -172,12 +172,12 @@ async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_bu
 
 @requirement("ws.retry", "ws.enqueue")
 async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk, on_busy="enqueue")
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent, on_busy="enqueue")
     socket = await open_socket(client)
     await send(socket, ask(), ask("t2", "r2"), ask("t2", "r2"), ask("t3", "r2"))
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
-    talk.may_end.set()
+    agent.may_end.set()
     frames = await receive(socket, 7)
     assert frame_names(frames) == ["RUN_FINISHED r1", *whole("r2"), *whole("r2")]
     assert [frame["threadId"] for frame in frames if frame["type"] == "RUN_STARTED"] == ["t2", "t3"]
@@ -185,15 +185,15 @@ async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
 
 @requirement("ws.retry")
 async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serve: Serve) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk)
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent)
     socket = await open_socket(client)
     await send(socket, ask())
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"command": {"type": "attach", "runId": "r1"}})
     assert frame_names(await receive(socket, 1)) == ["error THREAD_BUSY"]
     assert (await client.service.runs.find(caller(), "t1", "r1"))["readers"] == 1
-    talk.may_end.set()
+    agent.may_end.set()
     assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
 
 
@@ -294,22 +294,22 @@ async def test_a_cancel_without_ids_right_behind_a_run_ends_that_run(serve: Serv
 
 @requirement("ws.own-run")
 async def test_of_several_runs_the_one_that_streams_is_cancelled(serve: Serve) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk, on_busy="enqueue")
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent, on_busy="enqueue")
     socket = await open_socket(client)
     await send(socket, ask(), ask("t2", "r2"))
     await receive(socket, 2)
     await send(socket, CANCEL)
     frames = frame_names(await receive(socket, 4))
     assert sorted(frames) == ["CUSTOM r2", "RUN_FINISHED r1", "RUN_STARTED r2", "result r1"]
-    talk.may_end.set()
+    agent.may_end.set()
     assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r2"]
 
 
 @requirement("ws.own-run")
 async def test_a_cancel_without_ids_needs_an_open_run_of_this_connection(serve: Serve) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk)
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent)
     socket, other = await open_socket(client), await open_socket(client)
     await send(other, ask("t2", "r2"))
     await receive(other, 2)
@@ -319,7 +319,7 @@ async def test_a_cancel_without_ids_needs_an_open_run_of_this_connection(serve: 
     await receive(socket, 3)
     await send(socket, CANCEL)
     assert frame_names(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
-    talk.may_end.set()
+    agent.may_end.set()
     assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r2"]
     await send(socket, ask())
     await receive(socket, 3)

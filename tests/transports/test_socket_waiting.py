@@ -16,8 +16,8 @@ ENQUEUE = {"onBusy": "enqueue"}
 
 @requirement("ws.at-once")
 async def test_a_cancel_waits_for_nothing_that_was_asked_before(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    talk, may = WaitingAgent(run_id_event), asyncio.Event()
-    _, client = await serve(talk)
+    agent, may = WaitingAgent(run_id_event), asyncio.Event()
+    _, client = await serve(agent)
 
     async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
         await may.wait()
@@ -32,7 +32,7 @@ async def test_a_cancel_waits_for_nothing_that_was_asked_before(serve: Serve, mo
     frames = await receive(socket, 3)
     assert sorted(frame_names(frames)) == ["RUN_FINISHED r1", "pong 3", "result r1"]
     may.set()
-    talk.may_end.set()
+    agent.may_end.set()
     assert frame_names(await receive(socket, 4)) == ["result 1", *whole("r2")]
 
 
@@ -121,8 +121,8 @@ async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkey
 
 @requirement("ws.at-once")
 async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(serve: Serve) -> None:
-    talk = WaitingAgent(run_id_event)
-    _, client = await serve(talk)
+    agent = WaitingAgent(run_id_event)
+    _, client = await serve(agent)
     socket = await open_socket(client)
     await send(socket, ask(run="r1", thread="t1"))
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
@@ -132,7 +132,7 @@ async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(s
     assert frame_names(await receive(socket, 1)) == ["result 1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
     await eventually(lambda: client.service.registry.queue("everybody", "t2"))
-    talk.may_end.set()
+    agent.may_end.set()
     frames = frame_names(await receive(socket, 7))
     assert frames[0] == "RUN_FINISHED r1"
     assert frames.count("RUN_STARTED r2") == 2
