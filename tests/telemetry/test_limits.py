@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from weakref import WeakSet
@@ -99,14 +99,14 @@ async def full_threads(*owners: str) -> AsyncIterator[Ask]:
     """An agent in threads of which each of these callers has all that it may have."""
     released = threading.Event()
 
-    def start(_: RunAgentInput, __: RunContext) -> Iterator[Item]:
+    def start(_: RunAgentInput, __: RunContext) -> Generator[Item, None, None]:
         released.wait(30)
         yield "a"
 
     agent = ThreadAgent(start, start, DaemonThreadPool(2, 1))
 
-    def run(owner: str) -> Awaitable[list[Item]]:
-        return collected(agent.run(run_input("go"), replace(run_context(), caller=caller(owner))))
+    async def run(owner: str) -> list[Item]:
+        return await collected(agent.run(run_input("go"), replace(run_context(), caller=caller(owner))))
 
     async with asyncio.TaskGroup() as tasks:
         for owner in owners:
