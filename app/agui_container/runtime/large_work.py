@@ -1,7 +1,8 @@
 """Computations on large data, in a thread, so that they do not block the event loop.
 
 Rule: one computation of a kind runs at a time. Parallel ones would not be faster, because of the interpreter lock, and
-would need more memory at once. Callers take turns, so none waits for all that another one has asked for.
+would need more memory at once. Callers take turns, so a caller waits for at most one computation of each
+other caller.
 """
 
 import asyncio

@@ -40,7 +40,7 @@ LOG_SECONDS = 5.0
 """Seconds between two log lines about too many connections."""
 
 STALLED_SECONDS = 60.0
-"""Seconds without progress after which a connection is cut off whose client takes nothing."""
+"""Seconds without progress after which a connection is cut off whose client does not read."""
 
 CLOSING_SECONDS = 10.0
 """The same for a connection that is being closed."""
@@ -215,7 +215,7 @@ class ConnectionLimit:
                 transport.abort()
 
     def check_progress(self, now: float) -> None:
-        """Cut off connections whose clients take nothing. ``now`` is the event loop's time, in seconds."""
+        """Cut off connections whose clients do not read. ``now`` is the event loop's time, in seconds."""
         for transport in tuple(self._accounts):
             unsent = transport.get_write_buffer_size()
             if unsent:

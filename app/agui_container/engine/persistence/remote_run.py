@@ -1,8 +1,8 @@
 """A run of another replica: its events are read from the store, and then from the bus.
 
-Rule: every event is delivered exactly once. A gap on the bus is filled from the store. If the bus is silent, the store
-tells if the run is still active. Every reader gets a terminal event, also if the run is deleted in the meantime. No
-events are kept in memory, so a slow reader costs nothing.
+Rule: every event is delivered exactly once. A gap on the bus is filled from the store. If the bus is silent, the
+record in the store says whether the run is still active. Every reader gets a terminal event, also if the run is deleted
+in the meantime. No events are kept in memory, so a slow reader costs nothing.
 """
 
 import asyncio
