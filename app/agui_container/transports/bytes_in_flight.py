@@ -25,7 +25,7 @@ RETRY_SECONDS = 1.0
 """Seconds after which a client that has exceeded the budget may try again."""
 
 SHARE = "agui.share"
-"""Key in the scope's state for the ``Share`` of the caller."""
+"""Key in the scope's state for the ``CallerBytes`` of the caller."""
 
 
 class ByteBudget:
@@ -41,14 +41,14 @@ class ByteBudget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._shares: WeakValueDictionary[str, Share] = WeakValueDictionary()
+        self._shares: WeakValueDictionary[str, CallerBytes] = WeakValueDictionary()
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def share_of(self, caller: Caller) -> "Share":
+    def share_of(self, caller: Caller) -> "CallerBytes":
         """Return the share of a caller's account."""
         share = self._shares.get(caller.account)
         if share is None:
-            share = self._shares[caller.account] = Share(self)
+            share = self._shares[caller.account] = CallerBytes(self)
         return share
 
     async def wait_for_release(self, deadline: float) -> None:
@@ -68,7 +68,7 @@ class ByteBudget:
                 released.set_result(None)
 
 
-class Share:
+class CallerBytes:
     """The bytes in flight of one caller: at most half of the budget."""
 
     def __init__(self, budget: ByteBudget) -> None:
@@ -120,7 +120,7 @@ class Reservation:
 
     __slots__ = ("_counted", "_share")
 
-    def __init__(self, share: Share) -> None:
+    def __init__(self, share: CallerBytes) -> None:
         self._share = share
         self._counted = 0
 
@@ -142,9 +142,9 @@ class Reservation:
             self._counted = counted
 
 
-def share_of(connection: HTTPConnection) -> Share:
+def share_of(connection: HTTPConnection) -> CallerBytes:
     """Return the share that ``CallerMiddleware`` has put into the scope."""
-    share: Share = connection.scope["state"][SHARE]
+    share: CallerBytes = connection.scope["state"][SHARE]
     return share
 
 

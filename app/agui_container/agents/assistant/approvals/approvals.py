@@ -199,7 +199,7 @@ class Approvals:
                 await self._interrupts.put(scope, [self._open(approval) for approval in approvals])
             yield
         except BaseException:
-            ctx.background(self._withdraw(scope, approvals))
+            ctx.background(self._remove_stored(scope, approvals))
             raise
 
     async def claim(self, at: ScopeKey, approval: Approval, result: ToolResult) -> Approval | None:
@@ -248,7 +248,7 @@ class Approvals:
                 exc_info=True,
             )
 
-    async def _withdraw(self, scope: InterruptScope, approvals: Sequence[Approval]) -> None:
+    async def _remove_stored(self, scope: InterruptScope, approvals: Sequence[Approval]) -> None:
         """Delete the approvals that are still open. An approval that was answered meanwhile stays."""
         now = self.now()
         try:
