@@ -12,7 +12,7 @@ from agui_container.ports import Item, RunContext
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from tests.behaviour.client import Client, Refused, RunStream, outcome, text
 from tests.conftest import Connect
-from tests.engine.doubles import ask, eventually
+from tests.engine.doubles import Json, ask, eventually
 from tests.requirements import requirement
 
 
@@ -110,13 +110,14 @@ async def test_a_run_that_is_read_never_gives_way(connect: Connect) -> None:
 
 
 @requirement("caller.requests")
-async def test_large_requests_of_one_caller_leave_room_for_those_of_others(connect: Connect) -> None:
-    limits = CapacityLimits(open_bytes=20_000), CallerLimits(request_bytes=10_000)
+@pytest.mark.parametrize("large", [{"state": "x" * 15_000}, {"state": [[]] * 250}], ids=["in bytes", "in memory"])
+async def test_large_requests_of_one_caller_leave_room_for_those_of_others(connect: Connect, large: Json) -> None:
+    limits = CapacityLimits(open_bytes=40_000), CallerLimits(request_bytes=20_000)
     client = await connect(Worker(), *limits, limit_by="session")
     first, second = session(client, "first"), session(client, "second")
-    await first.start(ask("t1", text="wait", context=[{"description": "d", "value": "x" * 9_000}]))
+    await first.start(ask("t1", text="wait", **large))
     with pytest.raises(Refused, match="bytes of requests of open runs") as refused:
-        await first.start(ask("t2", text="wait", context=[{"description": "d", "value": "x" * 9_000}]))
+        await first.start(ask("t2", text="wait", **large))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
     assert await is_served(second)
 
