@@ -256,7 +256,7 @@ class Approvals:
                 await self._interrupts.settle(scope, approval.call.id, b"", now, now)
         except StoreUnavailable:
             logger.warning(
-                "withdrawing approvals of a failed run failed %s",
+                "removing approvals of a failed run failed %s",
                 format_fields({"thread": scope.thread_id}),
                 exc_info=True,
             )
