@@ -54,14 +54,14 @@ class ReachedLimit(Struct, frozen=True):
         return limit_error(self.resource, NOUNS[self.resource], self.limit, is_callers=self.is_callers)
 
 
-class Freed(Struct):
+class FreedAmounts(Struct):
     """Amounts that will be freed before the next one is taken: by the caller, and by all callers."""
 
     own: int = 0
     all: int = 0
 
 
-NOTHING_FREED = Freed()
+NOTHING_FREED = FreedAmounts()
 
 
 class CallerUsage:
@@ -86,7 +86,9 @@ class CallerUsage:
 
     # --- resources in use ---
 
-    def reached_limit(self, resource: Resource, amount: int = 1, freed: Freed = NOTHING_FREED) -> ReachedLimit | None:
+    def reached_limit(
+        self, resource: Resource, amount: int = 1, freed: FreedAmounts = NOTHING_FREED
+    ) -> ReachedLimit | None:
         """Return the limit that leaves no room for ``amount`` more once ``freed`` is free, or None.
 
         Bytes of a request above the limit are accepted while there are no others.

@@ -26,8 +26,7 @@ RETRY_SECONDS = 1.0
 """Seconds after which a client that has exceeded the budget may try again."""
 
 SHARE = "agui.share"
-"""Key in the scope's state for the ``Share`` of the caller."""
-
+"""Key in the scope's state for the ``CallerBytes`` of the caller."""
 
 LIMIT_NAME = "bytesInFlight"
 """Name of the budget in metrics and in the log."""
@@ -48,14 +47,14 @@ class ByteBudget:
         self.limit = limit
         self.used = 0
         self.refusal_log = RefusalLog()
-        self._shares: WeakValueDictionary[str, Share] = WeakValueDictionary()
+        self._shares: WeakValueDictionary[str, CallerBytes] = WeakValueDictionary()
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def share_of(self, caller: Caller) -> "Share":
+    def share_of(self, caller: Caller) -> "CallerBytes":
         """Return the share of a caller's account."""
         share = self._shares.get(caller.account)
         if share is None:
-            share = self._shares[caller.account] = Share(self, caller.account)
+            share = self._shares[caller.account] = CallerBytes(self, caller.account)
         return share
 
     async def wait_for_release(self, deadline: float) -> None:
@@ -75,7 +74,7 @@ class ByteBudget:
                 released.set_result(None)
 
 
-class Share:
+class CallerBytes:
     """The bytes in flight of one caller: at most half of the budget."""
 
     def __init__(self, budget: ByteBudget, account: str) -> None:
@@ -138,7 +137,7 @@ class Reservation:
 
     __slots__ = ("_counted", "_share")
 
-    def __init__(self, share: Share) -> None:
+    def __init__(self, share: CallerBytes) -> None:
         self._share = share
         self._counted = 0
 
@@ -160,9 +159,9 @@ class Reservation:
             self._counted = counted
 
 
-def share_of(connection: HTTPConnection) -> Share:
+def share_of(connection: HTTPConnection) -> CallerBytes:
     """Return the share that ``CallerMiddleware`` has put into the scope."""
-    share: Share = connection.scope["state"][SHARE]
+    share: CallerBytes = connection.scope["state"][SHARE]
     return share
 
 

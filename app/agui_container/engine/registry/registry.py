@@ -319,7 +319,7 @@ class RunRegistry:
             run.fail(shutting_down())
         for run in self.recorder_tasks:
             if run.recorder is not None:
-                run.recorder.cut_backlog(shutting_down())
+                run.recorder.drop_backlog(shutting_down())
         for task in self.tasks:
             task.cancel()
         await self._wait_for_tasks(UNWIND_SECONDS)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from grpclib.const import Handler as Method
 
 from agui_container.engine.service import Service
-from agui_container.runtime.shares import Shares
+from agui_container.runtime.shares import AmountsByAccount
 from agui_container.telemetry import RefusalLog, count_refusal
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import NO_AUTHENTICATION
@@ -36,7 +36,7 @@ class GrpcConnections:
     """
 
     def __init__(self) -> None:
-        self._shares = Shares(MAX_CONNECTIONS)
+        self._shares = AmountsByAccount(MAX_CONNECTIONS)
         self._accounts: dict[asyncio.Transport, str] = {}
         self._waiting: dict[asyncio.Transport, None] = {}
         self._refusal_log = RefusalLog()
