@@ -100,6 +100,13 @@ class GrpcCaller:
         return call
 
 
+def connect_caller(port: int, name: str, closing: AsyncExitStack, *, window: int = 4_000_000) -> GrpcCaller:
+    """Connect a caller to a server. ``window`` are the bytes that a call of it takes unread."""
+    channel = Channel("127.0.0.1", port, config=Configuration(http2_stream_window_size=window))
+    closing.callback(channel.close)
+    return GrpcCaller(channel, {SESSION_HEADER: name}, closing)
+
+
 async def is_served(caller: GrpcCaller) -> bool:
     """A session of a caller that asks for little begins, and gets an answer."""
     session = await caller.begin_session()
@@ -119,10 +126,7 @@ class Callers:
 
     def connect(self, name: str, *, window: int = 4_000_000) -> GrpcCaller:
         """Connect a caller. ``window`` are the bytes that a call of it takes unread."""
-        config = Configuration(http2_stream_window_size=window)
-        channel = Channel("127.0.0.1", self._port, config=config)
-        self._closing.callback(channel.close)
-        return GrpcCaller(channel, {SESSION_HEADER: name}, self._closing)
+        return connect_caller(self._port, name, self._closing, window=window)
 
 
 @asynccontextmanager
