@@ -243,7 +243,11 @@ class Call(Generic[In, Out]):
             if not piece:
                 raise incomplete_message()
             body += piece
-            reservation.resize(len(body))
+            try:
+                reservation.resize(len(body))
+            except AppError:
+                body.clear()  # the error's traceback keeps this frame until the next garbage collection
+                raise
         return bytes(body)
 
     async def _decode(self, body: bytes, *, is_compressed: bool) -> In:
