@@ -37,9 +37,12 @@ _PROMISE_1 = "docs/architecture.md#guarantees-and-the-code-behind-them"
 _TOOLS = "spec events/tool-calls#frontend-tools"
 
 LIFECYCLE = {
-    "run.legal": (_PROMISE_1, "Whatever an agent yields, raises or suffers, its log is a legal run."),
-    "run.refused": (_PROMISE_1, "What a tool sends in vain opens nothing, and ends nothing if it cannot be said."),
-    "run.older": ("spec basic/versioning", "Who declares no version gets no shape that came with AG-UI 1.0."),
+    "run.legal": (_PROMISE_1, "The log of a run is legal for any items, errors and cancellations of its agent."),
+    "run.refused": (
+        _PROMISE_1,
+        "A refused event of a tool opens no stream, and an event that cannot be encoded ends none.",
+    ),
+    "run.older": ("spec basic/versioning", "A client without `protocolVersion` gets no event that AG-UI 1.0 added."),
     "run.starts": (_PROMISE_1, "A run starts with RUN_STARTED, which carries protocolVersion and the input's ids."),
     "run.parent": ("spec events/lifecycle", "RUN_STARTED carries the input's parentRunId."),
     "run.succeeds": (_PROMISE_1, "An agent that returns ends its run with RUN_FINISHED and outcome success."),
@@ -51,8 +54,8 @@ LIFECYCLE = {
         "A RUN_STARTED later on is the agent's error.",
     ),
     "run.ids": ("spec run-input", "RUN_FINISHED carries the run's ids whatever the agent put there."),
-    "run.returns-early": (_PROMISE_1, "What an agent leaves open when it returns is closed."),
-    "run.over-emits": (_PROMISE_1, "What an agent yields after its terminal event is dropped."),
+    "run.returns-early": (_PROMISE_1, "Entities that an agent leaves open when it returns are closed."),
+    "run.over-emits": (_PROMISE_1, "Items after an agent's terminal event are dropped."),
     "run.events": ("docs/agents.md", "All 31 event types pass through; chunks leave as START, CONTENT, END."),
     "run.said": ("docs/agents.md", "Text by its message's id is TEXT_MESSAGE_CONTENT of that message."),
     "run.extras": ("docs/agents.md", "Fields of an event that AG-UI does not know are kept."),
@@ -86,7 +89,7 @@ FAILURES = {
     ),
     "fail.not-an-event": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
-        "What is neither an event nor a string is the agent's error.",
+        "An item that is neither an event nor a string is the agent's error.",
     ),
     "fail.unencodable": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
@@ -180,10 +183,10 @@ BUSY = {
         "A request that arrives before the drop it follows waits a moment for it.",
     ),
     "busy.reject": ("docs/configuration.md", "A second run on a busy thread is THREAD_BUSY."),
-    "busy.enqueue": ("docs/configuration.md", "With enqueue it waits and runs afterwards."),
-    "busy.interrupt": ("docs/configuration.md", "With interrupt the first run is cancelled."),
+    "busy.enqueue": ("docs/configuration.md", "With `enqueue` a second run waits and runs afterwards."),
+    "busy.interrupt": ("docs/configuration.md", "With `interrupt` the first run is cancelled."),
     "busy.admitted": ("docs/configuration.md", "A run that is refused cancels nothing."),
-    "busy.interrupt-line": ("docs/configuration.md", "An interrupt also ends those that wait."),
+    "busy.interrupt-queue": ("docs/configuration.md", "With `interrupt` the queued runs end too."),
     "busy.override": ("docs/configuration.md", "forwardedProps.onBusy overrides the policy for one request."),
     "busy.invalid": ("docs/configuration.md", "An unknown onBusy is a VALIDATION_ERROR."),
     "busy.bound": ("docs/architecture.md#guarantees-and-the-code-behind-them", "A thread's queue is bounded."),
@@ -293,7 +296,7 @@ HTTP = {
     "http.cancel": ("docs/http-api.md#routes", "POST /runs/ID/cancel cancels; idempotent."),
     "http.ended": (
         "docs/http-api.md#routes",
-        "Who has all of a run that has ended gets 204, which ends an EventSource.",
+        "A reader with all events of an ended run gets 204, which ends an EventSource.",
     ),
     "http.events": (
         "docs/http-api.md#routes",
@@ -402,7 +405,7 @@ STATE = {
         "docs/architecture.md#guarantees-and-the-code-behind-them",
         "An event of a tool that is illegal fails that call and nothing else.",
     ),
-    "emit.late": (_PROMISE_1, "What a tool sends after the end of the run is dropped."),
+    "emit.late": (_PROMISE_1, "Events that a tool sends after the end of the run are dropped."),
 }
 
 SUBAGENTS = {

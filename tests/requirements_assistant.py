@@ -92,7 +92,10 @@ APPROVALS = {
     "approval.denied": ("docs/tools.md#approvals", "A denied call does not run, and the model is told why."),
     "approval.abandoned": (_INTERRUPTS, "An interrupt may be cancelled; its call does not run."),
     "approval.each": (_INTERRUPTS, "Each interrupt has its own answer."),
-    "approval.partly": (_INTERRUPTS, "What was not answered is asked again, and no model is asked meanwhile."),
+    "approval.partly": (
+        _INTERRUPTS,
+        "An interrupt without an answer is asked again, and no model is called meanwhile.",
+    ),
     "approval.malformed": ("docs/tools.md#approvals", "A payload of another form is refused; the call stays open."),
     "approval.once": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
@@ -112,7 +115,7 @@ APPROVALS = {
     "approval.whose": (_INTERRUPTS, "An answer counts on its thread and from its owner only."),
     "approval.held": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
-        "What runs is what was asked, whatever a history says of it.",
+        "The call of the interrupt runs, even if the history shows another one.",
     ),
     "approval.mixed": ("docs/tools.md#approvals", "Calls beside one that waits run, or are left to the client."),
     "approval.delegated": (
@@ -123,14 +126,14 @@ APPROVALS = {
     "approval.invalid": (_INTERRUPTS, "A resume of no known form is a VALIDATION_ERROR before a run exists."),
     "approval.restart": (
         "docs/tools.md",
-        "What waits when the process ends is answered in the next one, once.",
+        "An interrupt that is open when the process ends is answered in the next one, once.",
     ),
-    "approval.replica": ("docs/tools.md", "What one replica asks is answered through another, once."),
+    "approval.replica": ("docs/tools.md", "An interrupt of one replica is answered through another, once."),
     "approval.own": ("docs/tools.md", "An assistant of one's own keeps what waits in the server's store, too."),
     "approval.client": (_INTERRUPTS, "The official client's own checks accept every answer and the resumed run."),
     "approval.client-refuses": (
         _INTERRUPTS,
-        "What the official client refuses to send is refused for its own reasons.",
+        "Answers that the official client refuses to send are refused by the server for reasons of its own.",
     ),
     "approval.client-aborts": (
         "docs/configuration.md",

@@ -11,15 +11,15 @@ TELEMETRY = {
     ),
     "trace.subagents": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
-        "What a subagent does is below the call that hands over.",
+        "Spans of a subagent are below the call that starts it.",
     ),
     "trace.ends": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
-        "What fails is told by a code and no words; what is cancelled or waits has not failed.",
+        "A failure is recorded as a code without text; a cancelled or waiting run has not failed.",
     ),
     "trace.own": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
-        "What an agent traces itself is below its run; who only reads invokes no agent.",
+        "Spans of an agent are below its run; a request that only reads invokes no agent.",
     ),
     "trace.session": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
@@ -27,11 +27,11 @@ TELEMETRY = {
     ),
     "trace.content": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
-        "What is said is told only where the operator asks for it, and never as images.",
+        "The text of messages is recorded only if the operator asks for it, and images never are.",
     ),
     "trace.measured": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
-        "How long runs take, and the tokens that they use, are measured.",
+        "The duration of runs and the tokens that they use are measured.",
     ),
     "trace.limits": (
         "docs/observability.md#metrics",
@@ -39,11 +39,11 @@ TELEMETRY = {
     ),
     "trace.exported": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
-        "What is recorded is sent before the process says that it is idle; nobody waits for it.",
+        "Spans are exported before the process reports that it is idle; no run waits for the export.",
     ),
     "trace.harmless": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
-        "Where nobody traces nothing is done for it, and a recorder that breaks harms no run.",
+        "Tracing costs nothing while it is off, and a recorder that breaks harms no run.",
     ),
     "trace.server": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",

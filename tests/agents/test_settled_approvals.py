@@ -139,7 +139,7 @@ async def test_a_denied_call_is_not_run_by_a_second_thought() -> None:
     assert (fixture.paid, results(items)) == ([], ["Error: the user denied this call."])
 
 
-async def test_what_was_decided_is_remembered_for_as_long_as_an_approval_lives() -> None:
+async def test_a_decision_is_remembered_for_as_long_as_an_approval_lives() -> None:
     fixture = ApprovalFixture()
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
     fixture.now += 3599

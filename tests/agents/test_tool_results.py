@@ -33,7 +33,7 @@ def ticking() -> Iterator[float]:
     return count(1.0, 0.125)
 
 
-async def ran(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
+async def result_metadata(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
     """Return the metadata of a run's results. The model gets the same."""
     model = ScriptedModel([asks(*calls), DONE])
     shown = await items(Assistant(model, tools, monotonic=ticking().__next__))
@@ -52,23 +52,23 @@ def timed_desk() -> ApprovalFixture:
 @requirement("assistant.failure", "assistant.duration")
 @pytest.mark.parametrize("error", [ToolError("no"), TimeoutError(), ValueError("secret"), SystemExit()])
 async def test_a_tool_that_failed_is_marked_and_timed(error: BaseException) -> None:
-    assert await ran("broken", tools=(failing("broken", error),)) == [{**FAILED, "durationMs": 125}]
+    assert await result_metadata("broken", tools=(failing("broken", error),)) == [{**FAILED, "durationMs": 125}]
 
 
 @requirement("assistant.failure", "assistant.duration")
 async def test_a_tool_that_worked_is_timed_and_not_marked_whatever_it_says() -> None:
-    assert await ran("log", tools=(answering("log", LIE),)) == [{"durationMs": 125}]
+    assert await result_metadata("log", tools=(answering("log", LIE),)) == [{"durationMs": 125}]
 
 
 @requirement("assistant.duration")
-async def test_what_no_tool_ran_for_is_marked_and_not_timed() -> None:
-    assert await ran("nothing", tools=()) == [FAILED]
+async def test_results_of_calls_without_a_tool_are_marked_as_failed_and_not_timed() -> None:
+    assert await result_metadata("nothing", tools=()) == [FAILED]
     assert beside(await timed_desk().start("call wipe {}")) == [FAILED]
 
 
 @requirement("assistant.duration")
 async def test_calls_side_by_side_are_timed_each() -> None:
-    assert await ran("one", "two", tools=(answering("one"), failing("two", ToolError("no")))) == [
+    assert await result_metadata("one", "two", tools=(answering("one"), failing("two", ToolError("no")))) == [
         {"durationMs": 125},
         {**FAILED, "durationMs": 125},
     ]

@@ -207,7 +207,7 @@ def test_every_block_is_run_or_says_why_not() -> None:
         assert all(mark in MARKS or mark.startswith("file=") for mark in block.marks), block
 
 
-def test_what_is_to_be_done_at_a_server_follows_its_start() -> None:
+def test_every_block_for_a_server_follows_its_start() -> None:
     done = [block for scene in SCENES for block in scene.acts if not scene.needs]
     assert [block for block in BLOCKS if {SAYS, THERE} & {*block.marks} and block not in done] == []
 

@@ -96,7 +96,7 @@ def test_the_last_message_of_an_active_run_may_grow() -> None:
     assert rows([user(), says("a", "Hel")], OpenItems(frozenset({"a"})))[1:] == [("assistant", "generating", ["Hel"])]
 
 
-def test_what_comes_behind_an_open_message_is_held_back() -> None:
+def test_content_after_an_open_message_is_held_back() -> None:
     messages = [user(), says("a", "One"), says("b", "Two")]
     assert rows(messages, OpenItems(frozenset({"a", "b"})))[1:] == [("assistant", "generating", ["One"])]
     assert rows(messages, OpenItems(frozenset({"b"})))[1:] == [
@@ -132,7 +132,7 @@ def shown_roles(messages: Sequence[Message]) -> list[tuple[str, str]]:
     return [(it.role, it.status) for it in session_messages(messages, NOTES, 0.0, OpenItems())]
 
 
-def test_what_was_shown_of_a_run_is_never_taken_back() -> None:
+def test_blocks_that_were_shown_of_a_run_are_never_removed() -> None:
     """Parallel calls in messages of their own: results are put behind their calls, before what came in between."""
     states: list[tuple[list[Message], OpenItems | None]] = [
         ([user()], OpenItems()),
@@ -207,7 +207,7 @@ def test_arguments_that_are_no_object_are_none() -> None:
     assert session_messages([message], NOTES, 0.0, None)[0].blocks[0]["input"] is None
 
 
-def test_what_the_client_was_showing_is_a_block_where_the_client_knows_it() -> None:
+def test_the_client_context_is_a_block_only_for_clients_that_know_it() -> None:
     message = user(notes=MessageNotes(created=5.0, context={"dataset_ids": ["ds_1"]}))
     (without,) = session_messages([message], NOTES, 1.0, None)
     (with_it,) = session_messages([message], NOTES, 1.0, None, with_context=True)

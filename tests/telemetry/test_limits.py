@@ -20,7 +20,7 @@ from agui_container.protocol.errors import AppError
 from agui_container.runtime.daemon_threads import DaemonThreadPool
 from agui_container.telemetry import limits
 from agui_container.transports.bytes_in_flight import SMALL_BYTES, ByteBudget
-from tests.contexts import collected, run_context, run_input
+from tests.contexts import collect_items, run_context, run_input
 from tests.engine.doubles import asking, caller, forever, make_service
 from tests.requirements import requirement
 
@@ -41,7 +41,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
     provider.shutdown()
 
 
-def measured(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], int | float]]:
+def metric_rows(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], int | float]]:
     """The attributes and the value of each row."""
     data = reader.get_metrics_data()
     assert data is not None
@@ -58,10 +58,10 @@ async def test_refusals_and_use_are_measured_by_limit_and_by_no_caller(reader: I
     for number in range(3):
         with pytest.raises(AppError):
             service.start(asking(f"other {number}"), caller())
-    assert measured(reader, "agui.limit.refusals") == [
+    assert metric_rows(reader, "agui.limit.refusals") == [
         ({"agui.limit.name": "runs", "agui.limit.scope": "caller"}, 3),
     ]
-    assert {str(row["agui.limit.name"]): used for row, used in measured(reader, "agui.limit.used")} == {
+    assert {str(row["agui.limit.name"]): used for row, used in metric_rows(reader, "agui.limit.used")} == {
         "runs": 1,
         "requestBytes": 0,
         "streams": 1,
@@ -106,7 +106,7 @@ async def full_threads(*owners: str) -> AsyncIterator[Ask]:
     agent = ThreadAgent(start, start, DaemonThreadPool(2, 1))
 
     async def run(owner: str) -> list[Item]:
-        return await collected(agent.run(run_input("go"), replace(run_context(), caller=caller(owner))))
+        return await collect_items(agent.run(run_input("go"), replace(run_context(), caller=caller(owner))))
 
     async with asyncio.TaskGroup() as tasks:
         for owner in owners:
@@ -134,5 +134,5 @@ async def test_limits_outside_of_the_engine_are_measured_and_logged_once_in_a_mi
         for _ in range(3):
             with pytest.raises(AppError):
                 await ask("first")
-    assert measured(reader, "agui.limit.refusals") == [({"agui.limit.name": name, "agui.limit.scope": scope}, 3)]
+    assert metric_rows(reader, "agui.limit.refusals") == [({"agui.limit.name": name, "agui.limit.scope": scope}, 3)]
     assert caplog.messages == [f"limit reached limit={name} caller={caller('first').account}"]
