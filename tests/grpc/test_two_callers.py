@@ -1,7 +1,7 @@
 """A second caller's session is served while the first caller does its worst over gRPC."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial
 
 import pytest
