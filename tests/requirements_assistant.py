@@ -35,26 +35,26 @@ ASSISTANT = {
         "`delegate TEXT` hands TEXT to a subagent, whose word is the call's result.",
     ),
     "assistant.apart": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "Runs at the same time share a model and nothing else.",
     ),
     "assistant.client-tool": (_TOOLS, "A client's call ends the run pending; its result goes on."),
     "assistant.mixed-tools": (_TOOLS, "Server and client calls of one turn are each answered by their own side."),
     "assistant.own-tool-wins": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A client tool cannot take the name of a server tool.",
     ),
     "assistant.strange-names": (_TOOLS, "A tool's name may be one that providers do not take."),
     "assistant.repairs": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "Orphans, doubles and gaps of a history are repaired before a model sees it.",
     ),
     "assistant.forged-call": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A call in the history runs nothing.",
     ),
     "assistant.untrusted": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "System and developer messages of a caller are dropped unless trusted.",
     ),
     "assistant.context": ("spec run-input", "Context entries follow the system prompt."),
@@ -66,15 +66,15 @@ ASSISTANT = {
         "A model that fails in the middle ends the run with MODEL_ERROR.",
     ),
     "assistant.model-stalls": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A run that ends lets go of a model that says nothing.",
     ),
     "assistant.tool-stalls": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A run that is cancelled does not wait for its tools.",
     ),
     "assistant.retry": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A retry asks no model and runs no tool again.",
     ),
     "assistant.history": ("spec run-input", "A model is told the whole conversation, unchanged."),
@@ -98,11 +98,11 @@ APPROVALS = {
     ),
     "approval.malformed": ("docs/tools.md#approvals", "A payload of another form is refused; the call stays open."),
     "approval.once": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "An answer that is sent again runs nothing again.",
     ),
     "approval.again": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "An answer that comes again finds what became of its call, and so does the model.",
     ),
     "approval.twice": (_INTERRUPTS, "Two answers to one interrupt are refused, and nothing runs."),
@@ -114,7 +114,7 @@ APPROVALS = {
     "approval.down": (_INTERRUPTS, "An approval is kept while its tool's server cannot be reached."),
     "approval.whose": (_INTERRUPTS, "An answer counts on its thread and from its owner only."),
     "approval.held": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "The call of the interrupt runs, even if the history shows another one.",
     ),
     "approval.mixed": ("docs/tools.md#approvals", "Calls beside one that waits run, or are left to the client."),

@@ -20,7 +20,7 @@ DURABLE = {
         "A run without messages shows the thread, again and again, and leaves nothing.",
     ),
     "connect.known": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A run without messages and with known ids is that run.",
     ),
     "connect.first": (

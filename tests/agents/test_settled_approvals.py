@@ -24,11 +24,11 @@ from agui_container.ports import (
     Permission,
     PolicyDecision,
     RunContext,
-    Suspended,
     Suspension,
     Tool,
     ToolContent,
     ToolError,
+    ToolSuspension,
 )
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.contexts import of_type, run_context
@@ -203,14 +203,14 @@ async def test_a_large_result_is_sent_as_it_is(content: str) -> None:
 
 async def test_a_question_that_cannot_be_sent_is_an_error_to_the_model() -> None:
     question = Interrupt(id="i", reason="r", message="x" * 9_000_000)
-    fixture, _ = odd_desk(Suspended(Suspension([question], "part", ())))
+    fixture, _ = odd_desk(ToolSuspension(Suspension([question], "part", ())))
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
 
 
 async def test_a_conversation_that_is_too_large_to_be_kept_is_an_error_to_the_model() -> None:
     messages = [UserMessage(id="u", content="x" * 9_000_000)]
-    fixture, _ = odd_desk(Suspended(Suspension([Interrupt(id="i", reason="r")], "part", messages)))
+    fixture, _ = odd_desk(ToolSuspension(Suspension([Interrupt(id="i", reason="r")], "part", messages)))
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
 

@@ -11,7 +11,7 @@ from ag_ui.core import Interrupt, ToolCallResultEvent, ToolMessage
 from agui_container.agents.assistant.approvals.resume import ABANDONED, CUT_OFF
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.agents.assistant.toolbox import NOT_SENDABLE
-from agui_container.ports import Item, Suspended, Suspension, ToolError
+from agui_container.ports import Item, Suspension, ToolError, ToolSuspension
 from tests.agents.approval_helpers import ApprovalFixture, abandoned, answer, ask_for_payments, interrupts, results
 from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks, failing, items
 from tests.agents.test_settled_approvals import odd_desk
@@ -126,7 +126,7 @@ async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
 
 
 async def test_a_call_that_asks_again_forgets_what_it_was_marked_with() -> None:
-    question = Suspended(Suspension([Interrupt(id="i", reason="r")], "part", ()))
+    question = ToolSuspension(Suspension([Interrupt(id="i", reason="r")], "part", ()))
     fixture, odd = odd_desk(question)
     (interrupt,) = interrupts(await fixture.send("call odd {}"))
     assert beside(await fixture.start(resume=[answer(interrupt, approved=True)])) == []

@@ -12,12 +12,14 @@ import grpc
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from google.protobuf.message import Message
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from agui_container.auth import issuer as documents
 from agui_container.auth.claim_rules import SKEW_SECONDS
-from agui_container.auth.key_cache import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS
+from agui_container.auth.key_cache import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS, UNCHECKED_SECONDS
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.auth.clients import ASK, RequestResult, over_sse, question
 from tests.auth.conftest import Guard, Guarded, authorization
@@ -245,21 +247,35 @@ async def test_a_run_that_its_socket_leaves_at_the_expiry_is_read_on_with_a_new_
         await http.post(f"/runs/{asked['runId']}/cancel")
 
 
+SESSION = (
+    "/roz.v1.AgentService/StreamSession",
+    pb.SessionRequest(start=pb.StartSession(environment_id="x")),
+    pb.SessionRequest(ping=pb.Ping()),
+)
+RUN = (
+    "/kontekst.AgentService/Run",
+    kontekst.RunCommand(start=kontekst.StartRunCommand(prompt="wait 600")),
+    kontekst.RunCommand(approve_tool=kontekst.ApproveToolCommand(call_id="x")),
+)
+
+
 @requirement("auth.expiry")
-async def test_a_call_is_ended_by_a_message_after_the_expiry(guarded: Guarded) -> None:
-    first = pb.SessionRequest(start=pb.StartSession(environment_id="x")).SerializeToString()
+@pytest.mark.parametrize(("path", "first", "second"), [SESSION, RUN], ids=["roz", "kontekst"])
+async def test_a_call_is_ended_by_a_message_after_the_expiry(
+    guard: Guard, path: str, first: Message, second: Message
+) -> None:
+    guarded = await guard(run_timeout=100_000)
     answered = threading.Event()
 
     def messages() -> Iterator[bytes]:
-        yield first
+        yield first.SerializeToString()
         answered.wait(WAIT)
-        yield pb.SessionRequest(ping=pb.Ping()).SerializeToString()
+        yield second.SerializeToString()
 
     def talk() -> grpc.StatusCode:
         with grpc.insecure_channel(urlsplit(guarded.url).netloc) as channel:
             metadata = list(authorization(guarded.token()).items())
-            method = channel.stream_stream("/roz.v1.AgentService/StreamSession")
-            call = method(messages(), timeout=WAIT, metadata=metadata)
+            call = channel.stream_stream(path)(messages(), timeout=WAIT, metadata=metadata)
             next(call)
             guarded.clock.advance(3600 + SKEW_SECONDS)
             answered.set()
@@ -307,6 +323,32 @@ async def test_a_withdrawn_key_is_taken_until_the_keys_are_read_again(guarded: G
     async with asyncio.timeout(WAIT):
         while (await guarded.ask("sse", token)).code != "UNAUTHORIZED":
             pass
+
+
+@requirement("auth.rotation")
+async def test_a_withdrawn_key_is_refused_after_hours_without_a_token(guarded: Guarded, transport: str) -> None:
+    token = guarded.token(exp=int(START) + MAX_AGE_SECONDS)
+    check(await guarded.ask(transport, token), transport, "", SERVED)
+    guarded.issuer.rotate()
+    guarded.clock.advance(MAX_AGE_SECONDS - 3600)
+    for reply in await asyncio.gather(*(guarded.ask(transport, token) for _ in range(3))):
+        check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
+    assert guarded.issuer.asked.count("/keys") == 2
+
+
+@requirement("auth.gone")
+async def test_after_a_failed_reading_known_keys_wait_for_no_other_one(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = guarded.token(exp=int(START) + MAX_AGE_SECONDS)
+    check(await guarded.ask("sse", token), "sse", "", SERVED)
+    guarded.issuer.answer("/keys", {}, 500)
+    guarded.clock.advance(UNCHECKED_SECONDS)
+    check(await guarded.ask("sse", token), "sse", "", SERVED)
+    guarded.issuer.is_awake.clear()
+    guarded.clock.advance(ASK_SECONDS)
+    check(await guarded.ask("sse", token), "sse", "", SERVED)
+    assert caplog.text.count("issuer keys not read") == 1  # the second reading is still under way
 
 
 @requirement("auth.slow")

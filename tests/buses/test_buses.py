@@ -9,7 +9,7 @@ import pytest
 from agui_container.buses import open_bus
 from agui_container.buses.memory import MemoryBus
 from agui_container.buses.redis import KEPT_ENTRIES, RedisBus
-from agui_container.ports.bus import Bus, BusUnavailable, Missed
+from agui_container.ports.bus import Bus, BusUnavailable, EventGap
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import WAIT
@@ -79,7 +79,7 @@ async def test_a_follower_from_within_a_batch_gets_the_rest_of_it(bus: Bus) -> N
 
 async def test_a_gap_is_noticed(bus: Bus) -> None:
     await bus.publish(RUN, envelopes(5, 6))
-    with pytest.raises(Missed):
+    with pytest.raises(EventGap):
         await next_of(bus, 0)
     assert list(await next_of(bus, 4)) == envelopes(5, 6)
 
@@ -87,7 +87,7 @@ async def test_a_gap_is_noticed(bus: Bus) -> None:
 async def test_a_gap_later_on_is_noticed(bus: Bus) -> None:
     await bus.publish(RUN, envelopes(1, 2))
     await bus.publish(RUN, envelopes(4, 5))
-    with pytest.raises(Missed):
+    with pytest.raises(EventGap):
         await follow_until(bus, 5)
 
 
@@ -115,7 +115,7 @@ async def test_many_follow_one_run(bus: Bus) -> None:
 async def test_in_memory_the_last_events_of_the_last_runs_are_kept() -> None:
     bus = MemoryBus(kept_events=3, kept_streams=2)
     await bus.publish(RUN, envelopes(1, 5))
-    with pytest.raises(Missed):
+    with pytest.raises(EventGap):
         await next_of(bus, 1)
     assert list(await next_of(bus, 2)) == envelopes(3, 5)
     for n in range(2):
@@ -132,14 +132,14 @@ async def test_in_memory_events_are_kept_within_a_bound_of_bytes() -> None:
     await bus.publish(RUN, envelopes(7, 7, size=1_000))
     assert list(await next_of(bus, 0)) == envelopes(1, 7, size=1_000)
     await bus.publish(other, envelopes(4, 4, "r2", 1_000))
-    with pytest.raises(Missed):
+    with pytest.raises(EventGap):
         await follow_until(bus, 4, other)
 
 
 async def test_in_memory_the_last_events_of_a_large_run_are_kept() -> None:
     bus = MemoryBus(kept_bytes=10_000)
     await bus.publish(RUN, envelopes(1, 100, size=1_000))
-    with pytest.raises(Missed):
+    with pytest.raises(EventGap):
         await next_of(bus, 90)
     assert list(await next_of(bus, 91)) == envelopes(92, 100, size=1_000)
     await bus.publish(RUN, envelopes(101, 101, size=20_000))
@@ -161,7 +161,7 @@ async def test_on_redis_the_last_batches_are_kept(redis_url: str) -> None:
     bus = RedisBus(redis_url)
     for seq in range(1, 3 * KEPT_ENTRIES):
         await bus.publish(RUN, envelopes(seq, seq))
-    with pytest.raises(Missed):
+    with pytest.raises(EventGap):
         await next_of(bus, 0)
     last = 3 * KEPT_ENTRIES - 1
     assert await follow_until(bus, last, after=last - KEPT_ENTRIES) == envelopes(last - KEPT_ENTRIES + 1, last)

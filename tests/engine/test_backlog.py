@@ -96,7 +96,7 @@ async def stopped(service: Service, reader: Subscription, slow: Slow) -> list[En
     await eventually(lambda: len(run.log) > COUNT)
     seen = asyncio.create_task(envelopes(reader))
     drain = asyncio.create_task(service.drain(0))
-    await eventually(lambda: recorder.cut_error is not None)
+    await eventually(lambda: recorder.backlog_error is not None)
     slow.may.set()
     await drain
     return await seen

@@ -39,9 +39,9 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "hi"
 
 
-async def run_to_end(service: Service, run: str, thread: str = "t1") -> None:
+async def run_to_end(service: Service, run: str, thread: str = "t1", owner: str = "everybody") -> None:
     """A whole run whose reader has left."""
-    reader = service.start(asking(thread, run), caller())
+    reader = service.start(asking(thread, run), caller(owner))
     assert (await envelopes(reader))[-1].type == "RUN_FINISHED"
     reader.close()
 
@@ -263,6 +263,17 @@ async def test_only_so_many_forgotten_ids_are_remembered() -> None:
     with pytest.raises(AppError) as refused:
         service.start(asking(run="r3"), caller())
     assert refused.value.code is ErrorCode.RUN_NOT_FOUND
+
+
+@requirement("retry.forgotten", "limit.kept")
+async def test_forgotten_ids_of_one_caller_do_not_push_out_those_of_another() -> None:
+    service = make_service(brief, limits=CapacityLimits(kept_runs=0, remembered_ids=4))
+    await run_to_end(service, "r1", owner="second")
+    for number in range(10):
+        await run_to_end(service, f"r{number}", owner="first")
+    await eventually(lambda: service.registry.is_forgotten(RunKey("first", "t1", "r9")))
+    assert service.registry.is_forgotten(RunKey("second", "t1", "r1"))
+    assert not service.registry.is_forgotten(RunKey("first", "t1", "r0"))
 
 
 @requirement("busy.free")

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from fastapi import FastAPI
 from grpclib.client import Channel, StreamStreamMethod
 from grpclib.config import Configuration
 from grpclib.const import Status
@@ -47,6 +48,15 @@ class RozSession:
                 return
         raise AssertionError(f"the call has ended without {kind}")
 
+    async def answer(self) -> str:
+        """Read to the end of the turn. Returns its text."""
+        text = ""
+        while (response := await self.call.receive()) is not None:
+            text += response.text_delta.content
+            if response.WhichOneof("response") == "turn_complete":
+                return text
+        raise AssertionError("the call has ended inside a turn")
+
     async def end(self) -> None:
         """Cancel the session, and read to its end."""
         await self.send(cancel_session=roz.CancelSession())
@@ -88,16 +98,28 @@ class GrpcCaller:
         await session.until("session_started")
         return session
 
-    async def run(self, prompt: str, thread: str = "") -> ClientCall[kontekst.RunCommand, kontekst.RunEvent]:
-        """Begin a run of kontekst, and read its first event."""
+    async def start_run(self, prompt: str, thread: str = "") -> ClientCall[kontekst.RunCommand, kontekst.RunEvent]:
+        """Send the start of a run of kontekst."""
         method = StreamStreamMethod(self.channel, "/kontekst.AgentService/Run", kontekst.RunCommand, kontekst.RunEvent)
         call = ClientCall(method, self.headers)
         self.closing.push_async_callback(call.close)
         start = kontekst.StartRunCommand(prompt=prompt, session_id=thread)
         with contextlib.suppress(StreamTerminatedError):
             await call.send(kontekst.RunCommand(start=start))
+        return call
+
+    async def run(self, prompt: str, thread: str = "") -> ClientCall[kontekst.RunCommand, kontekst.RunEvent]:
+        """Begin a run of kontekst, and read its first event."""
+        call = await self.start_run(prompt, thread)
         assert await call.receive() is not None
         return call
+
+
+def connect_caller(port: int, name: str, closing: AsyncExitStack, *, window: int = 4_000_000) -> GrpcCaller:
+    """Connect a caller to a server. ``window`` are the bytes that a call of it takes unread."""
+    channel = Channel("127.0.0.1", port, config=Configuration(http2_stream_window_size=window))
+    closing.callback(channel.close)
+    return GrpcCaller(channel, {SESSION_HEADER: name}, closing)
 
 
 async def is_served(caller: GrpcCaller) -> bool:
@@ -119,10 +141,7 @@ class Callers:
 
     def connect(self, name: str, *, window: int = 4_000_000) -> GrpcCaller:
         """Connect a caller. ``window`` are the bytes that a call of it takes unread."""
-        config = Configuration(http2_stream_window_size=window)
-        channel = Channel("127.0.0.1", self._port, config=config)
-        self._closing.callback(channel.close)
-        return GrpcCaller(channel, {SESSION_HEADER: name}, self._closing)
+        return connect_caller(self._port, name, self._closing, window=window)
 
 
 @asynccontextmanager
@@ -131,6 +150,13 @@ async def serving_callers(
 ) -> AsyncIterator[Callers]:
     """Serve an agent to callers that a gateway names."""
     chosen = Settings.model_validate({"limit_by": "session", **settings})
-    service = make_service(agent, chosen, caller_limits=caller_limits)
-    async with serving(build_app(chosen, service)) as url, AsyncExitStack() as closing:
-        yield Callers(service, int(url.rpartition(":")[2]), closing)
+    app = build_app(chosen, make_service(agent, chosen, caller_limits=caller_limits))
+    async with serving_callers_of(app) as callers:
+        yield callers
+
+
+@asynccontextmanager
+async def serving_callers_of(app: FastAPI) -> AsyncIterator[Callers]:
+    """Serve an application to callers."""
+    async with serving(app) as url, AsyncExitStack() as closing:
+        yield Callers(app.state.service, int(url.rpartition(":")[2]), closing)

@@ -28,7 +28,7 @@ def is_cut(client: Raw) -> bool:
 
 @requirement("grpc.floods", "caller.streams")
 async def test_a_caller_has_half_of_the_grpc_connections_and_another_one_the_other_half(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 4)
     agent = WaitingAgent()
@@ -37,6 +37,7 @@ async def test_a_caller_has_half_of_the_grpc_connections_and_another_one_the_oth
         await begin_run(two, "two")
         with Raw(port) as third:
             assert await beside(third.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
+        assert "limit reached limit=grpcConnections caller=address:127.0.0.1" in caplog.messages
         async with raw(port, address=OTHER) as other:
             assert await begin_run(other, "other")
         agent.may_end.set()

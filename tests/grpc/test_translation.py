@@ -18,7 +18,7 @@ from agui_container.transports.grpc.roz.events import TurnEvents
 from agui_container.transports.grpc.roz.requests import MAX_HISTORY, history_of, tool_message, tool_of, user_message
 from agui_container.transports.grpc.roz.team import TeamEvents
 from agui_container.transports.grpc.roz.tools import MAX_TOOLS, ClientTools, tools_by_name
-from agui_container.transports.grpc.roz.wire import Wire
+from agui_container.transports.grpc.roz.wire import RozEncoder
 
 Event = dict[str, Any]
 
@@ -104,7 +104,7 @@ def test_a_run_of_kontekst_asks_for_every_call() -> None:
 
 def turn(generation: RozWire = RozWire.V0_2, tools: Collection[roz.ToolSchema] = ()) -> TurnEvents:
     numbers = count(1)
-    wire = Wire(generation, lambda: f"e{next(numbers)}", lambda: 100.0)
+    wire = RozEncoder(generation, lambda: f"e{next(numbers)}", lambda: 100.0)
     return TurnEvents(wire, "m1", tools_by_name(tools), [("pay", "ask", "physical", "money")], lambda: 100.0)
 
 

@@ -1,7 +1,8 @@
 """A second caller's session is served while the first caller does its worst over gRPC."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from functools import partial
 
 import pytest
 from ag_ui.core import RunAgentInput, UserMessage
@@ -10,11 +11,24 @@ from grpclib.exceptions import GRPCError
 
 from agui_container.engine.caller_usage import Resource
 from agui_container.engine.policy import CallerLimits
-from agui_container.ports import Item
+from agui_container.main import build_app
+from agui_container.ports import Item, RunContext
+from agui_container.settings import Settings
+from agui_container.stores.memory import MemoryStore
+from agui_container.stores.memory.data import Bounds
 from agui_container.transports.grpc.connection import MAX_STREAMS
+from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.engine.doubles import eventually
-from tests.grpc.callers import UNREAD_WINDOW, GrpcCaller, RozSession, is_served, serving_callers
+from tests.grpc.callers import (
+    UNREAD_WINDOW,
+    GrpcCaller,
+    RozSession,
+    is_served,
+    serving_callers,
+    serving_callers_of,
+)
 from tests.requirements import requirement
 
 BUDGET = 40_000_000
@@ -26,13 +40,16 @@ FULL = (Status.RESOURCE_EXHAUSTED, "RATE_LIMIT_EXCEEDED")
 
 
 class ObedientAgent:
-    """An agent that answers briefly, or does what its user says: ``wait`` until it may end, ``flood`` with text."""
+    """An agent that answers briefly, or does what its user says.
+
+    It can ``wait`` until it may end, do so in the ``background``, or ``flood`` its reader with text.
+    """
 
     def __init__(self) -> None:
         self.may_end = asyncio.Event()
         self.flooded = 0
 
-    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
+    async def run(self, asked: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         said = asked.messages[-1].content if isinstance(asked.messages[-1], UserMessage) else ""
         yield "hi"
         if isinstance(said, str) and said.startswith("wait"):
@@ -41,6 +58,8 @@ class ObedientAgent:
             for _ in range(1_000):
                 yield "x" * 1_000
             self.flooded += 1
+        if said == "background":
+            ctx.background(self.may_end.wait())
 
 
 # --- bytes that a session keeps ---------------------------------------------------------------------------------------
@@ -198,3 +217,108 @@ async def test_sessions_with_all_their_tools_do_not_delay_another_caller() -> No
         await many.send(register_tools=roz.RegisterTools(source="s", tools=[*tools, *tools]))
         await many.until("error")
         assert await is_served(second)
+
+
+# --- runs -------------------------------------------------------------------------------------------------------------
+
+
+async def over_roz(caller: GrpcCaller, prompt: str) -> str:
+    """Run a prompt to its end. Returns the message of its error, or an empty string."""
+    session = await caller.begin_session()
+    await session.say(prompt)
+    while (response := await session.call.receive()) is not None:
+        if response.WhichOneof("response") in {"error", "turn_complete"}:
+            return response.error.message
+    raise AssertionError("the session has ended inside a turn")
+
+
+async def over_kontekst(caller: GrpcCaller, prompt: str) -> str:
+    """Run a prompt to its end. Returns the message of its error, or an empty string."""
+    call = await caller.start_run(prompt)
+    await call.end()
+    last = kontekst.RunEvent()
+    while (event := await call.receive()) is not None:
+        last = event
+    assert last.WhichOneof("event") in {"completed", "failed"}
+    return last.failed.error
+
+
+RunPrompt = Callable[[GrpcCaller, str], Coroutine[None, None, str]]
+each_protocol = pytest.mark.parametrize("run", [over_roz, over_kontekst])
+
+
+@requirement("caller.runs")
+@each_protocol
+async def test_a_caller_with_all_its_runs_open_leaves_another_its_own(run: RunPrompt) -> None:
+    worker = ObedientAgent()
+    async with serving_callers(worker, CallerLimits(runs=2)) as callers:
+        first, second = callers.connect("first"), callers.connect("second")
+        for _ in range(2):
+            await first.run("wait")
+        assert "2 open runs for one caller (AGUI_CALLER_LIMITS, runs)" in await run(first, "hello")
+        assert await run(second, "hello") == ""
+        worker.may_end.set()
+        await eventually(lambda: callers.service.usages.used[Resource.RUNS] == 0)
+        assert await run(first, "hello") == ""
+
+
+@requirement("caller.rate")
+@each_protocol
+async def test_a_caller_that_begins_too_many_runs_leaves_another_its_own(run: RunPrompt) -> None:
+    async with serving_callers(ObedientAgent(), CallerLimits(runs_per_minute=2)) as callers:
+        first, second = callers.connect("first"), callers.connect("second")
+        assert [await run(first, "hello") for _ in range(2)] == ["", ""]
+        assert "AGUI_CALLER_LIMITS, runsPerMinute" in await run(first, "hello")
+        assert await run(second, "hello") == ""
+
+
+@requirement("caller.logs")
+@each_protocol
+async def test_events_of_one_caller_do_not_end_a_run_of_another(run: RunPrompt) -> None:
+    worker = ObedientAgent()
+    async with serving_callers(worker, CallerLimits(log_bytes=100_000)) as callers:
+        first, second = callers.connect("first"), callers.connect("second")
+        waiting = asyncio.create_task(run(second, "wait"))
+        for _ in range(3):
+            assert "AGUI_CALLER_LIMITS, logBytes" in await run(first, "flood")
+        assert worker.flooded == 0
+        worker.may_end.set()
+        assert await waiting == ""
+        assert await run(second, "hello") == ""
+
+
+@requirement("caller.background")
+@each_protocol
+async def test_background_tasks_of_one_caller_stop_no_run_of_another(run: RunPrompt) -> None:
+    worker = ObedientAgent()
+    async with serving_callers(worker, CallerLimits(background_tasks=2)) as callers:
+        first, second = callers.connect("first"), callers.connect("second")
+        assert [await run(first, "background") for _ in range(2)] == ["", ""]
+        assert "AGUI_CALLER_LIMITS, backgroundTasks" in await run(first, "hello")
+        assert await run(second, "hello") == ""
+        worker.may_end.set()
+        await eventually(lambda: callers.service.usages.used[Resource.BACKGROUND_TASKS] == 0)
+        assert await run(first, "hello") == ""
+
+
+async def request_approval(caller: GrpcCaller, amount: int) -> tuple[RozSession, str]:
+    """Begin a session whose call waits for approval. Returns the id of the approval, too."""
+    session = await caller.begin_session()
+    await session.say(f'call pay {{"amount": {amount}}}')
+    while (response := await session.call.receive()) is not None:
+        if response.session_event.HasField("approval_requested"):
+            return session, response.session_event.approval_requested.approval_id
+    raise AssertionError("the call has ended without an approval")
+
+
+@requirement("roz.approvals")
+async def test_approvals_of_one_caller_do_not_push_out_that_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=4)))
+    app = build_app(Settings(agent="assistant", limit_by="session", tools=TOOLS, tool_policy=POLICY))
+    async with serving_callers_of(app) as callers:
+        first, second = callers.connect("first"), callers.connect("second")
+        session, approval = await request_approval(second, 5)
+        for _ in range(6):
+            await request_approval(first, 1)
+        await session.send(permission_decision=roz.PermissionDecision(tool_call_id=approval, approved=True))
+        assert "paid 5" in await session.answer()

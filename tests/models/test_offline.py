@@ -2,7 +2,10 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pytest
 from ag_ui.core import (
@@ -19,12 +22,37 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 
-from agui_container.models.offline import HELP, MAX_DELTAS, MAX_SECONDS, CallTool, OfflineModel, Repeat, Wait, make_plan
+from agui_container.models import offline
+from agui_container.models.offline import (
+    HELP,
+    LARGE_PROMPT,
+    MANY_MESSAGES,
+    MAX_DELTAS,
+    MAX_SECONDS,
+    CallTool,
+    OfflineModel,
+    Repeat,
+    Wait,
+    make_plan,
+)
 from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.contexts import run_input
 
 BUILTIN = ("calculate", "current_time")
+NEWLINES = "\n" * LARGE_PROMPT
+
+
+@dataclass
+class LinePattern:
+    """A pattern that counts its matches, and cannot search."""
+
+    pattern: re.Pattern[str]
+    matches: int = 0
+
+    def match(self, text: str, at: int) -> re.Match[str] | None:
+        self.matches += 1
+        return self.pattern.match(text, at)
 
 
 def spec(name: str) -> ToolSpec:
@@ -272,6 +300,45 @@ def test_no_message_takes_long_to_read(start: str, filler: str) -> None:
     # 200 kB: linear patterns need milliseconds, a quadratic one would need minutes.
     assert make_plan(run_input(f"{start}x{filler * 200_000}x").messages, BUILTIN)
     assert make_plan(run_input(f"{start} {filler * 200_000}\x00").messages, BUILTIN)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [("\n" * 5_000_000,), (f"call a{NEWLINES}x",), ("hello",) * (MANY_MESSAGES + 1)],
+    ids=["newlines", "lines after a call", "messages"],
+)
+async def test_a_large_prompt_is_read_and_counted_in_a_thread(
+    said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readers: list[tuple[str, threading.Thread]] = []
+
+    def record(name: str, function: Callable[..., object]) -> Callable[..., object]:
+        def recorded(*args: object) -> object:
+            readers.append((name, threading.current_thread()))
+            return function(*args)
+
+        return recorded
+
+    for name in ("make_plan", "usage_of"):
+        monkeypatch.setattr(offline, name, record(name, getattr(offline, name)))
+    await deltas(*said)
+    assert [name for name, _ in readers] == ["make_plan", "usage_of"]
+    assert threading.main_thread() not in {thread for _, thread in readers}
+
+
+def test_lines_after_a_call_are_matched_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    # One search over all lines would hold the interpreter lock, and so the event loop, even from a thread.
+    lines = LinePattern(offline.CALL_LINE)
+    monkeypatch.setattr(offline, "CALL_LINE", lines)
+    plan = make_plan(run_input(f"call a{NEWLINES}call b").messages, BUILTIN)
+    assert plan == (CallTool("a"), CallTool("b"))
+    assert lines.matches == len(NEWLINES) + 1
+
+
+@pytest.mark.parametrize("said", ["\n" * 5_000_000, NEWLINES, f"call a{NEWLINES}x"])
+async def test_the_answer_to_newlines_is_as_short_as_any(said: str) -> None:
+    expected = "hello" if said.isspace() else "call a x"
+    assert len(await deltas(said)) == len(await deltas(expected))
 
 
 # --- usage ----------------------------------------------------------------------------------------------------------

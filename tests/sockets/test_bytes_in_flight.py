@@ -1,13 +1,23 @@
-"""Requests that do not end and responses that are not read take a bounded amount of memory, measured from outside."""
+"""Requests that do not end, responses that are not read, and what callers make the server keep take bounded memory.
+
+Memory is measured from outside the process.
+"""
 
 import asyncio
 import json
 import socket
+from contextlib import AsyncExitStack
 
 import pytest
+from grpclib.exceptions import GRPCError
 from websockets.frames import Frame, Opcode
 
-from tests.sockets.client import HttpExchange, Json, ask, become, hear, request, run_input, socket_to
+from agui_container.server.connections import MAX_HEAD_BYTES
+from agui_container.server.uvicorn_protocols import HEADER_BYTES
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from tests.grpc.callers import connect_caller, is_served
+from tests.requirements import requirement
+from tests.sockets.client import HttpExchange, Json, ask, become, get, hear, request, run_input, socket_to
 from tests.sockets.process import ServerProcess, Servers
 
 BUDGET = 40_000_000
@@ -18,6 +28,17 @@ PIECE = 2_000_000
 THREAD = 6_000_000
 """Bytes of a thread: more than the kernel takes of a response that is not read."""
 CLIENTS = 60
+HISTORY = 4_500_000
+"""Bytes of a history, of which four fit into half of the budget."""
+
+SESSION_MARGIN = 30_000_000
+"""Memory besides these histories. It has no room for the parts of refused ones, 2 MB each."""
+
+HEADER, HEADERS = b"a: b\r\n", 16_000
+"""The smallest header, and as many as make a head of 100 kB. They take 25 times as much memory once they are parsed."""
+
+LOG_BYTES = 10_000_000
+LONG_RUNS = 4
 WINDOW = 65_536
 SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"
 ATTACKER, OTHER, READER = f"{SESSION}: attacker", f"{SESSION}: other", f"{SESSION}: reader"
@@ -143,3 +164,59 @@ async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of
     for connection in connections:
         connection.transport.abort()
     await ask(bounded.port, request("GET", "/threads/big", headers=(f"{SESSION}: socket-reader",)))  # behind the others
+
+
+# --- gRPC sessions, heads of requests and events of runs --------------------------------------------------------------
+
+
+@requirement("grpc.memory")
+async def test_histories_of_grpc_sessions_take_no_more_than_half_of_the_budget(bounded: ServerProcess) -> None:
+    text = roz.ContentPart(text=roz.TextContent(text="x" * HISTORY))
+    history = [roz.ConversationMessage(role="user", parts=[text])]
+    async with AsyncExitStack() as closing:
+        attacker, other = (connect_caller(bounded.port, name, closing) for name in ("attacker", "other"))
+        assert await is_served(other)
+        before = bounded.memory
+        for _ in range(BUDGET // 2 // HISTORY):
+            await attacker.begin_session(history=history)
+        for _ in range(CLIENTS // 2):
+            with pytest.raises(GRPCError, match="AGUI_MAX_BYTES_IN_FLIGHT"):
+                await attacker.begin_session(history=history)
+        assert bounded.memory - before < BUDGET / 2 + SESSION_MARGIN
+        assert await is_served(other)
+
+
+@requirement("caller.connections")
+async def test_heads_that_do_not_end_take_a_bounded_amount_of_memory(bounded: ServerProcess) -> None:
+    before = bounded.memory
+    head = b"GET / HTTP/1.1\r\nHost: x\r\n" + HEADER * HEADERS
+    half = await asyncio.gather(*(HttpExchange.open(bounded.port, head) for _ in range(CLIENTS)))
+
+    async def cut() -> bool:
+        ended = sum(exchange.reader.at_eof() or exchange.reader.exception() is not None for exchange in half)
+        return ended >= CLIENTS - MAX_HEAD_BYTES / HEADERS / HEADER_BYTES
+
+    await become(cut)
+    assert bounded.memory - before < MAX_HEAD_BYTES + MARGIN
+    await assert_served(bounded)
+
+
+@requirement("caller.logs")
+async def test_events_of_runs_that_are_not_read_take_no_more_than_the_limit_of_their_caller(servers: Servers) -> None:
+    server = servers(AGUI_AGENT="assistant", AGUI_LIMIT_BY="session", AGUI_CALLER_LIMITS=f'{{"logBytes": {LOG_BYTES}}}')
+    before = server.memory
+    unread = []
+    for _ in range(LONG_RUNS):
+        body = json.dumps(run_input("stream 400000")).encode()
+        sent = request("POST", "/invocations", body, (f"Content-Length: {len(body)}", ATTACKER))
+        unread.append(await HttpExchange.open(server.port, sent, window=WINDOW))
+
+    async def ended() -> bool:
+        return bool((await get(server.port, "/ping"))["status"] == "Healthy")
+
+    assert {(await exchange.head()).status for exchange in unread} == {200}
+    await become(ended)
+    assert server.memory - before < LOG_BYTES + MARGIN
+    await assert_served(server)
+    endings = [(await exchange.rest()).events[-1] for exchange in unread]
+    assert {ending.get("code") for ending in endings} == {"RATE_LIMIT_EXCEEDED"}

@@ -14,7 +14,11 @@ from tests.sockets.test_descriptors import CLIENTS, LIMITED
 FIRST, SECOND = "127.0.0.2", "127.0.0.3"
 HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: "
 SERVED_SECONDS = 5.0
-"""Far more than a short run takes on a busy machine, and less than the work that each of the bodies once made."""
+"""Far more than a short run takes on a busy machine.
+
+Only a server that a body stops for seconds exceeds it. The work that each body may make is counted elsewhere: in
+``tests/protocol/test_parser.py``, ``tests/models/test_offline.py`` and ``tests/agents/test_goal_schema.py``.
+"""
 
 AT_ONCE = 3
 ATTEMPTS = 5
@@ -48,7 +52,7 @@ WORST: dict[str, Callable[[], Json]] = {
     "wrong parts": lambda: input_with_content([1] * 39_000),
     "wrong calls": wrong_calls,
     "wrong categories": wrong_categories,
-    "newlines": lambda: input_with_content("\n" * 4_900_000),
+    "newlines": lambda: input_with_content("call f" + "\n" * 1_000_000 + "x"),
     "state of lists": lambda: input_with_content("hi", state=[[]] * 240_000),
     "extra fields": lambda: run_input("hi") | {f"key{number}": number for number in range(90_000)},
     "costly schema": lambda: goal({"items": {"anyOf": [{"required": ["c"]}] * 100}}),

@@ -11,6 +11,7 @@ from agui_container.ports.records import (
     Change,
     Claim,
     Claimed,
+    RunKey,
     StoredMessage,
     ThreadKey,
     ThreadRecord,
@@ -147,6 +148,32 @@ async def test_threads_of_one_caller_do_not_push_out_those_of_another(bounds: Bo
     await owned(store, "first", 51, 10)
     assert await store.threads.get(waiting) is not None
     assert await store.threads.get(ThreadKey("owner", "first-50")) is None or bounds.threads == 20
+
+
+async def ended_of(store: MemoryStore, account: str, n: int) -> RunKey:
+    """A run of a caller that has ended, with one event of a kilobyte."""
+    key = run(f"r-{account}-{n}", f"{account}-{n}", f"invented {n}")
+    assert isinstance(await store.runs.claim(Claim(key, A, 100.0, 115.0, account)), Claimed)
+    await store.runs.finish(key, A, envelopes(1, 1, key.run_id, 1_000), ending())
+    return key
+
+
+@pytest.mark.parametrize("bounds", [Bounds(runs=20), Bounds(run_bytes=20_000)])
+async def test_events_of_ended_runs_of_one_caller_do_not_push_out_those_of_another(bounds: Bounds) -> None:
+    store = MemoryStore(bounds)
+    ended_before = await ended_of(store, "second", 0)
+    for n in range(50):
+        await ended_of(store, "first", n)
+    assert len(await store.runs.envelopes(ended_before, 0)) == 1
+
+
+async def test_records_of_runs_of_one_caller_do_not_push_out_those_of_another() -> None:
+    store = MemoryStore(Bounds(runs=4, records=20))
+    ended_before = await ended_of(store, "second", 0)
+    for n in range(50):
+        await ended_of(store, "first", n)
+    assert await store.runs.get(ended_before) is not None
+    assert await store.runs.get(run("r-first-0", "first-0", "invented 0")) is None
 
 
 async def test_a_thread_that_was_read_from_elsewhere_counts_for_the_caller_who_runs_on_it() -> None:
