@@ -11,7 +11,7 @@ BLOCKED = """
 import asyncio, threading
 from agui_container.agents.as_agent import as_agent
 from agui_container.tools.function_tool import FunctionTool
-from tests.contexts import collected, run_context, run_input
+from tests.contexts import collect_items, run_context, run_input
 
 began = threading.Semaphore(0)
 
@@ -25,7 +25,7 @@ def agent(input):
 
 async def main():
     tool = FunctionTool("block", "Blocks.", {}, block)
-    runs = [collected(as_agent(agent, "agent").run(run_input("go"), run_context())), tool.call({}, run_context())]
+    runs = [collect_items(as_agent(agent, "agent").run(run_input("go"), run_context())), tool.call({}, run_context())]
     tasks = [asyncio.create_task(run) for run in runs]
     for task in tasks:
         await asyncio.to_thread(began.acquire)
