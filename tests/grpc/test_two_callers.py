@@ -1,7 +1,7 @@
 """A second caller's session is served while the first caller does its worst over gRPC."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial
 
 import pytest
@@ -243,7 +243,7 @@ async def over_kontekst(caller: GrpcCaller, prompt: str) -> str:
     return last.failed.error
 
 
-RunPrompt = Callable[[GrpcCaller, str], Awaitable[str]]
+RunPrompt = Callable[[GrpcCaller, str], Coroutine[object, object, str]]
 each_protocol = pytest.mark.parametrize("run", [over_roz, over_kontekst])
 
 
