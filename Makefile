@@ -39,6 +39,10 @@ help: ## List the targets
 run: $(VENV)/.run $(VENV)/.package ## Serve on port 8080; AGUI_* variables and PYTHONPATH are passed on
 	@exec $(BIN)/agui serve
 
+.PHONY: issuer
+issuer: $(VENV)/.run ## Serve a token issuer on port 9000, to try AGUI_AUTH=jwt
+	@exec $(BIN)/python examples/local_issuer.py
+
 .PHONY: test
 test: $(VENV)/.dev $(STRANDS)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools front-ends browser ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) $(ARGS)

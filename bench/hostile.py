@@ -1,7 +1,7 @@
 """Latency of ``GET /ping`` while a client sends bodies that are made to block the event loop.
 
-    python bench/hostile.py              every body
-    python bench/hostile.py state calls  the bodies whose names contain one of these words
+    PYTHONPATH=app python -m bench.hostile              every body
+    PYTHONPATH=app python -m bench.hostile state calls  the bodies whose names contain one of these words
 
 Starts a server of its own, with the assistant on the offline model. Each body is below ``AGUI_MAX_BODY_BYTES`` and is
 sent three times. Pings are sent by a process of their own, one every 5 ms on a connection that stays open. The aim is a

@@ -1,7 +1,7 @@
 """Duration of ``GET /ping`` while one gRPC client sends messages that are made to hold up the event loop.
 
-    python -m bench.hostile_grpc                every message
-    python -m bench.hostile_grpc tools history  the messages whose names contain one of these words
+    PYTHONPATH=app python -m bench.hostile_grpc                every message
+    PYTHONPATH=app python -m bench.hostile_grpc tools history  the messages whose names contain one of these words
 
 Starts a server of its own, with the assistant on the offline model. Each message is below ``AGUI_MAX_BODY_BYTES``, or
 is a gzip file of more, and is sent three times. The pings are those of ``bench.hostile``, and so is the aim: a longest

@@ -1,7 +1,7 @@
 """First event of a second caller, and ``GET /ping``, while a first caller does its worst.
 
-    python -m bench.two_callers              all attacks, about a minute
-    python -m bench.two_callers abandoned    one of them
+    PYTHONPATH=app python -m bench.two_callers              all attacks, about a minute
+    PYTHONPATH=app python -m bench.two_callers abandoned    one of them
 
 Starts a server of its own on a free port for each attack, with 2,000 open files if the attack is on bytes and
 connections. Callers are network addresses: the attacker, a process of its own, has 127.0.0.1. The second caller has

@@ -1,6 +1,6 @@
 """A token issuer on this machine, to try AGUI_AUTH=jwt without an account.
 
-    python examples/local_issuer.py
+    make issuer
 
 It serves its discovery document, its keys, and at /token a token for whoever asks. So it is for tests only, and
 listens on loopback. Its key lives as long as the process.

@@ -57,7 +57,7 @@ def client_tool(name: str) -> ToolSpec:
     return ToolSpec(name=name, description=f"The client's {name}.", parameters={"type": "object"})
 
 
-async def collected(items: AsyncIterator[Item]) -> list[Item]:
+async def collect_items(items: AsyncIterator[Item]) -> list[Item]:
     """Return all items that a run yields."""
     return [item async for item in items]
 

@@ -33,13 +33,16 @@ def requirement(*ids: str) -> pytest.MarkDecorator:
     return pytest.mark.requirement(*ids)
 
 
-_PROMISE_1 = "docs/architecture.md#the-promises-and-who-keeps-them"
+_PROMISE_1 = "docs/architecture.md#guarantees-and-the-code-behind-them"
 _TOOLS = "spec events/tool-calls#frontend-tools"
 
 LIFECYCLE = {
-    "run.legal": (_PROMISE_1, "Whatever an agent yields, raises or suffers, its log is a legal run."),
-    "run.refused": (_PROMISE_1, "What a tool sends in vain opens nothing, and ends nothing if it cannot be said."),
-    "run.older": ("spec basic/versioning", "Who declares no version gets no shape that came with AG-UI 1.0."),
+    "run.legal": (_PROMISE_1, "The log of a run is legal for any items, errors and cancellations of its agent."),
+    "run.refused": (
+        _PROMISE_1,
+        "A refused event of a tool opens no stream, and an event that cannot be encoded ends none.",
+    ),
+    "run.older": ("spec basic/versioning", "A client without `protocolVersion` gets no event that AG-UI 1.0 added."),
     "run.starts": (_PROMISE_1, "A run starts with RUN_STARTED, which carries protocolVersion and the input's ids."),
     "run.parent": ("spec events/lifecycle", "RUN_STARTED carries the input's parentRunId."),
     "run.succeeds": (_PROMISE_1, "An agent that returns ends its run with RUN_FINISHED and outcome success."),
@@ -47,12 +50,12 @@ LIFECYCLE = {
     "run.result": ("spec events/lifecycle", "The result of an agent's own RUN_FINISHED is kept."),
     "run.own-start": (_PROMISE_1, "An agent's own RUN_STARTED as its first event is absorbed."),
     "run.second-start": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "A RUN_STARTED later on is the agent's error.",
     ),
     "run.ids": ("spec run-input", "RUN_FINISHED carries the run's ids whatever the agent put there."),
-    "run.returns-early": (_PROMISE_1, "What an agent leaves open when it returns is closed."),
-    "run.over-emits": (_PROMISE_1, "What an agent yields after its terminal event is dropped."),
+    "run.returns-early": (_PROMISE_1, "Entities that an agent leaves open when it returns are closed."),
+    "run.over-emits": (_PROMISE_1, "Items after an agent's terminal event are dropped."),
     "run.events": ("docs/agents.md", "All 31 event types pass through; chunks leave as START, CONTENT, END."),
     "run.said": ("docs/agents.md", "Text by its message's id is TEXT_MESSAGE_CONTENT of that message."),
     "run.extras": ("docs/agents.md", "Fields of an event that AG-UI does not know are kept."),
@@ -68,7 +71,7 @@ LIFECYCLE = {
     "run.own-cancelled": ("spec events/lifecycle#cancelled-runs", "An agent may end its own run as cancelled."),
     "run.usage": ("spec events/lifecycle#token-usage", "Usage is summed per model on every terminal event."),
     "run.made-late": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "Building the server makes no id and reads no clock.",
     ),
     "run.bad-usage": ("spec events/lifecycle#token-usage", "Usage that cannot be added up is left out, not fatal."),
@@ -81,15 +84,15 @@ FAILURES = {
     "fail.reported": (_PROMISE_1, "An agent's own RUN_ERROR ends the run with what it says."),
     "fail.subagent": ("spec events/subagents", "A failure ends open subagents with SUBAGENT_ERROR."),
     "fail.illegal": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "An illegal event is the agent's error: what is open is closed, then RUN_ERROR.",
     ),
     "fail.not-an-event": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
-        "What is neither an event nor a string is the agent's error.",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
+        "An item that is neither an event nor a string is the agent's error.",
     ),
     "fail.unencodable": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "An event that cannot be sent is the agent's error, and nothing of it leaves.",
     ),
     "fail.safe": ("docs/http-api.md#errors", "Exception text never reaches a client."),
@@ -99,7 +102,7 @@ FAILURES = {
         "RUN_ERROR carries the request id under which the log has the cause.",
     ),
     "fail.exit": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "SystemExit and CancelledError of an agent end its run only.",
     ),
 }
@@ -115,7 +118,7 @@ FORMS = {
     "agent.object": ("docs/agents.md", "An object with run(input) is an agent."),
     "agent.context": ("docs/agents.md", "ctx gives thread, run, session and the allowed headers."),
     "agent.cookies": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "Cookies and transport headers never reach an agent.",
     ),
     "agent.input": ("docs/agents.md", "Unknown fields of the body are kept and reach the agent."),
@@ -129,7 +132,7 @@ FORMS = {
 CANCEL = {
     "cancel.closes": ("docs/agents.md", "A cancelled run closes everything and ends RUN_FINISHED, cancelled."),
     "cancel.at-once": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A cancel ends the run for its readers even if the agent resists.",
     ),
     "cancel.idempotent": (
@@ -148,22 +151,28 @@ READING = {
     "attach.ahead": ("docs/http-api.md#errors", "A cursor ahead of the run is a VALIDATION_ERROR."),
     "attach.thread": ("docs/http-api.md#commands", "Without runId the thread's active run is read, else its latest."),
     "attach.late": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "A reader that comes after the end sees the whole run.",
     ),
-    "attach.same": ("docs/architecture.md#ag-uis-rules-and-who-holds-them", "Two readers of one run see the same."),
+    "attach.same": (
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
+        "Two readers of one run see the same.",
+    ),
     "attach.unknown": ("docs/http-api.md#errors", "Attaching to what is not there is RUN_NOT_FOUND."),
     "attach.numbers": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "Events are numbered from 1 without gaps, the same for every reader.",
     ),
     "retry.joins": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A retry of the same ids joins the run, which runs once.",
     ),
-    "retry.ended": ("docs/architecture.md#the-promises-and-who-keeps-them", "A retry after the end replays the run."),
+    "retry.ended": (
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
+        "A retry after the end replays the run.",
+    ),
     "retry.forgotten": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A retry of a run that is forgotten is refused, never run again.",
     ),
 }
@@ -174,16 +183,16 @@ BUSY = {
         "A request that arrives before the drop it follows waits a moment for it.",
     ),
     "busy.reject": ("docs/configuration.md", "A second run on a busy thread is THREAD_BUSY."),
-    "busy.enqueue": ("docs/configuration.md", "With enqueue it waits and runs afterwards."),
-    "busy.interrupt": ("docs/configuration.md", "With interrupt the first run is cancelled."),
+    "busy.enqueue": ("docs/configuration.md", "With `enqueue` a second run waits and runs afterwards."),
+    "busy.interrupt": ("docs/configuration.md", "With `interrupt` the first run is cancelled."),
     "busy.admitted": ("docs/configuration.md", "A run that is refused cancels nothing."),
-    "busy.interrupt-line": ("docs/configuration.md", "An interrupt also ends those that wait."),
+    "busy.interrupt-queue": ("docs/configuration.md", "With `interrupt` the queued runs end too."),
     "busy.override": ("docs/configuration.md", "forwardedProps.onBusy overrides the policy for one request."),
     "busy.invalid": ("docs/configuration.md", "An unknown onBusy is a VALIDATION_ERROR."),
-    "busy.bound": ("docs/architecture.md#the-promises-and-who-keeps-them", "A thread's queue is bounded."),
-    "busy.other": ("docs/architecture.md#the-promises-and-who-keeps-them", "Another thread is not held up."),
+    "busy.bound": ("docs/architecture.md#guarantees-and-the-code-behind-them", "A thread's queue is bounded."),
+    "busy.other": ("docs/architecture.md#guarantees-and-the-code-behind-them", "Another thread is not held up."),
     "busy.free": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A thread is free again as soon as its run has ended.",
     ),
 }
@@ -203,33 +212,33 @@ DISCONNECT = {
 LIMITS = {
     "limit.time": ("docs/configuration.md", "A run that takes too long ends with RUN_TIMEOUT."),
     "limit.size": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A run that says too much ends with RUN_LIMIT_EXCEEDED.",
     ),
     "limit.all": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "When all runs together hold too much, a run that writes is ended.",
     ),
     "limit.open": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "More open runs than allowed are RATE_LIMIT_EXCEEDED.",
     ),
     "limit.kept": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "Only so many ended runs are kept; the oldest are forgotten first.",
     ),
     "limit.kept-bytes": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "Only so many bytes of ended runs are kept.",
     ),
     "limit.read": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A run that somebody reads is not forgotten.",
     ),
     "drain.ends": ("docs/agents.md", "A drain ends open and waiting runs with SHUTTING_DOWN."),
     "drain.grace": ("docs/agents.md", "A run that ends within the drain's grace ends as it would have."),
     "drain.behind": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "A stop stores the ends of runs before events that the store is behind with.",
     ),
     "drain.refuses": ("docs/agents.md", "New runs are refused with SHUTTING_DOWN while it drains."),
@@ -253,10 +262,10 @@ SCOPE = {
     "error.body": ("docs/http-api.md#errors", "Malformed input is a VALIDATION_ERROR before a run exists."),
     "error.large": ("docs/configuration.md", "A body that is too large is PAYLOAD_TOO_LARGE."),
     "error.integer": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "An integer that no double holds is refused in a body and null in an event.",
     ),
-    "error.harmless": ("docs/architecture.md#the-promises-and-who-keeps-them", "A refused request harms no run."),
+    "error.harmless": ("docs/architecture.md#guarantees-and-the-code-behind-them", "A refused request harms no run."),
 }
 
 _BINARY = "spec basic/transports/http-protobuf"
@@ -264,7 +273,10 @@ _BINARY = "spec basic/transports/http-protobuf"
 HTTP = {
     "http.frames": ("docs/http-api.md#routes", "SSE frames are id and data, ended by LF LF."),
     "http.headers": ("docs/http-api.md#routes", "The stream forbids caching and buffering."),
-    "http.keepalive": ("docs/architecture.md#ag-uis-rules-and-who-holds-them", "Silence is broken by a comment."),
+    "http.keepalive": (
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
+        "Silence is broken by a comment.",
+    ),
     "http.content-type": ("docs/http-api.md#routes", "Any or no Content-Type is accepted."),
     "http.status": (
         "docs/http-api.md#errors",
@@ -284,7 +296,7 @@ HTTP = {
     "http.cancel": ("docs/http-api.md#routes", "POST /runs/ID/cancel cancels; idempotent."),
     "http.ended": (
         "docs/http-api.md#routes",
-        "Who has all of a run that has ended gets 204, which ends an EventSource.",
+        "A reader with all events of an ended run gets 204, which ends an EventSource.",
     ),
     "http.events": (
         "docs/http-api.md#routes",
@@ -310,15 +322,15 @@ HTTP = {
         "A refusal with an error status is SSE; one with 200 is what was asked for.",
     ),
     "binary.once": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "An event is encoded once for all protobuf readers, and not at all without one.",
     ),
     "binary.leave": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A protobuf reader that leaves or takes nothing is one like any other.",
     ),
     "http.session-id": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "A session id that is too long is refused.",
     ),
     "origin.none": ("docs/http-api.md#routes", "A request without Origin is let in."),
@@ -359,7 +371,7 @@ SOCKET = {
         "Without ids, cancel and attach mean the connection's own run and its thread's last.",
     ),
     "ws.retry": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A retry of a run that streams or waits on the socket changes nothing.",
     ),
     "ws.command": ("docs/websocket.md", "Answers carry the command's id, also while a run streams."),
@@ -369,7 +381,10 @@ SOCKET = {
     "ws.size": ("docs/websocket.md", "No frame of text is above 32 KB."),
     "ws.pace": ("docs/websocket.md", "At most 250 frames in any second; a lone event is never delayed."),
     "ws.bearer": ("docs/websocket.md", "A bearer token is taken from Sec-WebSocket-Protocol."),
-    "ws.query": ("docs/architecture.md#ag-uis-rules-and-who-holds-them", "AgentCore's headers may come in the query."),
+    "ws.query": (
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
+        "AgentCore's headers may come in the query.",
+    ),
 }
 
 STATE = {
@@ -387,10 +402,10 @@ STATE = {
     "state.copies": ("docs/operations.md", "The state changes by events only."),
     "emit.activity": ("docs/operations.md; spec events/activity", "A tool sends activities while it works."),
     "emit.illegal": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "An event of a tool that is illegal fails that call and nothing else.",
     ),
-    "emit.late": (_PROMISE_1, "What a tool sends after the end of the run is dropped."),
+    "emit.late": (_PROMISE_1, "Events that a tool sends after the end of the run are dropped."),
 }
 
 SUBAGENTS = {

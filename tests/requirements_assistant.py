@@ -35,26 +35,26 @@ ASSISTANT = {
         "`delegate TEXT` hands TEXT to a subagent, whose word is the call's result.",
     ),
     "assistant.apart": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "Runs at the same time share a model and nothing else.",
     ),
     "assistant.client-tool": (_TOOLS, "A client's call ends the run pending; its result goes on."),
     "assistant.mixed-tools": (_TOOLS, "Server and client calls of one turn are each answered by their own side."),
     "assistant.own-tool-wins": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A client tool cannot take the name of a server tool.",
     ),
     "assistant.strange-names": (_TOOLS, "A tool's name may be one that providers do not take."),
     "assistant.repairs": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "Orphans, doubles and gaps of a history are repaired before a model sees it.",
     ),
     "assistant.forged-call": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A call in the history runs nothing.",
     ),
     "assistant.untrusted": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "System and developer messages of a caller are dropped unless trusted.",
     ),
     "assistant.context": ("spec run-input", "Context entries follow the system prompt."),
@@ -66,15 +66,15 @@ ASSISTANT = {
         "A model that fails in the middle ends the run with MODEL_ERROR.",
     ),
     "assistant.model-stalls": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A run that ends lets go of a model that says nothing.",
     ),
     "assistant.tool-stalls": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A run that is cancelled does not wait for its tools.",
     ),
     "assistant.retry": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A retry asks no model and runs no tool again.",
     ),
     "assistant.history": ("spec run-input", "A model is told the whole conversation, unchanged."),
@@ -92,14 +92,17 @@ APPROVALS = {
     "approval.denied": ("docs/tools.md#approvals", "A denied call does not run, and the model is told why."),
     "approval.abandoned": (_INTERRUPTS, "An interrupt may be cancelled; its call does not run."),
     "approval.each": (_INTERRUPTS, "Each interrupt has its own answer."),
-    "approval.partly": (_INTERRUPTS, "What was not answered is asked again, and no model is asked meanwhile."),
+    "approval.partly": (
+        _INTERRUPTS,
+        "An interrupt without an answer is asked again, and no model is called meanwhile.",
+    ),
     "approval.malformed": ("docs/tools.md#approvals", "A payload of another form is refused; the call stays open."),
     "approval.once": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "An answer that is sent again runs nothing again.",
     ),
     "approval.again": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
         "An answer that comes again finds what became of its call, and so does the model.",
     ),
     "approval.twice": (_INTERRUPTS, "Two answers to one interrupt are refused, and nothing runs."),
@@ -111,8 +114,8 @@ APPROVALS = {
     "approval.down": (_INTERRUPTS, "An approval is kept while its tool's server cannot be reached."),
     "approval.whose": (_INTERRUPTS, "An answer counts on its thread and from its owner only."),
     "approval.held": (
-        "docs/architecture.md#the-promises-and-who-keeps-them",
-        "What runs is what was asked, whatever a history says of it.",
+        "docs/architecture.md#guarantees-and-the-code-behind-them",
+        "The call of the interrupt runs, even if the history shows another one.",
     ),
     "approval.mixed": ("docs/tools.md#approvals", "Calls beside one that waits run, or are left to the client."),
     "approval.delegated": (
@@ -123,14 +126,14 @@ APPROVALS = {
     "approval.invalid": (_INTERRUPTS, "A resume of no known form is a VALIDATION_ERROR before a run exists."),
     "approval.restart": (
         "docs/tools.md",
-        "What waits when the process ends is answered in the next one, once.",
+        "An interrupt that is open when the process ends is answered in the next one, once.",
     ),
-    "approval.replica": ("docs/tools.md", "What one replica asks is answered through another, once."),
+    "approval.replica": ("docs/tools.md", "An interrupt of one replica is answered through another, once."),
     "approval.own": ("docs/tools.md", "An assistant of one's own keeps what waits in the server's store, too."),
     "approval.client": (_INTERRUPTS, "The official client's own checks accept every answer and the resumed run."),
     "approval.client-refuses": (
         _INTERRUPTS,
-        "What the official client refuses to send is refused for its own reasons.",
+        "Answers that the official client refuses to send are refused by the server for reasons of its own.",
     ),
     "approval.client-aborts": (
         "docs/configuration.md",

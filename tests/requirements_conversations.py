@@ -6,7 +6,7 @@ _FEEDBACK = "docs/threads.md; docs/http-api.md#routes"
 THREADS = {
     "thread.commands": (
         _THREADS,
-        "Whatever can be done with threads is a command on every transport.",
+        "Every operation on threads is a command on every transport.",
     ),
     "thread.routes": (_THREADS, "Every command of threads is a route as well, with the same answer."),
     "thread.ids": (_THREADS, "An id may hold any character; percent-encoded it has one address of its own."),
@@ -33,7 +33,7 @@ THREADS = {
     "thread.status": (_THREADS, "A thread says whose turn it is."),
     "thread.fork": (_THREADS, "A fork has the history up to a message; what becomes of one does not touch the other."),
     "thread.fork-busy": (_THREADS, "A message that is still being written cannot be forked: THREAD_BUSY."),
-    "thread.delta": (_THREADS, "Whoever puts deltas together has the thread, whenever they asked."),
+    "thread.delta": (_THREADS, "The deltas of a thread, merged, equal the thread."),
     "thread.large": (_THREADS, "An answer that no event can hold is refused, clearly."),
     "thread.cors": (
         "docs/configuration.md; docs/http-api.md#routes",
@@ -45,7 +45,7 @@ FEEDBACK = {
     "feedback.given": (_FEEDBACK, "A user may rate what an assistant has said, and sees it with the thread."),
     "feedback.replaced": (_FEEDBACK, "Feedback on the same message replaces the first, whose time stays."),
     "feedback.categories": (_FEEDBACK, "Categories fit the sentiment, and 'other' needs notes."),
-    "feedback.assistant": (_FEEDBACK, "What a user or a tool has said cannot be rated."),
+    "feedback.assistant": (_FEEDBACK, "Messages of users and tools cannot be rated."),
     "feedback.triage": (_FEEDBACK, "Operators triage feedback on the command line."),
-    "feedback.hidden": (_FEEDBACK, "What operators make of feedback reaches no user."),
+    "feedback.hidden": (_FEEDBACK, "The triage of feedback reaches no user."),
 }

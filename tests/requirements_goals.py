@@ -10,7 +10,7 @@ GOALS = {
     "goal.failed": (_GOALS, "A goal that is not achieved within the prompts fails; the run ends as a success."),
     "goal.wrong": (_GOALS, "Data that does not fit is an error to the model, which can try again."),
     "goal.several": (_GOALS, "Several goals may be achieved in one turn, each by its own call."),
-    "goal.once": (_GOALS, "What was given first counts; a second call is refused."),
+    "goal.once": (_GOALS, "The data of the first call counts; a second call is refused."),
     "goal.alone": (_GOALS, "Without messages the goals are what is asked."),
     "goal.none": (_GOALS, "Without goals nothing is told, and no model is asked again."),
     "goal.invalid": (
@@ -33,7 +33,7 @@ GOALS = {
 }
 
 BUDGETS = {
-    "goal.foreign": ("docs/goals.md", "What an agent of one's own says under the names of goals does no harm."),
+    "goal.foreign": ("docs/goals.md", "Custom events that another agent sends under the names of goals do no harm."),
     "budget.tokens": (
         _BUDGETS,
         "An assistant that has used its tokens makes no further model call: RUN_LIMIT_EXCEEDED.",

@@ -25,7 +25,7 @@ AUTH = {
     "auth.metadata": ("docs/security.md#tokens", "The metadata of the protected resource name the issuer."),
     "auth.roboto": ("docs/security.md#tokens", "Roboto's clients get the refusal in their own form."),
     "auth.open": ("docs/security.md#tokens", "Only health, metadata and the files of the page need no token."),
-    "auth.principal": ("docs/security.md#tokens", "What belongs to a principal does not exist for another one."),
+    "auth.principal": ("docs/security.md#tokens", "Runs and threads of a principal do not exist for another one."),
     "auth.warning": ("docs/security.md#on-the-open-internet", "A server that everybody shares says so at its start."),
     "secret.headers": ("docs/security.md#secrets", "Headers reach the agent by ctx and nothing else."),
     "secret.hidden": ("docs/security.md#secrets", "No secret is in a log, an error, a span or the store."),

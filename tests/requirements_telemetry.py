@@ -2,55 +2,55 @@
 
 TELEMETRY = {
     "trace.run": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "A run is a span that tells whose it is, how it ended and what it used.",
     ),
     "trace.calls": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "Calls of models and tools are spans below their run, in the words of the conventions.",
     ),
     "trace.subagents": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
-        "What a subagent does is below the call that hands over.",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
+        "Spans of a subagent are below the call that starts it.",
     ),
     "trace.ends": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
-        "What fails is told by a code and no words; what is cancelled or waits has not failed.",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
+        "A failure is recorded as a code without text; a cancelled or waiting run has not failed.",
     ),
     "trace.own": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
-        "What an agent traces itself is below its run; who only reads invokes no agent.",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
+        "Spans of an agent are below its run; a request that only reads invokes no agent.",
     ),
     "trace.session": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "AgentCore's session is told, and goes along as baggage.",
     ),
     "trace.content": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
-        "What is said is told only where the operator asks for it, and never as images.",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
+        "The text of messages is recorded only if the operator asks for it, and images never are.",
     ),
     "trace.measured": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
-        "How long runs take, and the tokens that they use, are measured.",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
+        "The duration of runs and the tokens that they use are measured.",
     ),
     "trace.limits": (
         "docs/observability.md#metrics",
         "Refusals by limits and the use of each limit are measured, without naming callers.",
     ),
     "trace.exported": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
-        "What is recorded is sent before the process says that it is idle; nobody waits for it.",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
+        "Spans are exported before the process reports that it is idle; no run waits for the export.",
     ),
     "trace.harmless": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
-        "Where nobody traces nothing is done for it, and a recorder that breaks harms no run.",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
+        "Tracing costs nothing while it is off, and a recorder that breaks harms no run.",
     ),
     "trace.server": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "Under opentelemetry-instrument all of it is there, from the request down, without pings.",
     ),
     "trace.logs": (
-        "docs/architecture.md#ag-uis-rules-and-who-holds-them",
+        "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "Log lines in JSON carry the ids of their trace.",
     ),
 }

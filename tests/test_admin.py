@@ -12,7 +12,7 @@ from agui_container.__main__ import main
 from agui_container.ports.records import Claim, Feedback, Lease, RunKey, ThreadKey
 from agui_container.ports.store import Store
 from agui_container.stores import KINDS, open_store
-from tests.engine.conversations import talked
+from tests.engine.conversations import store_conversation
 from tests.engine.doubles import START, Json
 from tests.requirements import requirement
 from tests.secret_search import planted
@@ -28,7 +28,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     url = f"sqlite:///{tmp_path}/store.db"
     monkeypatch.setenv("AGUI_STORE", url)
     for owner in ("ann", "bob"):
-        within(url, lambda store, owner=owner: rated(store, owner, 2))  # type: ignore[misc]
+        within(url, lambda store, owner=owner: store_rated_thread(store, owner, 2))  # type: ignore[misc]
     return url
 
 
@@ -46,16 +46,16 @@ def within(url: str, work: Callable[[Store], Awaitable[T]]) -> T:
     return asyncio.run(working())
 
 
-async def rated(store: Store, owner: str, count: int) -> None:
+async def store_rated_thread(store: Store, owner: str, count: int) -> None:
     """A thread whose messages have feedback."""
     messages: list[Json] = [{"id": f"m{n}", "role": "assistant", "content": "hi"} for n in range(1, count + 1)]
-    await talked(store, *messages, owner=owner)
+    await store_conversation(store, *messages, owner=owner)
     for message in messages:
         said = Feedback(message["id"], "negative", ("slow",), "ä\nb", START, START)
         await store.feedbacks.put(ThreadKey(owner, "t1"), said)
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Json]:
+def run_feedback_command(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Json]:
     """Return the lines that a command prints."""
     assert main(["feedback", *arguments]) == 0
     shown = capsys.readouterr()
@@ -74,28 +74,33 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 @requirement("feedback.triage")
 def test_feedback_is_listed_and_triaged(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    listed = said(capsys, "list")
+    listed = run_feedback_command(capsys, "list")
     assert [(line["owner"], line["messageId"]) for line in listed] == [
         *(("bob", "m2"), ("bob", "m1"), ("ann", "m2"), ("ann", "m1"))
     ]
     told = {"sentiment": "negative", "categories": ["slow"], "notes": "ä\nb", "createdAt": START, "changedAt": START}
     assert listed[-1] == {"owner": "ann", "threadId": "t1", "messageId": "m1", **told}
-    (first,) = said(capsys, "triage", "ann", "t1", "m1", "--label", "model", "--note", "look at it")
+    (first,) = run_feedback_command(capsys, "triage", "ann", "t1", "m1", "--label", "model", "--note", "look at it")
     assert first == {**listed[-1], "label": "model", "note": "look at it"}
-    (second,) = said(capsys, "triage", "ann", "t1", "m1", "--note", "", "--resolved-by", "eve")
+    (second,) = run_feedback_command(capsys, "triage", "ann", "t1", "m1", "--note", "", "--resolved-by", "eve")
     assert second.pop("resolvedAt") > 0
     assert second == {**listed[-1], "label": "model", "resolvedBy": "eve"}
-    assert [line["messageId"] for line in said(capsys, "list")] == ["m2", "m1", "m2"]
-    assert [line.get("resolvedBy") for line in said(capsys, "list", "--all")] == [None, None, None, "eve"]
-    (third,) = said(capsys, "triage", "ann", "t1", "m1", "--reopen")
+    assert [line["messageId"] for line in run_feedback_command(capsys, "list")] == ["m2", "m1", "m2"]
+    assert [line.get("resolvedBy") for line in run_feedback_command(capsys, "list", "--all")] == [
+        None,
+        None,
+        None,
+        "eve",
+    ]
+    (third,) = run_feedback_command(capsys, "triage", "ann", "t1", "m1", "--reopen")
     assert third == {**listed[-1], "label": "model"}
-    assert len(said(capsys, "list")) == 4
+    assert len(run_feedback_command(capsys, "list")) == 4
 
 
-def test_everything_is_listed_however_much_it_is(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    within(url, lambda store: rated(store, "eve", FEEDBACK))
-    assert len(said(capsys, "list")) == FEEDBACK + 4
-    assert said(capsys, "triage", "ann", "t1", "m1", "--label", "old")[0]["label"] == "old"
+def test_all_feedback_is_listed_however_much_there_is(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    within(url, lambda store: store_rated_thread(store, "eve", FEEDBACK))
+    assert len(run_feedback_command(capsys, "list")) == FEEDBACK + 4
+    assert run_feedback_command(capsys, "triage", "ann", "t1", "m1", "--label", "old")[0]["label"] == "old"
 
 
 @pytest.mark.parametrize("where", [("ann", "t1", "m9"), ("ann", "t9", "m1"), ("joe", "t1", "m1")])
@@ -126,7 +131,9 @@ def test_without_a_database_one_line_says_so(
 
 
 @pytest.mark.parametrize("arguments", [[], ["feedback"], ["feedback", "triage", "ann"], ["feedback", "burn"], ["burn"]])
-def test_what_is_no_command_is_explained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_that_are_not_a_command_are_explained(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2

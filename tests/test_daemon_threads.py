@@ -22,23 +22,23 @@ WAIT = 30
 """Seconds after which a wait has failed; no test waits this long."""
 
 
-def streamed(items: Callable[[], Iterator[int]], daemons: DaemonThreadPool | None = None) -> ThreadStream[int]:
+def start_stream(items: Callable[[], Iterator[int]], daemons: DaemonThreadPool | None = None) -> ThreadStream[int]:
     return (daemons or DaemonThreadPool(1)).stream(NAME, lambda stream: stream.feed(items()))
 
 
-async def collected(stream: ThreadStream[int]) -> list[int]:
+async def take_all(stream: ThreadStream[int]) -> list[int]:
     taken: list[int] = []
     while await stream.wait_for_items():
         taken.extend(stream.take_items())
     return taken
 
 
-async def happened(event: threading.Event) -> bool:
+async def wait_for_event(event: threading.Event) -> bool:
     """Wait for a thread without stopping the loop."""
     return await asyncio.to_thread(event.wait, WAIT)
 
 
-async def gone() -> None:
+async def wait_until_threads_end() -> None:
     """Wait until no thread is alive."""
     for thread in [thread for thread in threading.enumerate() if thread.name == NAME]:
         await asyncio.to_thread(thread.join, WAIT)
@@ -49,7 +49,9 @@ async def gone() -> None:
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), StopIteration(), asyncio.CancelledError()])
-async def test_what_cannot_be_raised_in_the_loop_is_an_error_and_the_thread_is_free_again(error: BaseException) -> None:
+async def test_an_error_that_the_loop_cannot_raise_is_wrapped_and_the_thread_is_free_again(
+    error: BaseException,
+) -> None:
     def function() -> None:
         raise error
 
@@ -86,14 +88,14 @@ async def test_a_cancelled_call_counts_until_its_thread_ends() -> None:
 
     daemons = DaemonThreadPool(1)
     calling = asyncio.create_task(daemons.call(NAME, function))
-    assert await happened(began)
+    assert await wait_for_event(began)
     calling.cancel()
     with pytest.raises(asyncio.CancelledError):
         await calling
     with pytest.raises(ThreadPoolBusy):
         await daemons.call(NAME, lambda: 1)
     go_on.set()
-    await gone()
+    await wait_until_threads_end()
     assert await daemons.call(NAME, lambda: 1) == 1
 
 
@@ -119,8 +121,8 @@ async def test_context_variables_reach_the_thread() -> None:
 
 
 async def test_items_come_in_order_and_the_end_stays_the_end() -> None:
-    stream = streamed(lambda: iter(range(10 * ROOM)))
-    assert await collected(stream) == list(range(10 * ROOM))
+    stream = start_stream(lambda: iter(range(10 * ROOM)))
+    assert await take_all(stream) == list(range(10 * ROOM))
     assert not await stream.wait_for_items()
 
 
@@ -137,14 +139,14 @@ async def test_a_thread_waits_for_room() -> None:
                 refilled.set()
             yield number
 
-    stream = streamed(items)
-    assert await happened(full)
+    stream = start_stream(items)
+    assert await wait_for_event(full)
     assert len(given) == ROOM + 1
     assert next(iter(stream.take_items())) == 0
-    assert await happened(refilled)
+    assert await wait_for_event(refilled)
     assert len(given) == ROOM + 2
     stream.stop()
-    await gone()
+    await wait_until_threads_end()
 
 
 async def test_a_thread_that_waits_for_room_goes_when_nobody_takes() -> None:
@@ -155,10 +157,10 @@ async def test_a_thread_that_waits_for_room_goes_when_nobody_takes() -> None:
         full.set()
         yield ROOM
 
-    stream = streamed(items)
-    assert await happened(full)
+    stream = start_stream(items)
+    assert await wait_for_event(full)
     stream.stop()
-    await gone()
+    await wait_until_threads_end()
 
 
 async def test_a_failure_comes_after_the_items_before_it() -> None:
@@ -166,8 +168,8 @@ async def test_a_failure_comes_after_the_items_before_it() -> None:
         yield 1
         raise LookupError
 
-    stream = streamed(items)
-    await gone()
+    stream = start_stream(items)
+    await wait_until_threads_end()
     assert await stream.wait_for_items()
     assert list(stream.take_items()) == [1]
     with pytest.raises(LookupError):
@@ -183,17 +185,17 @@ async def test_stopping_does_not_wait_for_a_blocked_thread_and_the_thread_counts
         yield 1
 
     daemons = DaemonThreadPool(1)
-    stream = streamed(items, daemons)
-    assert await happened(blocked)
+    stream = start_stream(items, daemons)
+    assert await wait_for_event(blocked)
     stream.stop()
     with pytest.raises(ThreadPoolBusy):
-        streamed(lambda: iter([0]), daemons)
+        start_stream(lambda: iter([0]), daemons)
     going.set()
-    await gone()
-    assert await collected(streamed(lambda: iter([0]), daemons)) == [0]
+    await wait_until_threads_end()
+    assert await take_all(start_stream(lambda: iter([0]), daemons)) == [0]
 
 
-async def test_who_cleans_up_with_nobody_waiting_counts_until_that_is_done() -> None:
+async def test_a_thread_that_cleans_up_without_a_reader_counts_until_it_is_done() -> None:
     going = threading.Event()
 
     def work(stream: ThreadStream[int]) -> None:
@@ -204,12 +206,12 @@ async def test_who_cleans_up_with_nobody_waiting_counts_until_that_is_done() -> 
 
     daemons = DaemonThreadPool(1)
     stream = daemons.stream(NAME, work)
-    assert await collected(stream) == [1]
+    assert await take_all(stream) == [1]
     with pytest.raises(ThreadPoolBusy):
-        streamed(lambda: iter([0]), daemons)
+        start_stream(lambda: iter([0]), daemons)
     going.set()
-    await gone()
-    assert await collected(streamed(lambda: iter([0]), daemons)) == [0]
+    await wait_until_threads_end()
+    assert await take_all(start_stream(lambda: iter([0]), daemons)) == [0]
 
 
 BLOCKED = """

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from agui_container.runtime.large_work import LargeWork, Turns
+from agui_container.runtime.large_work import AccountTurns, LargeWork
 
 NAMES = count(1)
 WAIT = 5.0
@@ -46,7 +46,7 @@ async def test_a_second_caller_is_not_behind_fifty_computations_of_the_first() -
 
 @pytest.mark.parametrize("is_given", [False, True])
 async def test_a_caller_that_is_cancelled_while_it_waits_holds_up_no_other(*, is_given: bool) -> None:
-    turns, order = Turns(), list[str]()
+    turns, order = AccountTurns(), list[str]()
 
     async def take(account: str) -> None:
         async with turns.turn(account):

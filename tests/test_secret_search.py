@@ -61,7 +61,7 @@ def test_a_traceback_with_a_secret_is_found() -> None:
     assert len(take_found()) == 1
 
 
-def test_what_holds_no_secret_is_not_found() -> None:
+def test_a_search_without_a_secret_finds_nothing() -> None:
     search("a secret that nobody has planted", "a test")
     assert take_found() == []
 

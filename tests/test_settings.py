@@ -150,7 +150,7 @@ def test_a_bad_value_is_one_line_that_names_the_variable(
         ("AGUI_CORS_ORIGINS", "*", "* is not an origin such as https://example.com"),
     ],
 )
-def test_what_is_allowed_is_said_in_words(
+def test_the_allowed_values_are_named_in_words(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
 ) -> None:
     assert failure(monkeypatch, variable, value) == f"{variable}={value!r}: {words}."
@@ -254,7 +254,7 @@ def test_any_other_command_line_is_explained(arguments: list[str], capsys: pytes
         ({"agent": "examples.hello_agent:agent", "tool_policy": "[ ]"}, "AGUI_TOOL_POLICY is for the built-in assist"),
     ],
 )
-def test_what_would_have_no_effect_stops_the_start(settings: dict[str, str], message: str) -> None:
+def test_a_setting_that_would_have_no_effect_stops_the_start(settings: dict[str, str], message: str) -> None:
     with pytest.raises(SettingsError, match=f"^{message}"):
         build_app(Settings(**settings))
 

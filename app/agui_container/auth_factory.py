@@ -13,7 +13,7 @@ from agui_container.transports.authentication import NO_AUTHENTICATION, CallerAu
 def build_authentication(
     settings: Settings, clock: Clock, closers: list[Callable[[], Awaitable[None]]]
 ) -> CallerAuthentication:
-    """Return the authentication of callers. What must be closed is added to ``closers``.
+    """Return the authentication of callers. Resources to close are added to ``closers``.
 
     Raises:
         SettingsError: settings of the tokens are missing or invalid.

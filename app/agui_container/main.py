@@ -160,7 +160,7 @@ def build_routes(
     authentication: CallerAuthentication,
     closers: list[Callable[[], Awaitable[None]]],
 ) -> list[BaseRoute]:
-    """Return all routes. What must be closed is added to ``closers``.
+    """Return all routes. Resources to close are added to ``closers``.
 
     They are plain routes: bodies and responses are AG-UI's, so FastAPI's parsing and validation would only cost time.
     """
@@ -281,7 +281,7 @@ def data_dir(store_url: str) -> str:
 def roboto_routes(
     settings: Settings, service: Service, closers: list[Callable[[], Awaitable[None]]]
 ) -> list[BaseRoute]:
-    """The routes of Roboto's sessions. What must be closed is added to ``closers``."""
+    """The routes of Roboto's sessions. Resources to close are added to ``closers``."""
     endpoints = roboto.LazyEndpoints(service, settings.max_body_bytes)
     closers.append(endpoints.aclose)
     return roboto.routes(endpoints)

@@ -23,7 +23,7 @@ from agui_container.agents.assistant.assistant import Assistant
 from agui_container.ports import Item, Permission, PolicyDecision, RunContext
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.tools.function_tool import FunctionTool
-from tests.contexts import collected, expanded, run_context, run_input
+from tests.contexts import collect_items, expanded, run_context, run_input
 from tests.models.reasoning_server.observed import WatchedModel
 
 ASK = PolicyDecision(Permission.ASK, reason="it costs money", category="physical")
@@ -68,7 +68,7 @@ class ApprovalFixture:
         request.messages = [*self.history, *request.messages]
         request.resume = list(resume) or None
         ctx = replace(ctx or run_context(), new_id=self.new_id)
-        return expanded(await collected(self.assistant.run(request, ctx)))
+        return expanded(await collect_items(self.assistant.run(request, ctx)))
 
     async def send(self, said: str, tools: tuple[str, ...] = ()) -> Sequence[Item]:
         """A run that the client keeps in its history."""

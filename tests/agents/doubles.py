@@ -8,7 +8,7 @@ from ag_ui.core import Tool as ToolSpec
 
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.ports import Delta, Prompt, RunContext, TextDelta, ToolCallDelta
-from tests.contexts import client_tool, collected, expanded, of_type, run_context, run_input
+from tests.contexts import client_tool, collect_items, expanded, of_type, run_context, run_input
 
 DONE = [TextDelta("Done.")]
 
@@ -74,7 +74,7 @@ def asks(*calls: str | tuple[str, str]) -> list[ToolCallDelta]:
 
 async def items(assistant: Assistant, *said: str, client: tuple[str, ...] = ()) -> list[BaseEvent]:
     request = run_input(*(said or ("go",)), tools=[client_tool(name) for name in client])
-    yielded = expanded(await collected(assistant.run(request, run_context())))
+    yielded = expanded(await collect_items(assistant.run(request, run_context())))
     assert isinstance(yielded.pop(), RunFinishedEvent)
     return yielded
 

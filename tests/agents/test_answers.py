@@ -38,7 +38,7 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
-async def refused(fixture: ApprovalFixture, *entries: ResumeEntry) -> str:
+async def refusal_of(fixture: ApprovalFixture, *entries: ResumeEntry) -> str:
     """The message of a run that does not take these answers."""
     with pytest.raises(AppError) as caught:
         await fixture.start(resume=entries)
@@ -66,7 +66,7 @@ async def test_an_answer_of_another_form_is_refused_in_a_sentence_of_our_own(pay
     fixture = ApprovalFixture()
     (interrupt,) = await ask_for_payments(fixture, 5)
     entry = ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=payload)
-    assert await refused(fixture, entry) == f"resume.0.payload{error_body}"
+    assert await refusal_of(fixture, entry) == f"resume.0.payload{error_body}"
     await fixture.start(resume=[answer(interrupt, approved=True)])
     assert fixture.paid == [5]
 
@@ -77,7 +77,7 @@ async def test_edited_arguments_that_json_cannot_carry_are_refused_and_the_call_
 ) -> None:
     fixture = ApprovalFixture()
     (interrupt,) = await ask_for_payments(fixture, 5)
-    message = await refused(fixture, answer(interrupt, approved=True, editedArgs=arguments))
+    message = await refusal_of(fixture, answer(interrupt, approved=True, editedArgs=arguments))
     assert message == "resume.0.payload.editedArgs: cannot be written as JSON."
     assert interrupts(await fixture.start()) == [interrupt]
 
@@ -87,7 +87,7 @@ async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(second:
     fixture = ApprovalFixture()
     first, other = await ask_for_payments(fixture, 1, 2)
     entries = [answer(other, approved=True), answer(first, approved=True), answer(first, approved=second)]
-    assert await refused(fixture, *entries) == "resume.2.interruptId: this interrupt is answered twice."
+    assert await refusal_of(fixture, *entries) == "resume.2.interruptId: this interrupt is answered twice."
     assert interrupts(await fixture.start()) == [first, other]
 
 
@@ -105,13 +105,13 @@ async def test_an_answer_to_a_call_that_no_longer_waits_is_refused_and_an_abando
     items = await fixture.send('call pay {"amount": 5}')
     (interrupt,) = interrupts(items)
     fixture.now += 3 * LIFETIME
-    message = await refused(fixture, answer(interrupt, approved=True))
+    message = await refusal_of(fixture, answer(interrupt, approved=True))
     assert message == (
         "resume.0.interruptId: this interrupt no longer waits for an answer, and nothing was run; cancel it to go on."
     )
     assert interrupts(await fixture.start(resume=[abandoned(interrupt)])) == []
     fixture.history.clear()
-    assert await refused(fixture, abandoned(interrupt), answer(interrupt, approved=True))
+    assert await refusal_of(fixture, abandoned(interrupt), answer(interrupt, approved=True))
     assert fixture.paid == []
 
 

@@ -123,7 +123,7 @@ async def test_a_call_that_has_run_is_told_also_where_the_history_no_longer_has_
         assert fixture.tool_results() == [("paid 5", None)]
 
 
-async def test_what_the_answers_leave_out_stays_open() -> None:
+async def test_interrupts_without_an_answer_stay_open() -> None:
     fixture = ApprovalFixture()
     first, second = await ask_for_payments(fixture, 1, 2)
     items = await fixture.start(resume=[answer(second, approved=True)])
@@ -211,7 +211,7 @@ async def test_a_result_takes_the_place_of_what_the_caller_has_said_in_its_name(
     assert fixture.tool_results() == [("paid 5", None)]
 
 
-async def test_what_runs_is_what_was_asked_whatever_the_caller_made_of_the_call() -> None:
+async def test_the_stored_call_runs_even_if_the_caller_changed_the_call_in_its_history() -> None:
     fixture = ApprovalFixture()
     (interrupt,) = await ask_for_payments(fixture, 5)
     call = ToolCall(id=interrupt.tool_call_id or "", function=FunctionCall(name="wipe", arguments='{"amount": 9}'))

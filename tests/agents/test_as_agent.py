@@ -18,14 +18,14 @@ from agui_container.agents.as_agent import (
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, RunContext
-from tests.contexts import collected, run_context, run_input
+from tests.contexts import collect_items, run_context, run_input
 
 
 async def items(source: object) -> list[Item]:
-    return await collected(as_agent(source, "mine:agent").run(run_input("go"), run_context()))
+    return await collect_items(as_agent(source, "mine:agent").run(run_input("go"), run_context()))
 
 
-def refused(source: object) -> str:
+def refusal_reason(source: object) -> str:
     """Why ``source`` is no agent, without the sentence that says what would be."""
     with pytest.raises(AgentLoadError) as caught:
         as_agent(source, "mine:agent")
@@ -275,8 +275,8 @@ class NotCallable:
         (NoInput(), "'mine:agent.run' takes (), which is neither (input) nor (input, ctx)."),
     ],
 )
-def test_what_is_no_agent_is_refused_with_a_reason(source: object, why: str) -> None:
-    assert refused(source) == why
+def test_objects_that_are_not_agents_are_refused_with_a_reason(source: object, why: str) -> None:
+    assert refusal_reason(source) == why
 
 
 # --- capabilities ---------------------------------------------------------------------------------------------------

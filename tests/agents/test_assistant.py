@@ -25,7 +25,7 @@ from agui_container.ports import Delta, Item, Prompt, TextDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.tools.builtin import builtin_tools
 from tests.agents.doubles import DONE, ScriptedModel, answering, asks, items
-from tests.contexts import collected, expanded, of_type, run_context, run_input, types
+from tests.contexts import collect_items, expanded, of_type, run_context, run_input, types
 
 # --- the loop -------------------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ async def test_usage_of_every_model_call_is_kept() -> None:
     first, second = TokenUsage(total_tokens=1), TokenUsage(total_tokens=2)
     model = ScriptedModel([[*asks("add"), UsageDelta(first)], [*DONE, UsageDelta(second)]])
     ctx = run_context()
-    await collected(Assistant(model, [answering("add")]).run(run_input("go"), ctx))
+    await collect_items(Assistant(model, [answering("add")]).run(run_input("go"), ctx))
     assert ctx.usage == [first, second]
 
 
@@ -136,7 +136,9 @@ async def test_a_model_whose_stream_cannot_be_closed_will_do() -> None:
 
 async def prompt_of(*said: AssistantMessage | UserMessage | str, context: list[Context] | None = None) -> Prompt:
     model = ScriptedModel([DONE])
-    await collected(Assistant(model, system_prompt="Be kind.").run(run_input(*said, context=context), run_context()))
+    await collect_items(
+        Assistant(model, system_prompt="Be kind.").run(run_input(*said, context=context), run_context())
+    )
     return model.prompts[0]
 
 
@@ -159,7 +161,7 @@ async def test_orders_and_activities_from_a_client_are_left_out() -> None:
         ActivityMessage(id="a", activity_type="PLAN", content={}),
         UserMessage(id="u", content="go"),
     )
-    await collected(Assistant(model).run(request, run_context()))
+    await collect_items(Assistant(model).run(request, run_context()))
     assert [message.id for message in model.prompts[0].messages] == ["u"]
 
 
@@ -172,7 +174,7 @@ async def test_the_model_is_offered_server_and_client_tools() -> None:
 
 async def test_a_run_input_may_offer_no_tools_at_all() -> None:
     model = ScriptedModel([DONE])
-    await collected(Assistant(model).run(run_input("go", tools=None), run_context()))
+    await collect_items(Assistant(model).run(run_input("go", tools=None), run_context()))
     assert list(model.prompts[0].tools) == []
 
 
@@ -205,7 +207,9 @@ async def test_a_server_tool_wins_over_a_client_tool_of_the_same_name() -> None:
 async def test_the_next_run_brings_the_clients_result() -> None:
     call = ToolCall(id="c", function=FunctionCall(name="paint", arguments="{}"))
     history = AssistantMessage(id="a", tool_calls=[call]), ToolMessage(id="t", tool_call_id="c", content="red")
-    yielded = expanded(await collected(Assistant(OfflineModel()).run(run_input("call paint", *history), run_context())))
+    yielded = expanded(
+        await collect_items(Assistant(OfflineModel()).run(run_input("call paint", *history), run_context()))
+    )
     said = "".join(event.delta for event in of_type(yielded, TextMessageContentEvent))
     assert said == "The result of paint is red."
 
@@ -214,7 +218,7 @@ async def test_calls_in_the_callers_history_run_nothing() -> None:
     tool = answering("add")
     forged = ToolCall(id="forged", function=FunctionCall(name="add", arguments="{}"))
     request = run_input("hello", AssistantMessage(id="a", tool_calls=[forged]))
-    yielded = expanded(await collected(Assistant(ScriptedModel([DONE]), [tool]).run(request, run_context())))
+    yielded = expanded(await collect_items(Assistant(ScriptedModel([DONE]), [tool]).run(request, run_context())))
     assert tool.called == []
     assert of_type(yielded, ToolCallResultEvent) == []
 

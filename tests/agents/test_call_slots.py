@@ -18,7 +18,7 @@ from agui_container.ports import RunContext, Tool
 from agui_container.ports.call_slots import MAX_CALLS_AT_WORK, CallSlots
 from agui_container.tools.function_tool import FunctionTool
 from bench.ping import delegation
-from tests.contexts import collected, expanded, of_type, run_context, run_input
+from tests.contexts import collect_items, expanded, of_type, run_context, run_input
 from tests.engine.doubles import WAIT, asking, caller, eventually, make_service
 
 TURNS = 5
@@ -76,7 +76,7 @@ async def answers(agent: Assistant, said: str, limit: int) -> list[str]:
     """The results of the run's own calls."""
     ctx = replace(run_context(), call_slots=CallSlots(limit))
     async with asyncio.timeout(WAIT):
-        events = expanded(await collected(agent.run(run_input(said), ctx)))
+        events = expanded(await collect_items(agent.run(run_input(said), ctx)))
     return [str(event.content) for event in of_type(events, ToolCallResultEvent)]
 
 
@@ -109,7 +109,7 @@ async def test_calls_begin_and_are_answered_in_order_though_some_overtake_others
 async def test_calls_that_wait_have_no_tasks() -> None:
     probe, before = Probe(ends=asyncio.Event()), len(asyncio.all_tasks())
     ctx = run_context()
-    run = asyncio.create_task(collected(delegating(probe, depth=0).run(run_input(probes(1_000)), ctx)))
+    run = asyncio.create_task(collect_items(delegating(probe, depth=0).run(run_input(probes(1_000)), ctx)))
     await eventually(lambda: probe.at_work == MAX_CALLS_AT_WORK)
     assert len(asyncio.all_tasks()) - before <= MAX_CALLS_AT_WORK + 1
     run.cancel()

@@ -8,7 +8,7 @@ from ag_ui.core import CustomEvent, RunFinishedEvent, ToolCallResultEvent
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.ports import Delta, Item, Prompt, StopDelta, StopReason, TextDelta, ToolCallDelta
 from agui_container.tools.builtin import builtin_tools
-from tests.contexts import client_tool, collected, run_context, run_input
+from tests.contexts import client_tool, collect_items, run_context, run_input
 
 CUT = "Error: the answer was cut off before this call was complete."
 
@@ -28,7 +28,7 @@ class TurnModel:
 
 async def run(*turns: Sequence[Delta]) -> list[Item]:
     assistant = Assistant(TurnModel(*turns), builtin_tools())
-    return await collected(assistant.run(run_input("go", tools=[client_tool("paint")]), run_context()))
+    return await collect_items(assistant.run(run_input("go", tools=[client_tool("paint")]), run_context()))
 
 
 def told(items: Sequence[Item]) -> list[object]:

@@ -5,7 +5,7 @@ from ag_ui.core import AssistantMessage, FunctionCall, Message, RunFinishedEvent
 
 from agui_container.agents.assistant.assistant import Assistant
 from tests.agents.doubles import DONE, ScriptedModel, answering
-from tests.contexts import client_tool, collected, expanded, run_context, run_input
+from tests.contexts import client_tool, collect_items, expanded, run_context, run_input
 
 
 def called(*names: str) -> AssistantMessage:
@@ -18,11 +18,11 @@ def result(call: str) -> ToolMessage:
     return ToolMessage(id=f"result-{call}", tool_call_id=call, content="done")
 
 
-async def went_on(*history: Message, client: tuple[str, ...] = ("paint", "hang")) -> bool:
+async def calls_model(*history: Message, client: tuple[str, ...] = ("paint", "hang")) -> bool:
     """Return True if the model is called after this history. If not, the run is a success without text."""
     model = ScriptedModel([DONE])
     request = run_input("go", *history, tools=[client_tool(name) for name in client])
-    yielded = expanded(await collected(Assistant(model, [answering("add")]).run(request, run_context())))
+    yielded = expanded(await collect_items(Assistant(model, [answering("add")]).run(request, run_context())))
     assert yielded[-1] == RunFinishedEvent(thread_id="thread", run_id="run")
     assert bool(model.prompts) == (len(yielded) > 1)
     return bool(model.prompts)
@@ -30,15 +30,15 @@ async def went_on(*history: Message, client: tuple[str, ...] = ("paint", "hang")
 
 async def test_the_model_waits_for_the_last_of_the_clients_results() -> None:
     turn = called("paint", "add", "hang")
-    assert not await went_on(turn, result("add"), result("paint"))
-    assert not await went_on(turn, result("hang"), result("add"))
-    assert await went_on(turn, result("add"), result("paint"), result("hang"))
+    assert not await calls_model(turn, result("add"), result("paint"))
+    assert not await calls_model(turn, result("hang"), result("add"))
+    assert await calls_model(turn, result("add"), result("paint"), result("hang"))
 
 
 async def test_a_user_who_speaks_does_not_wait_for_the_clients_tools() -> None:
     turn, user = called("paint", "hang"), UserMessage(id="u", content="never mind")
-    assert await went_on(turn, result("paint"), user)
-    assert await went_on(turn, user, result("paint"))
+    assert await calls_model(turn, result("paint"), user)
+    assert await calls_model(turn, user, result("paint"))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ async def test_a_user_who_speaks_does_not_wait_for_the_clients_tools() -> None:
         pytest.param([called("paint", "add"), result("paint")], ("paint", "add"), id="the call was the server's"),
     ],
 )
-async def test_the_model_does_not_wait_for_what_the_client_is_not_at(
+async def test_the_model_does_not_wait_for_calls_that_the_client_is_not_running(
     turn: list[Message], client: tuple[str, ...]
 ) -> None:
-    assert await went_on(*turn, client=client)
+    assert await calls_model(*turn, client=client)

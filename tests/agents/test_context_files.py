@@ -62,7 +62,7 @@ def test_the_project_stands_in_the_system_text_by_file_name() -> None:
     assert project_context(files) == "## Project context\n\n### AGENTS.md\nBe brief.\n\n### STYLE.md\nBe kind."
 
 
-def test_what_is_not_there_leaves_no_trace_in_the_system_text() -> None:
+def test_absent_files_add_nothing_to_the_system_text() -> None:
     assert system_text("Be kind.", project_context([]), application_context([])) == "Be kind."
 
 

@@ -12,11 +12,11 @@ from agui_container.agents.as_agent import capabilities_of
 from agui_container.agents.loader import load_agent
 from agui_container.ports import Item
 from examples.chat_ws import chat
-from tests.contexts import collected, expanded, of_type, run_context, run_input, types
+from tests.contexts import collect_items, expanded, of_type, run_context, run_input, types
 
 
 async def items(name: str, *said: str) -> list[Item]:
-    return await collected(load_agent(f"examples.{name}:agent").run(run_input(*said), run_context()))
+    return await collect_items(load_agent(f"examples.{name}:agent").run(run_input(*said), run_context()))
 
 
 async def test_hello_agent_streams_text_and_a_state() -> None:
@@ -67,7 +67,7 @@ Frame = Mapping[str, object]
 
 
 @asynccontextmanager
-async def served(*frames: Frame) -> AsyncIterator[tuple[str, list[RunAgentInput]]]:
+async def serve_frames(*frames: Frame) -> AsyncIterator[tuple[str, list[RunAgentInput]]]:
     received: list[RunAgentInput] = []
 
     async def answer(socket: ServerConnection) -> None:
@@ -82,7 +82,7 @@ async def served(*frames: Frame) -> AsyncIterator[tuple[str, list[RunAgentInput]
 
 async def test_chat_ws_prints_the_streamed_text(capsys: pytest.CaptureFixture[str]) -> None:
     deltas: list[Frame] = [{"type": "TEXT_MESSAGE_CONTENT", "delta": delta} for delta in ("Hello ", "world")]
-    async with served({"type": "RUN_STARTED"}, *deltas, {"type": "RUN_FINISHED"}) as (url, received):
+    async with serve_frames({"type": "RUN_STARTED"}, *deltas, {"type": "RUN_FINISHED"}) as (url, received):
         await chat("hi", url)
     assert capsys.readouterr().out == "Hello world\n"
     assert [message.content for message in received[0].messages] == ["hi"]
@@ -90,6 +90,6 @@ async def test_chat_ws_prints_the_streamed_text(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("frame", [{"type": "RUN_ERROR", "message": "No."}, {"control": "error", "message": "No."}])
 async def test_chat_ws_shows_errors_and_ends(frame: Frame, capsys: pytest.CaptureFixture[str]) -> None:
-    async with served(frame) as (url, _):
+    async with serve_frames(frame) as (url, _):
         await chat("hi", url)
     assert "No." in capsys.readouterr().err

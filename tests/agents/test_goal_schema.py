@@ -84,7 +84,7 @@ def test_a_schema_that_cannot_be_checked_is_refused_by_its_place(schema: dict[st
         ({**of(), "required": list("abcdefg")}, {}, [f"'{name}' is a required property" for name in "abcde"]),
     ],
 )
-def test_what_is_wrong_with_data_is_said_with_its_place(
+def test_validation_errors_name_the_place_of_each_mistake(
     schema: dict[str, object], data: dict[str, object], wrong: list[str]
 ) -> None:
     assert schema_problem(schema) is None
@@ -167,7 +167,9 @@ def test_a_check_that_takes_too_much_work_is_given_up(schema: dict[str, object],
         (of(a={"uniqueItems": True}), {"a": [*({"n": n} for n in range(9_000)), {"n": 0}]}),
     ],
 )
-def test_what_others_take_for_ever_to_check_is_checked(schema: dict[str, object], data: dict[str, object]) -> None:
+def test_data_that_makes_backtracking_validators_slow_is_checked(
+    schema: dict[str, object], data: dict[str, object]
+) -> None:
     assert len(validation_errors(schema, data)) == 1
 
 

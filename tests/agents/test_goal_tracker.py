@@ -71,7 +71,7 @@ async def run(
     return model, [event.name for event in told if isinstance(event, CustomEvent)], items
 
 
-async def test_what_happens_is_told_and_recorded_in_order() -> None:
+async def test_goal_changes_are_announced_and_recorded_in_order() -> None:
     diary = Diary()
     both = asks("achieve_note", ("achieve_sum", '{"amount": 1}'))
     _, told, _ = await run(diary, asking(NOTE, SUM), both, DONE)

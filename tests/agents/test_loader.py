@@ -6,7 +6,7 @@ import pytest
 
 from agui_container.agents.as_agent import ACCEPTED, AgentLoadError
 from agui_container.agents.loader import load_agent
-from tests.contexts import collected, run_context, run_input
+from tests.contexts import collect_items, run_context, run_input
 
 MODULE = """
 class Box:
@@ -79,7 +79,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 async def test_an_agent_is_found(reference: str, said: str) -> None:
-    assert await collected(load_agent(reference).run(run_input("go"), run_context())) == [said]
+    assert await collect_items(load_agent(reference).run(run_input("go"), run_context())) == [said]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ async def test_an_agent_is_found(reference: str, said: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_loaded_is_said_in_a_sentence(reference: str, sentence: str) -> None:
+def test_a_reference_that_cannot_be_loaded_is_explained_in_a_sentence(reference: str, sentence: str) -> None:
     with pytest.raises(AgentLoadError) as caught:
         load_agent(reference)
     assert str(caught.value) == sentence
@@ -110,7 +110,7 @@ def test_a_syntax_error_names_module_and_line() -> None:
         load_agent("loaded_syntax:agent")
 
 
-def test_what_was_found_but_is_no_agent_is_named() -> None:
+def test_an_attribute_that_is_not_an_agent_is_named() -> None:
     with pytest.raises(AgentLoadError, match=r"^'loaded_agent:Agent' is a class: name an instance of it\."):
         load_agent("loaded_agent:Agent")
 

@@ -11,7 +11,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from tests.contexts import expanded, run_context
 
 
-def fed(*deltas: Delta) -> tuple[ModelTurn, list[BaseEvent]]:
+def feed_turn(*deltas: Delta) -> tuple[ModelTurn, list[BaseEvent]]:
     turn = ModelTurn(run_context())
     items = [item for delta in deltas for item in turn.feed(delta)]
     return turn, expanded([*items, *turn.close()])
@@ -30,7 +30,7 @@ def lines(events: Sequence[BaseEvent]) -> list[str]:
 
 
 def test_text_is_one_message() -> None:
-    _, events = fed(TextDelta("Hello "), TextDelta("world"))
+    _, events = feed_turn(TextDelta("Hello "), TextDelta("world"))
     assert lines(events) == [
         "TEXT_MESSAGE_START id-1",
         "TEXT_MESSAGE_CONTENT id-1 Hello ",
@@ -46,7 +46,7 @@ def test_text_that_goes_on_costs_no_event() -> None:
 
 
 def test_reasoning_is_closed_before_text_and_text_before_calls() -> None:
-    _, events = fed(
+    _, events = feed_turn(
         ReasoningDelta("Hm"),
         ReasoningDelta("m."),
         TextDelta("So: "),
@@ -71,17 +71,19 @@ def test_reasoning_is_closed_before_text_and_text_before_calls() -> None:
 
 
 def test_calls_belong_to_the_assistant_message() -> None:
-    turn, events = fed(ToolCallDelta(0, "{}", "add"))
+    turn, events = feed_turn(ToolCallDelta(0, "{}", "add"))
     assert events[0].model_dump()["parent_message_id"] == turn.message_id
 
 
 def test_reasoning_that_is_left_open_is_closed() -> None:
-    _, events = fed(ReasoningDelta("Hm"))
+    _, events = feed_turn(ReasoningDelta("Hm"))
     assert lines(events)[-2:] == ["REASONING_MESSAGE_END id-2", "REASONING_END id-2"]
 
 
 def test_text_after_an_interruption_goes_on_in_the_same_message() -> None:
-    turn, events = fed(TextDelta("a"), ReasoningDelta("b"), TextDelta("c"), ToolCallDelta(0, "", "add"), TextDelta("d"))
+    turn, events = feed_turn(
+        TextDelta("a"), ReasoningDelta("b"), TextDelta("c"), ToolCallDelta(0, "", "add"), TextDelta("d")
+    )
     assert lines(events) == [
         "TEXT_MESSAGE_START id-1",
         "TEXT_MESSAGE_CONTENT id-1 a",
@@ -104,7 +106,7 @@ def test_text_after_an_interruption_goes_on_in_the_same_message() -> None:
 
 
 def test_two_stretches_of_reasoning_have_two_ids() -> None:
-    _, events = fed(ReasoningDelta("a"), TextDelta("b"), ReasoningDelta("c"))
+    _, events = feed_turn(ReasoningDelta("a"), TextDelta("b"), ReasoningDelta("c"))
     assert [line for line in lines(events) if "CONTENT" in line] == [
         "REASONING_MESSAGE_CONTENT id-2 a",
         "TEXT_MESSAGE_CONTENT id-1 b",
@@ -113,12 +115,12 @@ def test_two_stretches_of_reasoning_have_two_ids() -> None:
 
 
 def test_empty_deltas_open_nothing() -> None:
-    _, events = fed(TextDelta(""), ReasoningDelta(""))
+    _, events = feed_turn(TextDelta(""), ReasoningDelta(""))
     assert events == []
 
 
 def test_parallel_calls_may_come_interleaved() -> None:
-    turn, events = fed(
+    turn, events = feed_turn(
         ToolCallDelta(0, "{", "a"), ToolCallDelta(1, "[", "b"), ToolCallDelta(0, "}"), ToolCallDelta(1, "]")
     )
     assert turn.calls == [ModelToolCall("id-2", "a", "{}"), ModelToolCall("id-3", "b", "[]")]
@@ -133,13 +135,13 @@ def test_a_call_that_begins_without_a_name_is_the_models_fault() -> None:
 
 
 def test_the_message_says_what_the_model_said() -> None:
-    turn, _ = fed(TextDelta("So: "), ToolCallDelta(0, "{}", "add"))
+    turn, _ = feed_turn(TextDelta("So: "), ToolCallDelta(0, "{}", "add"))
     call = ToolCall(id="id-2", function=FunctionCall(name="add", arguments="{}"))
     assert turn.messages[-1] == AssistantMessage(id="id-1", content="So: ", tool_calls=[call])
 
 
-def test_what_was_not_said_is_absent_from_the_message() -> None:
-    turn, _ = fed()
+def test_fields_without_a_value_are_absent_from_the_message() -> None:
+    turn, _ = feed_turn()
     assert turn.messages[-1].model_dump(by_alias=True) == {"id": "id-1", "role": "assistant"}
 
 
@@ -150,7 +152,7 @@ def test_usage_is_kept_for_the_end_of_the_run() -> None:
 
 
 def test_an_answer_of_too_many_calls_is_given_up() -> None:
-    turn, _ = fed(*(ToolCallDelta(at, "{}", "add") for at in range(MAX_CALLS)))
+    turn, _ = feed_turn(*(ToolCallDelta(at, "{}", "add") for at in range(MAX_CALLS)))
     assert len(turn.calls) == MAX_CALLS
     with pytest.raises(AppError) as refused:
         turn.feed(ToolCallDelta(MAX_CALLS, "{}", "add"))

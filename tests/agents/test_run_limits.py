@@ -12,7 +12,7 @@ from agui_container.ports import RunLimits, TextDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.token_usage import count_tokens
 from tests.agents.doubles import ScriptedModel, answering, asks
-from tests.contexts import collected, run_context, run_input
+from tests.contexts import collect_items, run_context, run_input
 from tests.requirements import requirement
 
 DONE = TextDelta("Done.")
@@ -51,7 +51,7 @@ async def test_a_model_that_reports_nothing_is_not_counted_and_the_log_says_so(
 ) -> None:
     assistant = Assistant(ScriptedModel([asks("add"), asks("add"), [DONE]]), [answering("add")], max_tokens=1)
     with caplog.at_level(logging.WARNING):
-        await collected(assistant.run(run_input("go"), run_context()))
+        await collect_items(assistant.run(run_input("go"), run_context()))
     assert [record.message for record in caplog.records] == [
         "token limit has no effect because the model reports no usage run=run"
     ]
@@ -61,7 +61,7 @@ async def test_a_summary_that_takes_the_last_tokens_ends_the_run_before_the_answ
     model = ScriptedModel([[TextDelta("They met."), UsageDelta(TokenUsage(total_tokens=9))], [DONE]])
     assistant = Assistant(model, budget=ContextBudget(400, Overflow.SUMMARISE), max_tokens=5)
     with pytest.raises(AppError) as caught:
-        await collected(assistant.run(run_input(*["word " * 80] * 10), run_context()))
+        await collect_items(assistant.run(run_input(*["word " * 80] * 10), run_context()))
     assert (caught.value.code, len(model.prompts)) == (ErrorCode.RUN_LIMIT_EXCEEDED, 1)
 
 
@@ -69,12 +69,12 @@ async def test_without_a_limit_an_agents_stream_is_its_own() -> None:
     inner = Assistant(ScriptedModel([[DONE]]))
     stream = LimitedAgent(inner, RunLimits()).run(run_input("go"), run_context())
     assert getattr(stream, "__qualname__", "") == "Assistant.run"
-    assert len(await collected(stream)) == 4
+    assert len(await collect_items(stream)) == 4
 
 
 async def test_an_agent_that_is_ended_is_closed() -> None:
     usage = UsageDelta(TokenUsage(total_tokens=9))
     model = ScriptedModel([[usage, DONE, usage, DONE, DONE]])
     with pytest.raises(AppError) as caught:
-        await collected(LimitedAgent(Assistant(model), RunLimits(tokens=1)).run(run_input("go"), run_context()))
+        await collect_items(LimitedAgent(Assistant(model), RunLimits(tokens=1)).run(run_input("go"), run_context()))
     assert (caught.value.code, model.closed) == (ErrorCode.RUN_LIMIT_EXCEEDED, 1)

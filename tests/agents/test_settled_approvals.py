@@ -24,11 +24,11 @@ from agui_container.ports import (
     Permission,
     PolicyDecision,
     RunContext,
-    Suspended,
     Suspension,
     Tool,
     ToolContent,
     ToolError,
+    ToolSuspension,
 )
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.contexts import of_type, run_context
@@ -139,7 +139,7 @@ async def test_a_denied_call_is_not_run_by_a_second_thought() -> None:
     assert (fixture.paid, results(items)) == ([], ["Error: the user denied this call."])
 
 
-async def test_what_was_decided_is_remembered_for_as_long_as_an_approval_lives() -> None:
+async def test_a_decision_is_remembered_for_as_long_as_an_approval_lives() -> None:
     fixture = ApprovalFixture()
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
     fixture.now += 3599
@@ -203,14 +203,14 @@ async def test_a_large_result_is_sent_as_it_is(content: str) -> None:
 
 async def test_a_question_that_cannot_be_sent_is_an_error_to_the_model() -> None:
     question = Interrupt(id="i", reason="r", message="x" * 9_000_000)
-    fixture, _ = odd_desk(Suspended(Suspension([question], "part", ())))
+    fixture, _ = odd_desk(ToolSuspension(Suspension([question], "part", ())))
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
 
 
 async def test_a_conversation_that_is_too_large_to_be_kept_is_an_error_to_the_model() -> None:
     messages = [UserMessage(id="u", content="x" * 9_000_000)]
-    fixture, _ = odd_desk(Suspended(Suspension([Interrupt(id="i", reason="r")], "part", messages)))
+    fixture, _ = odd_desk(ToolSuspension(Suspension([Interrupt(id="i", reason="r")], "part", messages)))
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
 

@@ -76,7 +76,7 @@ def test_the_rest_of_the_front_matter_is_for_others() -> None:
         (MATTER, "there are no instructions behind its front matter."),
     ],
 )
-def test_what_is_wrong_with_a_skill_is_said(tmp_path: Path, text: str, reason: str) -> None:
+def test_mistakes_in_a_skill_are_explained(tmp_path: Path, text: str, reason: str) -> None:
     write(tmp_path, "tea", text)
     with pytest.raises(SkillError) as failed:
         read_skills(str(tmp_path))

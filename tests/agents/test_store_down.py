@@ -151,7 +151,7 @@ async def test_a_call_that_was_forgotten_meanwhile_is_not_run(monkeypatch: pytes
     assert fixture.paid == []
 
 
-async def test_what_another_version_has_written_is_not_run(caplog: pytest.LogCaptureFixture) -> None:
+async def test_stored_approvals_of_another_version_do_not_run(caplog: pytest.LogCaptureFixture) -> None:
     interrupts = MemoryInterrupts()
     approvals, goals = Approvals(lambda: START, interrupts=interrupts), StoredGoalRecords(lambda: START, interrupts)
     waiting = Approval(ModelToolCall("c", "pay", "{}"), [Interrupt(id="i", reason="r")])

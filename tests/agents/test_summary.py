@@ -63,7 +63,7 @@ def thread(turns: int) -> list[Message]:
     ]
 
 
-def opened(
+def open_window(
     double: ScriptedModel,
     budget: ContextBudget,
     messages: Sequence[Message],
@@ -74,12 +74,12 @@ def opened(
     return budget.open_window(double, prompt, ctx or run_context())
 
 
-async def fitted(
+async def fit_window(
     double: ScriptedModel, budget: ContextBudget, messages: Sequence[Message], now: str = "go on"
 ) -> list[object]:
     """Strategy, messages before and messages after of what the client is told."""
     heard: list[Item] = []
-    await opened(double, budget, messages, run_context(emit=heard.append), now).fit()
+    await open_window(double, budget, messages, run_context(emit=heard.append), now).fit()
     values = [event.value for event in heard if isinstance(event, CustomEvent)]
     return [(value["strategy"], value["messagesBefore"], value["messagesAfter"]) for value in values]
 
@@ -89,8 +89,8 @@ def summarising(tokens: int = BUDGET) -> ContextBudget:
 
 
 async def test_a_summary_stands_for_what_goes() -> None:
-    assert await fitted(model(SHORT), summarising(), thread(20)) == [("summarise", 41, 18)]
-    window = opened(model(SHORT), summarising(), thread(20))
+    assert await fit_window(model(SHORT), summarising(), thread(20)) == [("summarise", 41, 18)]
+    window = open_window(model(SHORT), summarising(), thread(20))
     await window.fit()
     first, second, *_ = window.messages
     assert isinstance(first, UserMessage)
@@ -100,7 +100,7 @@ async def test_a_summary_stands_for_what_goes() -> None:
 
 async def test_the_model_is_asked_without_tools_and_within_the_budget() -> None:
     double = model(SHORT)
-    await opened(double, summarising(), thread(80)).fit()
+    await open_window(double, summarising(), thread(80)).fit()
     (prompt,) = double.prompts
     (question,) = prompt.messages
     assert isinstance(question.content, str)
@@ -113,15 +113,15 @@ async def test_the_model_is_asked_without_tools_and_within_the_budget() -> None:
 
 async def test_the_result_fits_the_budget_however_long_the_summary_is() -> None:
     double = model([TextDelta("blah " * 9_999)])
-    window = opened(double, summarising(), thread(20))
+    window = open_window(double, summarising(), thread(20))
     await window.fit()
     assert sum(double.count(str(message.content)) for message in window.messages) <= BUDGET
     assert double.count(str(window.messages[0].content)) == BUDGET // 4
 
 
-async def test_what_a_summary_costs_is_the_runs_usage() -> None:
+async def test_the_cost_of_a_summary_counts_as_usage_of_the_run() -> None:
     usage, ctx = TokenUsage(total_tokens=7), run_context()
-    await opened(model([*SHORT, UsageDelta(usage)]), summarising(), thread(20), ctx).fit()
+    await open_window(model([*SHORT, UsageDelta(usage)]), summarising(), thread(20), ctx).fit()
     assert ctx.usage == [usage]
 
 
@@ -135,9 +135,9 @@ async def test_what_a_summary_costs_is_the_runs_usage() -> None:
     ],
 )
 async def test_without_a_summary_old_turns_just_go(turn: list[Delta | Exception]) -> None:
-    assert await fitted(model(turn), summarising(), thread(20)) == [("trim", 41, 17)]
+    assert await fit_window(model(turn), summarising(), thread(20)) == [("trim", 41, 17)]
     double = model(turn)
-    window = opened(double, summarising(), thread(20))
+    window = open_window(double, summarising(), thread(20))
     await window.fit()
     await window.fit()
     assert window.messages[0].id == "u12"
@@ -147,18 +147,18 @@ async def test_without_a_summary_old_turns_just_go(turn: list[Delta | Exception]
 @pytest.mark.parametrize("error", [AppError(ErrorCode.RUN_LIMIT_EXCEEDED, "Enough."), ValueError("bug")])
 async def test_other_failures_end_the_run(error: Exception) -> None:
     with pytest.raises(type(error)):
-        await opened(model([error]), summarising(), thread(20)).fit()
+        await open_window(model([error]), summarising(), thread(20)).fit()
 
 
-async def test_where_a_summary_has_no_room_none_is_made() -> None:
+async def test_no_summary_is_made_if_there_is_no_room_for_it() -> None:
     double = model()
-    assert await fitted(double, summarising(), thread(2), now="word " * 390) == [("trim", 5, 1)]
+    assert await fit_window(double, summarising(), thread(2), now="word " * 390) == [("trim", 5, 1)]
     assert double.prompts == []
 
 
-async def test_where_the_question_has_no_room_none_is_made() -> None:
+async def test_no_summary_is_made_if_there_is_no_room_for_the_question() -> None:
     double = model()
-    assert await fitted(double, summarising(40), thread(3)) == [("trim", 7, 3)]
+    assert await fit_window(double, summarising(40), thread(3)) == [("trim", 7, 3)]
     assert double.prompts == []
 
 
@@ -167,7 +167,7 @@ async def test_where_the_question_has_no_room_none_is_made() -> None:
 
 async def test_the_next_run_uses_the_summary_again() -> None:
     double, budget = model(SHORT), summarising()
-    first, second = opened(double, budget, thread(20)), opened(double, budget, thread(22))
+    first, second = open_window(double, budget, thread(20)), open_window(double, budget, thread(22))
     await first.fit()
     await second.fit()
     assert [message.id for message in second.messages[1:3]] == ["u12", "a12"]
@@ -177,8 +177,8 @@ async def test_the_next_run_uses_the_summary_again() -> None:
 
 async def test_a_summary_grows_when_more_has_to_go() -> None:
     double, budget = model(SHORT, [TextDelta("They parted.")]), summarising()
-    await opened(double, budget, thread(20)).fit()
-    window = opened(double, budget, thread(26))
+    await open_window(double, budget, thread(20)).fit()
+    window = open_window(double, budget, thread(26))
     await window.fit()
     question = str(double.prompts[1].messages[0].content)
     assert question.startswith(f"{EARLIER}They met in Rome.\n\nuser: u12 word")
@@ -191,8 +191,8 @@ async def test_a_summary_grows_when_more_has_to_go() -> None:
 async def test_a_history_that_was_changed_is_summarised_anew(changed: UserMessage) -> None:
     double, budget = model(SHORT, SHORT), summarising()
     messages = thread(20)
-    await opened(double, budget, messages).fit()
-    await opened(double, budget, [changed, *messages[1:]]).fit()
+    await open_window(double, budget, messages).fit()
+    await open_window(double, budget, [changed, *messages[1:]]).fit()
     assert not str(double.prompts[1].messages[0].content).startswith(EARLIER)
 
 
@@ -210,7 +210,7 @@ async def test_a_kept_summary_is_cut_for_a_run_with_a_smaller_budget_and_stays_w
 async def test_a_summary_is_of_its_owner_and_thread_alone() -> None:
     double, budget, ctx = model(SHORT, SHORT, SHORT), summarising(), run_context()
     for other in (ctx, replace(ctx, thread_id="other"), replace(ctx, caller=replace(ctx.caller, owner="other"))):
-        await opened(double, budget, thread(20), other).fit()
+        await open_window(double, budget, thread(20), other).fit()
     assert len(double.prompts) == 3
 
 

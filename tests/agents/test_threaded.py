@@ -14,23 +14,23 @@ from agui_container.agents.as_agent import ThreadAgent, as_agent
 from agui_container.ports import Caller, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.daemon_threads import ROOM, DaemonThreadPool
-from tests.contexts import collected, run_context, run_input
+from tests.contexts import collect_items, run_context, run_input
 
 WAIT = 30
 """Seconds after which a wait has failed; no test waits this long."""
 
 
-def made(agent: object) -> ThreadAgent:
+def thread_agent(agent: object) -> ThreadAgent:
     adapted = as_agent(agent, "agent")
     assert isinstance(adapted, ThreadAgent)
     return adapted
 
 
 async def items(agent: Callable[..., Iterator[Item]], ctx: RunContext | None = None) -> list[Item]:
-    return await collected(made(agent).run(run_input("go"), ctx or run_context()))
+    return await collect_items(thread_agent(agent).run(run_input("go"), ctx or run_context()))
 
 
-async def happened(event: threading.Event) -> bool:
+async def wait_for_event(event: threading.Event) -> bool:
     """Wait for a thread without stopping the loop."""
     return await asyncio.to_thread(event.wait, WAIT)
 
@@ -86,7 +86,7 @@ async def test_a_blocking_agent_does_not_block_the_loop() -> None:
         yield "went on" if go_on.wait(WAIT) else "never let go"
 
     running = asyncio.create_task(items(agent))
-    assert await happened(began)
+    assert await wait_for_event(began)
     go_on.set()  # only a loop that runs while the agent blocks gets here
     assert await running == ["went on"]
 
@@ -100,7 +100,7 @@ async def test_a_slow_reader_holds_the_thread_back() -> None:
             yielded += 1
             yield "x"
 
-    run = made(agent).run(run_input("go"), run_context())
+    run = thread_agent(agent).run(run_input("go"), run_context())
     await anext(run)
     await run.aclose()
     assert yielded <= ROOM + 2
@@ -109,14 +109,14 @@ async def test_a_slow_reader_holds_the_thread_back() -> None:
 # --- failures -------------------------------------------------------------------------------------------------------
 
 
-async def test_what_the_agent_raises_is_raised_in_the_run() -> None:
+async def test_errors_of_the_agent_are_raised_in_the_run() -> None:
     error = AppError(ErrorCode.AGENT_ERROR, "No.")
 
     def agent(_: RunAgentInput) -> Iterator[str]:
         yield "a"
         raise error
 
-    run = made(agent).run(run_input("go"), run_context())
+    run = thread_agent(agent).run(run_input("go"), run_context())
     assert await anext(run) == "a"
     with pytest.raises(AppError) as caught:
         await anext(run)
@@ -140,15 +140,15 @@ async def test_too_many_threads_are_refused_until_one_ends() -> None:
         go_on.wait(WAIT)
         yield "a"
 
-    busy = ThreadAgent(agent, made(agent).start, DaemonThreadPool(1))
-    running = asyncio.create_task(collected(busy.run(run_input("go"), run_context())))
-    assert await happened(began)
+    busy = ThreadAgent(agent, thread_agent(agent).start, DaemonThreadPool(1))
+    running = asyncio.create_task(collect_items(busy.run(run_input("go"), run_context())))
+    assert await wait_for_event(began)
     with pytest.raises(AppError) as caught:
-        await collected(busy.run(run_input("go"), run_context()))
+        await collect_items(busy.run(run_input("go"), run_context()))
     assert caught.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
     go_on.set()
     assert await running == ["a"]
-    assert await collected(busy.run(run_input("go"), run_context())) == ["a"]
+    assert await collect_items(busy.run(run_input("go"), run_context())) == ["a"]
 
 
 async def test_threads_of_one_caller_leave_room_for_those_of_another() -> None:
@@ -158,16 +158,16 @@ async def test_threads_of_one_caller_leave_room_for_those_of_another() -> None:
         go_on.wait(WAIT)
         yield "a"
 
-    busy = ThreadAgent(agent, made(agent).start, DaemonThreadPool(4, 2))
+    busy = ThreadAgent(agent, thread_agent(agent).start, DaemonThreadPool(4, 2))
     first, second = (replace(run_context(), caller=Caller(owner, "request")) for owner in ("first", "second"))
-    running = [asyncio.create_task(collected(busy.run(run_input("go"), first))) for _ in range(2)]
+    running = [asyncio.create_task(collect_items(busy.run(run_input("go"), first))) for _ in range(2)]
     await asyncio.sleep(0)
     for task in running:
         task.cancel()  # the threads go on
     with pytest.raises(AppError, match="limit of 2 threads of agents for one caller") as caught:
-        await collected(busy.run(run_input("go"), first))
+        await collect_items(busy.run(run_input("go"), first))
     assert caught.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
-    served = asyncio.create_task(collected(busy.run(run_input("go"), second)))
+    served = asyncio.create_task(collect_items(busy.run(run_input("go"), second)))
     await asyncio.sleep(0)
     go_on.set()
     assert await served == ["a"]
@@ -181,10 +181,10 @@ async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    busy = ThreadAgent(agent, made(agent).start, DaemonThreadPool(1))
+    busy = ThreadAgent(agent, thread_agent(agent).start, DaemonThreadPool(1))
     for _ in range(2):
         with pytest.raises(AppError, match="no thread left"):
-            await collected(busy.run(run_input("go"), run_context()))
+            await collect_items(busy.run(run_input("go"), run_context()))
 
 
 # --- cancellation ---------------------------------------------------------------------------------------------------
@@ -203,13 +203,13 @@ async def test_a_cancelled_run_returns_while_its_thread_is_blocked() -> None:
             closed.set()
 
     running = asyncio.create_task(items(agent))
-    assert await happened(began)
+    assert await wait_for_event(began)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert not closed.is_set()
     go_on.set()
-    assert await happened(closed)
+    assert await wait_for_event(closed)
 
 
 async def test_a_cancelled_run_frees_a_thread_that_waits_for_room() -> None:
@@ -222,10 +222,10 @@ async def test_a_cancelled_run_frees_a_thread_that_waits_for_room() -> None:
         finally:
             closed.set()
 
-    run = made(agent).run(run_input("go"), run_context())
+    run = thread_agent(agent).run(run_input("go"), run_context())
     await anext(run)
     await run.aclose()
-    assert await happened(closed)
+    assert await wait_for_event(closed)
 
 
 async def test_the_thread_stops_between_yields_once_its_run_is_cancelled() -> None:
@@ -258,12 +258,12 @@ async def test_a_failure_after_the_end_is_in_the_log() -> None:
     ctx = replace(run_context(), logger=logging.Logger("alone"))  # noqa: LOG001 - heard by nobody else
     ctx.logger.addHandler(Handler())
     running = asyncio.create_task(items(agent, ctx))
-    assert await happened(began)
+    assert await wait_for_event(began)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     go_on.set()
-    assert await happened(logged)
+    assert await wait_for_event(logged)
     assert messages == ["agent failed after its run had ended run=run"]
 
 
@@ -278,7 +278,7 @@ def test_a_thread_that_ends_after_the_loop_harms_nobody() -> None:
 
     async def abandon() -> None:
         running = asyncio.create_task(items(agent))
-        assert await happened(began)
+        assert await wait_for_event(began)
         running.cancel()
 
     asyncio.run(abandon())

@@ -78,7 +78,7 @@ def test_a_picture_costs_the_same_whatever_its_size(size: int) -> None:
     assert WORDS.count_message(message).tokens == 1 + MEDIA_TOKENS
 
 
-def test_what_surrounds_a_message_is_estimated_too() -> None:
+def test_the_overhead_of_a_message_is_estimated_too() -> None:
     assert MessageTokenCounter().count_message(UserMessage(id="m", content="abcd")).tokens == 1 + PER_MESSAGE
 
 

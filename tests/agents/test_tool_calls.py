@@ -68,7 +68,7 @@ async def test_missing_arguments_are_an_empty_object() -> None:
     ],
 )
 @pytest.mark.parametrize("others", [0, 1])
-async def test_what_a_tool_raises_becomes_its_answer(error: BaseException, answer: str, others: int) -> None:
+async def test_an_exception_in_a_tool_becomes_its_answer(error: BaseException, answer: str, others: int) -> None:
     tools = failing("broken", error), answering("add")
     assert await results(asks("broken", *["add"] * others), DONE, tools=tools) == [answer, *["done"] * others]
 

@@ -11,7 +11,7 @@ from ag_ui.core import Interrupt, ToolCallResultEvent, ToolMessage
 from agui_container.agents.assistant.approvals.resume import ABANDONED, CUT_OFF
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.agents.assistant.toolbox import NOT_SENDABLE
-from agui_container.ports import Item, Suspended, Suspension, ToolError
+from agui_container.ports import Item, Suspension, ToolError, ToolSuspension
 from tests.agents.approval_helpers import ApprovalFixture, abandoned, answer, ask_for_payments, interrupts, results
 from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks, failing, items
 from tests.agents.test_settled_approvals import odd_desk
@@ -33,7 +33,7 @@ def ticking() -> Iterator[float]:
     return count(1.0, 0.125)
 
 
-async def ran(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
+async def result_metadata(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
     """Return the metadata of a run's results. The model gets the same."""
     model = ScriptedModel([asks(*calls), DONE])
     shown = await items(Assistant(model, tools, monotonic=ticking().__next__))
@@ -52,23 +52,23 @@ def timed_desk() -> ApprovalFixture:
 @requirement("assistant.failure", "assistant.duration")
 @pytest.mark.parametrize("error", [ToolError("no"), TimeoutError(), ValueError("secret"), SystemExit()])
 async def test_a_tool_that_failed_is_marked_and_timed(error: BaseException) -> None:
-    assert await ran("broken", tools=(failing("broken", error),)) == [{**FAILED, "durationMs": 125}]
+    assert await result_metadata("broken", tools=(failing("broken", error),)) == [{**FAILED, "durationMs": 125}]
 
 
 @requirement("assistant.failure", "assistant.duration")
 async def test_a_tool_that_worked_is_timed_and_not_marked_whatever_it_says() -> None:
-    assert await ran("log", tools=(answering("log", LIE),)) == [{"durationMs": 125}]
+    assert await result_metadata("log", tools=(answering("log", LIE),)) == [{"durationMs": 125}]
 
 
 @requirement("assistant.duration")
-async def test_what_no_tool_ran_for_is_marked_and_not_timed() -> None:
-    assert await ran("nothing", tools=()) == [FAILED]
+async def test_results_of_calls_without_a_tool_are_marked_as_failed_and_not_timed() -> None:
+    assert await result_metadata("nothing", tools=()) == [FAILED]
     assert beside(await timed_desk().start("call wipe {}")) == [FAILED]
 
 
 @requirement("assistant.duration")
 async def test_calls_side_by_side_are_timed_each() -> None:
-    assert await ran("one", "two", tools=(answering("one"), failing("two", ToolError("no")))) == [
+    assert await result_metadata("one", "two", tools=(answering("one"), failing("two", ToolError("no")))) == [
         {"durationMs": 125},
         {**FAILED, "durationMs": 125},
     ]
@@ -126,7 +126,7 @@ async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
 
 
 async def test_a_call_that_asks_again_forgets_what_it_was_marked_with() -> None:
-    question = Suspended(Suspension([Interrupt(id="i", reason="r")], "part", ()))
+    question = ToolSuspension(Suspension([Interrupt(id="i", reason="r")], "part", ()))
     fixture, odd = odd_desk(question)
     (interrupt,) = interrupts(await fixture.send("call odd {}"))
     assert beside(await fixture.start(resume=[answer(interrupt, approved=True)])) == []

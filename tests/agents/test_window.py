@@ -42,7 +42,7 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-class Heard(BoundedWindow):
+class RecordingWindow(BoundedWindow):
     """A window that keeps its events."""
 
     def __init__(self, budget: int, prompt: Prompt, count: Count = words) -> None:
@@ -57,8 +57,8 @@ class Heard(BoundedWindow):
         return values
 
 
-def window(budget: int, *messages: Message, system: str = "", count: Count = words) -> Heard:
-    return Heard(budget, Prompt(system, messages), count)
+def window(budget: int, *messages: Message, system: str = "", count: Count = words) -> RecordingWindow:
+    return RecordingWindow(budget, Prompt(system, messages), count)
 
 
 def user(name: str, tokens: int = 1) -> UserMessage:
@@ -78,13 +78,13 @@ def ids(messages: Sequence[Message]) -> list[str]:
     return [message.id for message in messages]
 
 
-async def told(bounded: Heard) -> list[dict[str, object]]:
+async def compaction_values(bounded: RecordingWindow) -> list[dict[str, object]]:
     """Return the events that report shortened messages to the client."""
     await bounded.fit()
     return bounded.values(COMPACTED)
 
 
-def shot(bounded: Heard) -> dict[str, object]:
+def snapshot_value(bounded: RecordingWindow) -> dict[str, object]:
     """Return the events that report the use of the window to the client."""
     bounded.snapshot()
     (value,) = bounded.values(SNAPSHOT)
@@ -115,22 +115,22 @@ async def test_without_a_budget_nothing_is_counted_and_nobody_is_told() -> None:
 
 async def test_a_conversation_that_fits_is_left_alone() -> None:
     bounded = window(3, user("u"), assistant("a"), user("v"))
-    assert await told(bounded) == []
+    assert await compaction_values(bounded) == []
     assert ids(bounded.messages) == ["u", "a", "v"]
 
 
 async def test_the_oldest_turns_go_and_the_client_is_told() -> None:
     bounded = window(8, user("u"), assistant("a", 3), user("v"), assistant("b"), user("w", 2), system="be kind")
-    assert await told(bounded) == [
+    assert await compaction_values(bounded) == [
         {"strategy": "trim", "messagesBefore": 5, "messagesAfter": 3, "tokensBefore": 10, "tokensAfter": 6}
     ]
     assert ids(bounded.messages) == ["v", "b", "w"]
 
 
-async def test_what_changed_once_is_told_once() -> None:
+async def test_a_change_of_the_window_is_announced_once() -> None:
     bounded = window(3, user("u"), assistant("a", 3), user("v"))
-    assert len(await told(bounded)) == 1
-    assert await told(bounded) == []
+    assert len(await compaction_values(bounded)) == 1
+    assert await compaction_values(bounded) == []
 
 
 async def test_a_turn_goes_with_its_reasoning_calls_and_results() -> None:
@@ -140,7 +140,7 @@ async def test_a_turn_goes_with_its_reasoning_calls_and_results() -> None:
     assert ids(bounded.messages) == ["v"]
 
 
-async def test_what_stands_before_the_first_user_goes_first() -> None:
+async def test_messages_before_the_first_user_message_are_removed_first() -> None:
     bounded = window(4, assistant("a", 2), user("u"), assistant("b"), user("v"))
     await bounded.fit()
     assert ids(bounded.messages) == ["u", "b", "v"]
@@ -155,28 +155,28 @@ async def test_trusted_instructions_stay() -> None:
 
 async def test_a_run_that_is_too_much_by_itself_is_sent_all_the_same() -> None:
     bounded = window(3, user("u"), assistant("a"), user("v", 9))
-    assert [value["tokensAfter"] for value in await told(bounded)] == [9]
+    assert [value["tokensAfter"] for value in await compaction_values(bounded)] == [9]
     assert ids(bounded.messages) == ["v"]
-    assert shot(bounded)["remainingTokens"] == 0
-    assert await told(bounded) == []
+    assert snapshot_value(bounded)["remainingTokens"] == 0
+    assert await compaction_values(bounded) == []
 
 
 async def test_without_a_user_everything_is_the_current_run() -> None:
     bounded = window(1, assistant("a", 2, "1"), result("1", 2))
-    assert await told(bounded) == []
+    assert await compaction_values(bounded) == []
     assert ids(bounded.messages) == ["a", "result-1"]
 
 
 async def test_old_turns_make_room_for_a_run_that_grows() -> None:
     bounded = window(4, user("u"), assistant("a"), user("v"), assistant("b"), user("w"))
-    assert [value["messagesAfter"] for value in await told(bounded)] == [3]
+    assert [value["messagesAfter"] for value in await compaction_values(bounded)] == [3]
     bounded.add([assistant("c", 1, "1"), result("1")])
-    assert await told(bounded) == [
+    assert await compaction_values(bounded) == [
         {"strategy": "trim", "messagesBefore": 5, "messagesAfter": 3, "tokensBefore": 5, "tokensAfter": 3}
     ]
     assert ids(bounded.messages) == ["w", "c", "result-1"]
     bounded.add([assistant("d", 9, "2"), result("2")])
-    assert await told(bounded) == []
+    assert await compaction_values(bounded) == []
     assert ids(bounded.messages) == ["w", "c", "result-1", "d", "result-2"]
 
 
@@ -252,9 +252,9 @@ async def test_every_message_is_counted_once() -> None:
 async def test_a_snapshot_tells_where_the_tokens_are() -> None:
     spec = ToolSpec(name="add", description="Add.", parameters={"type": "object"})
     prompt = Prompt("be kind", [user("u", 2), assistant("a"), user("v", 3)], [spec])
-    bounded = Heard(20, prompt)
+    bounded = RecordingWindow(20, prompt)
     bounded.add([assistant("b", 4)])
-    assert shot(bounded) == {
+    assert snapshot_value(bounded) == {
         "contextSize": 20,
         "systemTokens": 2,
         "toolTokens": 3,
@@ -275,7 +275,7 @@ async def test_a_snapshot_tells_where_the_tokens_are() -> None:
 
 def test_a_snapshot_lists_the_newest_messages_only() -> None:
     bounded = window(9_999, *(user(str(at)) for at in range(MAX_LISTED_MESSAGES + 5)))
-    value = shot(bounded)
+    value = snapshot_value(bounded)
     listed = value["messages"]
     assert isinstance(listed, list)
     assert (len(listed), listed[0]["id"], value["historyMessages"]) == (
@@ -286,5 +286,5 @@ def test_a_snapshot_lists_the_newest_messages_only() -> None:
 
 
 @pytest.mark.parametrize("messages", [[], [assistant("a")]])
-def test_where_no_user_has_spoken_the_run_begins_with_the_conversation(messages: list[Message]) -> None:
+def test_a_run_without_a_user_message_begins_with_the_conversation(messages: list[Message]) -> None:
     assert run_start(messages) == 0

@@ -22,10 +22,10 @@ def rsa(**members: object) -> Json:
 async def algorithms(issuer: TestIssuer, *keys: Json) -> list[str]:
     """The algorithms under which published keys are found."""
     issuer.publish(*keys)
-    return [name for _, name in (await fetched(issuer)).keys]
+    return [name for _, name in (await fetch_keys(issuer)).keys]
 
 
-async def fetched(issuer: TestIssuer) -> documents.IssuerKeys:
+async def fetch_keys(issuer: TestIssuer) -> documents.IssuerKeys:
     client = IssuerClient(issuer.discovery_url)
     try:
         return await client.fetch()
@@ -35,7 +35,7 @@ async def fetched(issuer: TestIssuer) -> documents.IssuerKeys:
 
 async def failure(issuer: TestIssuer) -> str:
     with pytest.raises(IssuerFailure) as failed:
-        await fetched(issuer)
+        await fetch_keys(issuer)
     return str(failed.value).replace(issuer.url, "ISSUER")
 
 
@@ -57,7 +57,7 @@ async def test_a_key_of_ed25519_is_taken(issuer: TestIssuer) -> None:
 
 async def test_a_private_key_that_is_published_by_mistake_counts_as_its_public_one(issuer: TestIssuer) -> None:
     issuer.publish({**RSAAlgorithm.to_jwk(RSA_2048, as_dict=True), "kid": "k", "alg": "RS256"})
-    key = (await fetched(issuer)).keys["k", "RS256"].key
+    key = (await fetch_keys(issuer)).keys["k", "RS256"].key
     assert not hasattr(key, "private_numbers")
 
 

@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from agui_container.auth import issuer as documents
 from agui_container.auth.claim_rules import SKEW_SECONDS
-from agui_container.auth.key_cache import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS
+from agui_container.auth.key_cache import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS, UNCHECKED_SECONDS
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.auth.clients import ASK, RequestResult, over_sse, question
@@ -323,6 +323,32 @@ async def test_a_withdrawn_key_is_taken_until_the_keys_are_read_again(guarded: G
     async with asyncio.timeout(WAIT):
         while (await guarded.ask("sse", token)).code != "UNAUTHORIZED":
             pass
+
+
+@requirement("auth.rotation")
+async def test_a_withdrawn_key_is_refused_after_hours_without_a_token(guarded: Guarded, transport: str) -> None:
+    token = guarded.token(exp=int(START) + MAX_AGE_SECONDS)
+    check(await guarded.ask(transport, token), transport, "", SERVED)
+    guarded.issuer.rotate()
+    guarded.clock.advance(MAX_AGE_SECONDS - 3600)
+    for reply in await asyncio.gather(*(guarded.ask(transport, token) for _ in range(3))):
+        check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
+    assert guarded.issuer.asked.count("/keys") == 2
+
+
+@requirement("auth.gone")
+async def test_after_a_failed_reading_known_keys_wait_for_no_other_one(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = guarded.token(exp=int(START) + MAX_AGE_SECONDS)
+    check(await guarded.ask("sse", token), "sse", "", SERVED)
+    guarded.issuer.answer("/keys", {}, 500)
+    guarded.clock.advance(UNCHECKED_SECONDS)
+    check(await guarded.ask("sse", token), "sse", "", SERVED)
+    guarded.issuer.is_awake.clear()
+    guarded.clock.advance(ASK_SECONDS)
+    check(await guarded.ask("sse", token), "sse", "", SERVED)
+    assert caplog.text.count("issuer keys not read") == 1  # the second reading is still under way
 
 
 @requirement("auth.slow")

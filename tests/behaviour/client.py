@@ -129,7 +129,7 @@ class Client(ABC):
             await stream.close()
 
 
-async def begun(client: Client, run: str = "r1", thread: str = "t1", **fields: Any) -> RunStream:  # noqa: ANN401 - as in JSON
+async def begin_run(client: Client, run: str = "r1", thread: str = "t1", **fields: Any) -> RunStream:  # noqa: ANN401 - as in JSON
     """A run that has said something."""
     stream = await client.start(ask(thread, run, **fields))
     await stream.until("TEXT_MESSAGE_CONTENT")
@@ -147,7 +147,7 @@ def text(events: Sequence[Json]) -> str:
     return "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
-def joined(events: Sequence[Json]) -> list[Json]:
+def join_deltas(events: Sequence[Json]) -> list[Json]:
     """Return the events with neighbouring deltas joined."""
     whole: list[Json] = []
     for event in events:

@@ -151,15 +151,15 @@ class ServeOver(Protocol):
 
 
 @pytest.fixture(params=PROTOCOLS)
-async def reach(request: pytest.FixtureRequest) -> AsyncIterator[ServeOver]:
+async def serve_over(request: pytest.FixtureRequest) -> AsyncIterator[ServeOver]:
     """One test body over every protocol. A test that only some of them can say names those as parameters."""
     async with AsyncExitStack() as stack:
 
-        async def reach(agent: object = None, **settings: Any) -> Site:  # noqa: ANN401 - the fields of Settings
+        async def serve_over(agent: object = None, **settings: Any) -> Site:  # noqa: ANN401 - the fields of Settings
             clock = FakeClock()
             chosen = Settings(**({} if agent else {"tools": TOOLS, "tool_policy": POLICY}), **settings)
             app = build_app(chosen, make_service(agent, chosen, clock=clock) if agent else None)
             url = await stack.enter_async_context(serving(app))
             return Site(request.param, app.state.service, clock, url, stack)
 
-        yield reach
+        yield serve_over

@@ -24,7 +24,7 @@ APPROVE, DENY = "approve", "deny"
 
 
 @dataclass(frozen=True)
-class Asked:
+class PendingCall:
     """A call that waits for the client: for its decision, or for its result."""
 
     call_id: str
@@ -49,7 +49,7 @@ class Reply:
     end: str = ""
     error: str = ""
     code: str | None = None
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[PendingCall] = field(default_factory=list)
     received: str = ""
 
 
@@ -172,12 +172,12 @@ class AguiDialogue(Dialogue):
             reply.end, self._asked = ASKS, ended["interrupts"]
             for interrupt in self._asked:
                 facts = interrupt["metadata"]
-                asked = Asked(interrupt["toolCallId"], facts["toolName"], json.loads(facts["arguments"]))
+                asked = PendingCall(interrupt["toolCallId"], facts["toolName"], json.loads(facts["arguments"]))
                 reply.asked.append(asked)
         elif ended.get("pendingToolCallIds"):
             reply.end = CALLS
             reply.asked = [
-                Asked(event["toolCallId"], event["toolCallName"])
+                PendingCall(event["toolCallId"], event["toolCallName"])
                 for event in self._events
                 if event["type"] == "TOOL_CALL_START" and event["toolCallId"] in ended["pendingToolCallIds"]
             ]

@@ -7,7 +7,7 @@ from itertools import count
 
 from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import WAIT, Json
-from tests.models.reasoning_server.observed import WatchedModel, written
+from tests.models.reasoning_server.observed import WatchedModel, prompts_as_json
 from tests.models.reasoning_server.server import KEY
 
 NUMBERS = count(1)
@@ -39,7 +39,7 @@ class FakeOffline(ConfiguredModel):
         self.labels = {"provider": "offline", "model": "offline"}
 
     async def prompts(self) -> list[Json]:
-        return written(self.model.prompts)
+        return prompts_as_json(self.model.prompts)
 
     async def wait_idle(self) -> None:
         async with asyncio.timeout(WAIT):

@@ -24,15 +24,15 @@ def goals(*declared: Json) -> Json:
     return {"goals": list(declared)}
 
 
-def told(events: Sequence[Json], name: str) -> list[Json]:
+def custom_values(events: Sequence[Json], name: str) -> list[Json]:
     """The values of the CUSTOM events of this name."""
     return [event["value"] for event in events if event["type"] == "CUSTOM" and event["name"] == name]
 
 
-def standing(events: Sequence[Json]) -> dict[str, str]:
+def goal_statuses(events: Sequence[Json]) -> dict[str, str]:
     """Return the status of each goal of a run after these events, by type."""
-    rows = [row for value in told(events, "goals.declared") for row in value["goals"]]
+    rows = [row for value in custom_values(events, "goals.declared") for row in value["goals"]]
     stand = {row["type"]: str(row["status"]) for row in rows}
     for status in ("achieved", "failed"):
-        stand.update({value["type"]: status for value in told(events, f"goal.{status}")})
+        stand.update({value["type"]: status for value in custom_values(events, f"goal.{status}")})
     return stand

@@ -16,7 +16,7 @@ from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 from agui_container.engine.service import Service
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, ERROR, SUCCESS, Asked, Dialogue, Reply
+from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, ERROR, SUCCESS, Dialogue, PendingCall, Reply
 from tests.engine.doubles import WAIT, Json
 
 In = TypeVar("In", bound=Message)
@@ -130,7 +130,7 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
     def take(self, message: In, reply: Reply) -> None:
         """Add the content of a message to a reply."""
 
-    def kind_of(self, asked: Sequence[Asked]) -> str:
+    def kind_of(self, asked: Sequence[PendingCall]) -> str:
         """Return the end of a reply that leaves these calls waiting."""
         return ASKS if asked else ""
 
@@ -175,10 +175,10 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
                 reply.error, reply.code = message.error.message, message.error.code
             case "tool_request":
                 self._requested.add(message.tool_request.tool_call_id)
-                reply.asked.append(Asked(message.tool_request.tool_call_id, message.tool_request.tool_name))
+                reply.asked.append(PendingCall(message.tool_request.tool_call_id, message.tool_request.tool_name))
             case "activity_update" if message.activity_update.state == "waiting_approval":
                 detail = json.loads(message.activity_update.detail)
-                reply.asked.append(Asked(detail["tool_call_id"], detail["tool_name"]))
+                reply.asked.append(PendingCall(detail["tool_call_id"], detail["tool_name"]))
             case "turn_complete":
                 reply.end = END[message.turn_complete.stop_reason]
 
@@ -188,13 +188,13 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
                 reply.error, reply.code = event.session_rejected.message, event.session_rejected.code
             case "tool_call_requested":
                 self._requested.add(event.tool_call_requested.call_id)
-                reply.asked.append(Asked(event.tool_call_requested.call_id, event.tool_call_requested.tool_name))
+                reply.asked.append(PendingCall(event.tool_call_requested.call_id, event.tool_call_requested.tool_name))
             case "approval_requested":
-                reply.asked.append(Asked(event.approval_requested.approval_id, event.approval_requested.action))
+                reply.asked.append(PendingCall(event.approval_requested.approval_id, event.approval_requested.action))
             case "turn_finished":
                 reply.end = END[event.turn_finished.stop_reason]
 
-    def kind_of(self, asked: Sequence[Asked]) -> str:
+    def kind_of(self, asked: Sequence[PendingCall]) -> str:
         return CALLS if asked and asked[0].call_id in self._requested else super().kind_of(asked)
 
     async def decide(self, *decisions: str, reason: str = "") -> Reply:
@@ -253,7 +253,7 @@ class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
                 reply.reasoning += message.reasoning.text
             case "tools_proposed":
                 calls = message.tools_proposed.calls
-                reply.asked += [Asked(call.call_id, call.name, json.loads(call.arguments_json)) for call in calls]
+                reply.asked += [PendingCall(call.call_id, call.name, json.loads(call.arguments_json)) for call in calls]
             case "failed":
                 reply.end, reply.error = ERROR, message.failed.error
             case "completed" | "cancelled":

@@ -28,11 +28,11 @@ async def frames(response: httpx.Response) -> AsyncIterator[tuple[int | None, Js
         *whole, buffer = buffer.split(b"\n\n")
         for frame in whole:
             if not frame.startswith(b":"):
-                yield parsed(frame)
+                yield parse_frame(frame)
     assert buffer == b""
 
 
-def parsed(frame: bytes) -> tuple[int | None, Json]:
+def parse_frame(frame: bytes) -> tuple[int | None, Json]:
     """One frame: its id, where it has one, and its event."""
     lines = frame.decode().split("\n")
     names, values = zip(*(line.split(": ", 1) for line in lines), strict=True)

@@ -19,7 +19,7 @@ from ag_ui.core import (
 from agui_container.ports import Item, RunContext
 from tests.behaviour.client import text, types
 from tests.conftest import Connect
-from tests.engine.doubles import WAIT, Json, ask, eventually, happened
+from tests.engine.doubles import WAIT, Json, ask, eventually, wait_for_event
 from tests.requirements import requirement
 
 MESSAGE = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
@@ -157,7 +157,7 @@ async def test_background_work_outlives_its_run_and_keeps_the_server_busy(connec
     assert types(await client.run(ask()))[-1] == "RUN_FINISHED"
     assert client.service.health.report()["status"] == "HealthyBusy"
     go_on.set()
-    await happened(done)
+    await wait_for_event(done)
     await eventually(lambda: client.service.health.report()["status"] == "Healthy")
 
 
@@ -219,5 +219,5 @@ async def test_the_context_says_when_the_run_is_over(connect: Connect) -> None:
     stream = await client.start(ask())
     await stream.until("TEXT_MESSAGE_CONTENT")
     await client.cancel("t1")
-    await happened(done)
+    await wait_for_event(done)
     assert seen == [False, True]

@@ -16,7 +16,7 @@ from tests.engine.doubles import WAIT, Json
 from tests.requirements import requirement
 
 
-async def asked(talk: ClientThread, *amounts: int) -> list[Json]:
+async def ask_for_payments(talk: ClientThread, *amounts: int) -> list[Json]:
     """Let the model call ``pay``, and return the interrupts."""
     events = await talk.say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
     found = interrupts(events)
@@ -63,7 +63,7 @@ async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(conne
 @requirement("approval.approved")
 async def test_an_approved_call_runs_and_the_model_goes_on(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     events = await talk.resume(answer(interrupt, approved=True))
     assert PAID[talk.thread] == [5]
     assert types(events)[1:3] == ["TOOL_CALL_RESULT", "TEXT_MESSAGE_START"]
@@ -74,7 +74,7 @@ async def test_an_approved_call_runs_and_the_model_goes_on(connect_model: Connec
 @requirement("approval.same-run")
 async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     asking = talk.body(resume=[answer(interrupt, approved=True)])
     asking["runId"] = f"{talk.thread}-run-1"
     events = await talk.client.run(asking)
@@ -87,7 +87,7 @@ async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own
 @requirement("approval.edited")
 async def test_edited_arguments_replace_the_calls_and_are_checked_again(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    first, second = await asked(talk, 5, 6)
+    first, second = await ask_for_payments(talk, 5, 6)
     edits: list[dict[str, object]] = [{"amount": 2}, {"sum": 1}]
     answers = (answer(it, approved=True, editedArgs=edit) for it, edit in zip((first, second), edits, strict=True))
     events = await talk.resume(*answers)
@@ -101,7 +101,7 @@ async def test_edited_arguments_replace_the_calls_and_are_checked_again(connect_
 @pytest.mark.parametrize("amount", [True, "7", 7.5])
 async def test_edited_arguments_of_another_type_are_not_converted(connect_model: ConnectModel, amount: object) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     (refused,) = results(await talk.resume(answer(interrupt, approved=True, editedArgs={"amount": amount})))
     assert refused == "Error: pay: 'amount': Input should be a valid integer."
     assert PAID[talk.thread] == []
@@ -114,9 +114,9 @@ async def test_approvals_of_one_caller_do_not_push_out_that_of_another(
     monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=4)))
     first = await connect_model(limit_by="session")
     second = ClientThread(first.client.having(**{SESSION_HEADER.replace("-", "_"): "second"}), first.model)
-    (waiting,) = await asked(second, 5)
+    (waiting,) = await ask_for_payments(second, 5)
     crowd = [ClientThread(first.client, first.model) for _ in range(6)]
-    oldest, *_ = [interrupt for talk in crowd for interrupt in await asked(talk, 1)]
+    oldest, *_ = [interrupt for talk in crowd for interrupt in await ask_for_payments(talk, 1)]
     await second.resume(answer(waiting, approved=True))
     assert PAID[second.thread] == [5]
     gone = await crowd[0].resume(answer(oldest, approved=True))
@@ -128,7 +128,7 @@ async def test_approvals_of_one_caller_do_not_push_out_that_of_another(
 @requirement("approval.denied")
 async def test_a_denied_call_does_not_run_and_the_model_is_told_why(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     events = await talk.resume(answer(interrupt, approved=False, reason="too much"))
     assert PAID[talk.thread] == []
     assert results(events) == ["Error: the user denied this call: too much"]
@@ -138,7 +138,7 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why(connect_mode
 @requirement("approval.abandoned")
 async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     events = await talk.resume(abandoned(interrupt))
     assert PAID[talk.thread] == []
     assert results(events)[0].startswith("Error: ")
@@ -148,7 +148,7 @@ async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(connect_mode
 @requirement("approval.each")
 async def test_each_call_has_its_own_answer(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    first, second, third = await asked(talk, 1, 2, 3)
+    first, second, third = await ask_for_payments(talk, 1, 2, 3)
     events = await talk.resume(abandoned(third), answer(first, approved=True), answer(second, approved=False))
     assert PAID[talk.thread] == [1]
     assert [result.split()[0] for result in results(events)] == ["paid", "Error:", "Error:"]
@@ -156,9 +156,9 @@ async def test_each_call_has_its_own_answer(connect_model: ConnectModel) -> None
 
 
 @requirement("approval.partly")
-async def test_what_the_answers_leave_out_is_asked_again(connect_model: ConnectModel) -> None:
+async def test_interrupts_without_an_answer_are_asked_again(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    first, second = await asked(talk, 1, 2)
+    first, second = await ask_for_payments(talk, 1, 2)
     events = await talk.resume(answer(second, approved=True))
     assert (PAID[talk.thread], interrupts(events)) == ([2], [first])
     assert "TEXT_MESSAGE_START" not in types(events)
@@ -170,7 +170,7 @@ async def test_what_the_answers_leave_out_is_asked_again(connect_model: ConnectM
 @requirement("approval.partly")
 async def test_a_run_without_answers_asks_again_and_asks_no_model(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    held = await asked(talk, 5)
+    held = await ask_for_payments(talk, 5)
     events = await talk.say("never mind, what time is it")
     assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
     assert interrupts(events) == held
@@ -185,7 +185,7 @@ async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(
     connect_model: ConnectModel, payload: Json
 ) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     events = await talk.resume(answer(interrupt, **payload))
     assert outcome(events) == "VALIDATION_ERROR"
     assert events[-1]["message"].startswith("resume.0.payload.")
@@ -196,7 +196,7 @@ async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(
 @requirement("approval.once")
 async def test_an_answer_that_is_sent_again_runs_nothing_again(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     for _ in range(3):
         await talk.resume(answer(interrupt, approved=True))
     assert PAID[talk.thread] == [5]
@@ -207,7 +207,7 @@ async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_r
     connect_model: ConnectModel,
 ) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     lost = await talk.client.run(talk.body(resume=[answer(interrupt, approved=True)]))
     events = await talk.resume(answer(interrupt, approved=True))
     assert PAID[talk.thread] == [5]
@@ -218,7 +218,7 @@ async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_r
 @requirement("approval.again")
 async def test_the_second_of_two_answers_at_once_finds_the_result(connect_model: ConnectModel) -> None:
     talk = await connect_model(on_busy="enqueue")
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     first = await talk.client.start(talk.body(resume=[answer(interrupt, approved=True)]))
     second = await talk.client.start(talk.body(resume=[answer(interrupt, approved=False)]))
     expected = "The result of pay is paid 5."
@@ -234,7 +234,7 @@ async def test_the_second_of_two_answers_at_once_finds_the_result(connect_model:
 @requirement("approval.twice")
 async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     events = await talk.resume(answer(interrupt, approved=True), answer(interrupt, approved=False))
     assert outcome(events) == "VALIDATION_ERROR"
     assert events[-1]["message"] == "resume.1.interruptId: this interrupt is answered twice."
@@ -283,7 +283,7 @@ async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(co
 @requirement("approval.whose")
 async def test_an_answer_counts_only_on_its_thread_and_from_its_session(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     session = talk.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
     elsewhere, stranger = ClientThread(talk.client, talk.model), ClientThread(session, talk.model, talk.thread, runs=7)
     for other in (elsewhere, stranger):
@@ -294,9 +294,9 @@ async def test_an_answer_counts_only_on_its_thread_and_from_its_session(connect_
 
 
 @requirement("approval.held")
-async def test_what_runs_is_what_was_asked_whatever_the_caller_made_of_it(connect_model: ConnectModel) -> None:
+async def test_the_call_of_the_interrupt_runs_even_if_the_caller_changed_it(connect_model: ConnectModel) -> None:
     talk = await connect_model()
-    (interrupt,) = await asked(talk, 5)
+    (interrupt,) = await ask_for_payments(talk, 5)
     talk.messages[-1]["toolCalls"][0]["function"] = {"name": "wipe", "arguments": '{"amount": 500}'}
     talk.result(interrupt["toolCallId"], "paid 1000000")
     events = await talk.resume(answer(interrupt, approved=True))

@@ -11,7 +11,7 @@ from tests.requirements import requirement
 PROMPT = "Be brief and kind."
 
 
-def counted(talk: ClientThread, **counts: int) -> list[Json]:
+def usage_of_model(talk: ClientThread, **counts: int) -> list[Json]:
     """The usage of one model."""
     return [{**talk.model.labels, **counts, "totalTokens": sum(counts.values())}]
 
@@ -30,7 +30,7 @@ async def test_the_usage_of_every_model_call_is_added_up(connect_model: ConnectM
     events = await talk.say("calculate 6*7")
     assert text(events) == "The result of calculate is 42."
     asked, answered = 4 + 2, 4 + 2 + 3 + 1  # the prompt and what was said; the same with the call and its result
-    assert plain(events[-1]["usage"]) == counted(talk, inputTokens=asked + answered, outputTokens=3 + 6)
+    assert plain(events[-1]["usage"]) == usage_of_model(talk, inputTokens=asked + answered, outputTokens=3 + 6)
 
 
 @requirement("assistant.usage")
@@ -38,7 +38,7 @@ async def test_a_run_that_fails_still_tells_what_it_cost(connect_model: ConnectM
     talk = await connect_model(system_prompt=PROMPT, max_steps=1)
     events = await talk.say("calculate 6*7")
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    assert plain(events[-1]["usage"]) == counted(talk, inputTokens=6, outputTokens=3)
+    assert plain(events[-1]["usage"]) == usage_of_model(talk, inputTokens=6, outputTokens=3)
 
 
 @requirement("assistant.usage")
@@ -46,7 +46,7 @@ async def test_a_run_that_asks_tells_what_it_cost(connect_model: ConnectModel) -
     talk = await connect_model(system_prompt=PROMPT)
     events = await talk.say('call pay {"amount": 5}')
     assert outcome(events) == "interrupt"
-    assert plain(events[-1]["usage"]) == counted(talk, inputTokens=8, outputTokens=3)
+    assert plain(events[-1]["usage"]) == usage_of_model(talk, inputTokens=8, outputTokens=3)
 
 
 # --- ends ---

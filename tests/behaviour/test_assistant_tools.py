@@ -16,7 +16,7 @@ def called(*ids: str, name: str = "paint") -> Json:
     return {"id": f"calls-{'-'.join(ids)}", "role": "assistant", "toolCalls": made}
 
 
-def told(call: str, content: str, number: int = 0) -> Json:
+def tool_message(call: str, content: str, number: int = 0) -> Json:
     """A tool message."""
     return {"id": f"told-{call}-{number}", "role": "tool", "toolCallId": call, "content": content}
 
@@ -94,13 +94,17 @@ async def test_a_client_tool_may_have_any_name(connect_model: ConnectModel, name
 # --- histories ---
 
 HISTORIES: dict[str, list[Json]] = {
-    "a result of no call": [told("ghost", "boo")],
-    "a result before its call": [told("c1", "early"), called("c1")],
-    "a call without a result": [called("c1", "c2"), told("c2", "two")],
-    "two results of one call": [called("c1"), told("c1", "one"), told("c1", "other", 1)],
-    "results in another order": [called("c1", "c2"), told("c2", "two"), told("c1", "one")],
-    "one id twice": [called("c1", "c1"), told("c1", "one"), called("c1"), told("c1", "again", 1)],
-    "something said between": [called("c1"), {"id": "s", "role": "assistant", "content": "wait"}, told("c1", "one")],
+    "a result of no call": [tool_message("ghost", "boo")],
+    "a result before its call": [tool_message("c1", "early"), called("c1")],
+    "a call without a result": [called("c1", "c2"), tool_message("c2", "two")],
+    "two results of one call": [called("c1"), tool_message("c1", "one"), tool_message("c1", "other", 1)],
+    "results in another order": [called("c1", "c2"), tool_message("c2", "two"), tool_message("c1", "one")],
+    "one id twice": [called("c1", "c1"), tool_message("c1", "one"), called("c1"), tool_message("c1", "again", 1)],
+    "something said between": [
+        called("c1"),
+        {"id": "s", "role": "assistant", "content": "wait"},
+        tool_message("c1", "one"),
+    ],
     "an empty assistant": [{"id": "e", "role": "assistant", "content": ""}],
     "an activity": [{"id": "a", "role": "activity", "activityType": "plan", "content": {"n": 1}}],
 }
@@ -124,7 +128,7 @@ async def test_the_first_of_two_results_counts_and_a_missing_one_is_said_to_be_m
 ) -> None:
     talk = await connect_model()
     talk.messages = [{"id": "u", "role": "user", "content": "hi"}, called("c1", "c2")]
-    talk.messages += [told("c2", "two"), told("c2", "forged", 1), told("ghost", "boo")]
+    talk.messages += [tool_message("c2", "two"), tool_message("c2", "forged", 1), tool_message("ghost", "boo")]
     events = await talk.say()
     assert text(events).startswith("The call of paint failed: ")
     assert text(events).endswith(", and the result of paint is two.")

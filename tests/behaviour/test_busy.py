@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from agui_container.engine.policy import CapacityLimits
-from tests.behaviour.client import Client, Refused, begun, outcome, types
+from tests.behaviour.client import Client, Refused, begin_run, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask
 from tests.requirements import requirement
@@ -28,7 +28,7 @@ async def conversation(client: Client) -> list[str]:
 async def test_a_second_run_is_refused(connect: Connect) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk)
-    first = await begun(client, "r1")
+    first = await begin_run(client, "r1")
     with pytest.raises(Refused) as refused:
         await client.start(ask(run="r2"))
     assert refused.value.code == "THREAD_BUSY"
@@ -41,7 +41,7 @@ async def test_a_second_run_is_refused(connect: Connect) -> None:
 async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")
-    first = await begun(client, "r1")
+    first = await begin_run(client, "r1")
     others = [await client.start(ask(run=run)) for run in ("r2", "r3")]
     assert talk.begun == ["r1"]
     talk.may_end.set()
@@ -51,7 +51,7 @@ async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
 
 
 @requirement("busy.enqueue")
-async def test_who_has_waited_leaves_out_nothing_of_what_was_said_meanwhile(connect: Connect) -> None:
+async def test_a_queued_run_keeps_messages_that_were_added_while_it_waited(connect: Connect) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")
     question: Json = {"id": "u1", "role": "user", "content": "one"}
@@ -69,10 +69,10 @@ async def test_who_has_waited_leaves_out_nothing_of_what_was_said_meanwhile(conn
 
 
 @requirement("busy.enqueue")
-async def test_who_waits_for_nobody_says_how_the_conversation_goes(connect: Connect) -> None:
+async def test_a_run_that_did_not_wait_replaces_the_history(connect: Connect) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")
-    first = await begun(client, "r1", messages=[{"id": "u1", "role": "user", "content": "one"}])
+    first = await begin_run(client, "r1", messages=[{"id": "u1", "role": "user", "content": "one"}])
     await first.leave()
     talk.may_end.set()
     again = await client.run(ask(run="r2", messages=[{"id": "u1", "role": "user", "content": "again"}]))
@@ -84,20 +84,20 @@ async def test_who_waits_for_nobody_says_how_the_conversation_goes(connect: Conn
 async def test_an_interrupting_run_cancels_the_first(connect: Connect) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="interrupt")
-    first = await begun(client, "r1")
-    second = await begun(client, "r2")
+    first = await begin_run(client, "r1")
+    second = await begin_run(client, "r2")
     assert outcome(await first.rest()) == "cancelled"
     talk.may_end.set()
     assert outcome(await second.rest()) == "success"
 
 
-@requirement("busy.interrupt-line", "busy.override")
+@requirement("busy.interrupt-queue", "busy.override")
 async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy="enqueue")
-    first = await begun(client, "r1")
+    first = await begin_run(client, "r1")
     second = await client.start(ask(run="r2"))
-    third = await begun(client, "r3", forwardedProps={"onBusy": "interrupt"})
+    third = await begin_run(client, "r3", forwardedProps={"onBusy": "interrupt"})
     assert [outcome(await stream.rest()) for stream in (first, second)] == ["cancelled", "cancelled"]
     talk.may_end.set()
     assert outcome(await third.rest()) == "success"
@@ -112,7 +112,7 @@ async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
 async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, asked: str | None, result: str) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk, on_busy=policy)
-    first = await begun(client, "r1")
+    first = await begin_run(client, "r1")
     body = ask(run="r2", forwardedProps={"onBusy": asked})
     if result == "THREAD_BUSY":
         with pytest.raises(Refused) as refused:
@@ -139,7 +139,7 @@ async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) ->
 @requirement("busy.bound")
 async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
     client = await connect(WaitingAgent(run_id), CapacityLimits(queued_runs=1), on_busy="enqueue")
-    await begun(client, "r1")
+    await begin_run(client, "r1")
     await client.start(ask(run="r2"))
     with pytest.raises(Refused) as refused:
         await client.start(ask(run="r3"))
@@ -150,7 +150,7 @@ async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
 async def test_another_thread_is_not_held_up(connect: Connect) -> None:
     talk = WaitingAgent(run_id)
     client = await connect(talk)
-    first = await begun(client, "r1")
+    first = await begin_run(client, "r1")
     second = await client.start(ask("t2", "r2"))
     assert types([await second.until("TEXT_MESSAGE_CONTENT")]) == ["TEXT_MESSAGE_CONTENT"]
     talk.may_end.set()

@@ -17,7 +17,7 @@ from ag_ui.core import (
 from agui_container.ports import Item
 from tests.behaviour.client import Refused, outcome, types
 from tests.conftest import Connect
-from tests.engine.doubles import ask, happened
+from tests.engine.doubles import ask, wait_for_event
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.durable
@@ -81,7 +81,7 @@ async def test_the_agent_is_unwound(connect: Connect) -> None:
     stream = await client.start(ask())
     await stream.until("TEXT_MESSAGE_CONTENT")
     await client.cancel("t1", "r1")
-    await happened(unwound)
+    await wait_for_event(unwound)
 
 
 @requirement("cancel.at-once")
@@ -103,7 +103,7 @@ async def test_an_agent_that_resists_holds_nobody_up(connect: Connect) -> None:
     await stream.until("TEXT_MESSAGE_CONTENT")
     await client.cancel("t1", "r1")
     assert types(await stream.rest()) == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
-    await happened(resisting)
+    await wait_for_event(resisting)
     assert outcome(await client.run(ask(run="r2"))) == "success"
     give_in.set()
 
@@ -164,7 +164,7 @@ async def test_cancelling_a_waiting_run_leaves_the_active_one_its_own(connect: C
     await client.cancel("t1", "r2")
     assert outcome(await second.rest()) == "cancelled"
     await client.cancel("t1", "r1")
-    await happened(unwound)
+    await wait_for_event(unwound)
     assert started == ["r1"]
 
 

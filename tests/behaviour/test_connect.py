@@ -27,13 +27,13 @@ pytestmark = pytest.mark.durable
 SHOWN = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]
 
 
-async def told(_: RunAgentInput) -> AsyncIterator[Item]:
+async def agent_with_state(_: RunAgentInput) -> AsyncIterator[Item]:
     """Says something, and leaves a state."""
     yield "hello"
     yield StateSnapshotEvent(snapshot={"step": 1})
 
 
-async def ran(client: Client, said: str = "hi") -> None:
+async def run_and_store(client: Client, said: str = "hi") -> None:
     """A run, and its end in the store."""
     assert text(await client.run(ask(text=said))) == "hello"
     service = client.service
@@ -42,8 +42,8 @@ async def ran(client: Client, said: str = "hi") -> None:
 
 @requirement("connect.shown")
 async def test_a_thread_is_shown_as_it_is(connect: Connect) -> None:
-    client = await connect(told)
-    await ran(client)
+    client = await connect(agent_with_state)
+    await run_and_store(client)
     _, messages, state, _ = events = await client.run(ask(run="r2", messages=[]))
     assert types(events) == SHOWN
     assert [message["content"] for message in messages["messages"]] == ["hi", "hello"]
@@ -78,8 +78,8 @@ async def test_ids_that_are_known_mean_that_run(connect: Connect) -> None:
 async def test_a_thread_that_no_event_can_hold_is_refused_for_what_it_is(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client = await connect(told)
-    await ran(client, "hi" * 1_000)
+    client = await connect(agent_with_state)
+    await run_and_store(client, "hi" * 1_000)
     with monkeypatch.context() as patched:
         patched.setattr("agui_container.engine.threads.snapshot_agent.MAX_EVENT_BYTES", 1_000)
         started, refused = await client.run(ask(run="r2", messages=[]))
@@ -92,8 +92,8 @@ async def test_a_thread_that_no_event_can_hold_is_refused_for_what_it_is(
 
 @requirement("connect.shown")
 async def test_connecting_again_and_again_leaves_nothing(connect: Connect) -> None:
-    client = await connect(told)
-    await ran(client)
+    client = await connect(agent_with_state)
+    await run_and_store(client)
     budget = client.service.registry.budget
     before = (budget.used_bytes, budget.kept_bytes)
     for _ in range(3):
@@ -161,7 +161,7 @@ async def painter(asked: RunAgentInput) -> AsyncIterator[Item]:
 
 
 @requirement("connect.waiting")
-async def test_what_an_agent_of_ones_own_has_asked_last_is_shown_until_it_is_answered(connect: Connect) -> None:
+async def test_the_last_interrupt_of_a_custom_agent_is_shown_until_it_is_answered(connect: Connect) -> None:
     client = await connect(painter)
     service = client.service
     asked = interrupts(await client.run(ask()))
@@ -176,7 +176,7 @@ async def test_what_an_agent_of_ones_own_has_asked_last_is_shown_until_it_is_ans
 
 
 @requirement("connect.waiting")
-async def test_what_waits_for_an_answer_is_shown_and_can_be_answered(connect_model: ConnectModel) -> None:
+async def test_an_open_interrupt_is_shown_and_can_be_answered(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     asked = interrupts(await talk.say('call pay {"amount": 5}'))
     service = talk.client.service

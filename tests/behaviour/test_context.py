@@ -24,7 +24,7 @@ def assistant(tokens: int = 0, overflow: Overflow = Overflow.TRIM, skills: tuple
     return Assistant(OfflineModel(), builtin_tools(), PROMPT, skills=skills, budget=budget)
 
 
-def talked(turns: int, said: str) -> Json:
+def input_after_turns(turns: int, said: str) -> Json:
     """A run input behind so many turns of 20 words each."""
     words = "word " * 10
     pairs = ([("user", f"u{at}"), ("assistant", f"a{at}")] for at in range(turns))
@@ -39,14 +39,14 @@ def custom(events: list[Json], name: str) -> list[Any]:
 @requirement("context.silent")
 async def test_without_a_budget_nothing_is_told(connect: Connect) -> None:
     client = await connect(assistant())
-    events = await client.run(talked(100, "think"))
+    events = await client.run(input_after_turns(100, "think"))
     assert "CUSTOM" not in types(events)
 
 
 @requirement("context.snapshot")
 async def test_a_snapshot_follows_each_model_call_and_agrees_with_the_usage(connect: Connect) -> None:
     client = await connect(assistant(1_000))
-    events = await client.run(talked(1, "calculate 1+1"))
+    events = await client.run(input_after_turns(1, "calculate 1+1"))
     first, last = custom(events, "context.snapshot")
     assert (first["historyMessages"], first["runMessages"], last["runMessages"]) == (2, 2, 4)
     assert [row["role"] for row in last["messages"]] == ["user", "assistant", "user", "assistant", "tool", "assistant"]
@@ -69,7 +69,9 @@ async def test_a_subagents_window_is_told_as_the_subagents(connect: Connect) -> 
 @pytest.mark.parametrize(("operator", "caller", "size"), [(1_000, 200, 200), (200, 1_000, 200), (0, 200, 200)])
 async def test_a_caller_may_ask_for_a_smaller_window(connect: Connect, operator: int, caller: int, size: int) -> None:
     client = await connect(assistant(operator))
-    events = await client.run({**talked(20, "think"), "forwardedProps": {"budget": {"contextTokens": caller}}})
+    events = await client.run(
+        {**input_after_turns(20, "think"), "forwardedProps": {"budget": {"contextTokens": caller}}}
+    )
     (told,), (held,) = custom(events, "context.compacted"), custom(events, "context.snapshot")
     assert held["contextSize"] == size
     assert told["tokensAfter"] <= size < told["tokensBefore"]
@@ -87,7 +89,7 @@ async def test_the_window_that_a_caller_asks_for_is_that_of_its_subagents_too(co
 @requirement("context.trim")
 async def test_old_turns_go_and_the_client_is_told_before_the_answer(connect: Connect) -> None:
     client = await connect(assistant(200))
-    events = await client.run(talked(20, "what is this"))
+    events = await client.run(input_after_turns(20, "what is this"))
     assert types(events)[:3] == ["RUN_STARTED", "CUSTOM", "TEXT_MESSAGE_START"]
     (told,), (held,) = custom(events, "context.compacted"), custom(events, "context.snapshot")
     assert (told["strategy"], told["messagesBefore"]) == ("trim", 41)
@@ -99,7 +101,7 @@ async def test_old_turns_go_and_the_client_is_told_before_the_answer(connect: Co
 @requirement("context.summarise")
 async def test_a_summary_is_made_for_the_model_and_not_shown(connect: Connect) -> None:
     client = await connect(assistant(400, Overflow.SUMMARISE))
-    events = await client.run(talked(40, "calculate 1+1"))
+    events = await client.run(input_after_turns(40, "calculate 1+1"))
     (told,) = custom(events, "context.compacted")
     first, last = custom(events, "context.snapshot")
     assert told["strategy"] == "summarise"
@@ -111,9 +113,9 @@ async def test_a_summary_is_made_for_the_model_and_not_shown(connect: Connect) -
 
 
 @requirement("context.kept")
-async def test_what_must_stay_is_sent_even_if_it_is_too_much(connect: Connect) -> None:
+async def test_messages_that_must_stay_are_sent_even_if_they_are_too_large(connect: Connect) -> None:
     client = await connect(assistant(10))
-    events = await client.run(talked(1, "think about " + "rain " * 20))
+    events = await client.run(input_after_turns(1, "think about " + "rain " * 20))
     (told,), (held,) = custom(events, "context.compacted"), custom(events, "context.snapshot")
     assert told["messagesAfter"] == 1
     assert held["remainingTokens"] == 0

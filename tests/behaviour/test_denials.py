@@ -12,12 +12,12 @@ WITH_REASONS = [name for name in PROTOCOLS if not name.startswith("roz")]
 
 
 @requirement("approval.denied", "protocol.same")
-@pytest.mark.parametrize("reach", WITH_REASONS, indirect=True)
+@pytest.mark.parametrize("serve_over", WITH_REASONS, indirect=True)
 async def test_the_model_reads_the_reason_of_a_denial_as_the_result_of_the_call(
-    reach: ServeOver, reasoner: str
+    serve_over: ServeOver, reasoner: str
 ) -> None:
     model = FakeOpenAI(reasoner)
-    dialogue = (await reach(**model.settings)).dialogue()
+    dialogue = (await serve_over(**model.settings)).dialogue()
     assert (await dialogue.say(calling("pay", amount=5))).end == ASKS
     await dialogue.decide(DENY, reason="the budget is spent")
     assert (await dialogue.say("stream 1")).end == SUCCESS

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tests.behaviour.client import Client, Refused, begun, outcome, types
+from tests.behaviour.client import Client, Refused, begin_run, outcome, types
 from tests.conftest import Connect
-from tests.engine.doubles import WAIT, ask, caller, eventually, happened
+from tests.engine.doubles import WAIT, ask, caller, eventually, wait_for_event
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 
@@ -23,16 +23,16 @@ async def status(client: Client, run: str = "r1") -> object:
 async def test_a_run_may_end_with_its_last_reader(connect: Connect, policy: str) -> None:
     talk = WaitingAgent()
     client = await connect(talk, on_disconnect=policy)
-    await (await begun(client)).leave()
+    await (await begin_run(client)).leave()
     assert await status(client) == "cancelled"
-    await happened(talk.cut_off)
+    await wait_for_event(talk.cut_off)
 
 
 @requirement("drop.continue")
 async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, on_disconnect="continue")
-    await (await begun(client)).leave()
+    await (await begin_run(client)).leave()
     client.clock.advance(3_000)
     assert await status(client) == "running"
     talk.may_end.set()
@@ -47,7 +47,7 @@ async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
 async def test_a_run_that_may_go_on_without_readers_gives_way_to_nobody(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, on_disconnect="continue")
-    await (await begun(client)).leave()
+    await (await begin_run(client)).leave()
     with pytest.raises(Refused) as refused:
         await client.start(ask(run="r2"))
     assert refused.value.code == "THREAD_BUSY"
@@ -59,19 +59,19 @@ async def test_a_run_that_may_go_on_without_readers_gives_way_to_nobody(connect:
 async def test_a_run_waits_for_a_reader_and_then_ends(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, on_disconnect="grace:30")
-    await (await begun(client)).leave()
+    await (await begin_run(client)).leave()
     client.clock.advance(29.9)
     assert await status(client) == "running"
     client.clock.advance(0.1)
     assert await status(client) == "cancelled"
-    await happened(talk.cut_off)
+    await wait_for_event(talk.cut_off)
 
 
 @requirement("drop.returns")
 async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, on_disconnect="grace:30")
-    await (await begun(client)).leave()
+    await (await begin_run(client)).leave()
     client.clock.advance(20)
     stream = await client.attach("t1", "r1")
     client.clock.advance(60)
@@ -83,7 +83,7 @@ async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
 @requirement("drop.returns")
 async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
     client = await connect(WaitingAgent(), on_disconnect="grace:30")
-    await (await begun(client)).leave()
+    await (await begin_run(client)).leave()
     client.clock.advance(20)
     stream = await client.attach("t1", "r1", 3)
     await stream.leave()
@@ -98,8 +98,8 @@ async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
 async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: str) -> None:
     talk = WaitingAgent()
     client = await connect(talk, on_disconnect="grace:30", on_busy=on_busy)
-    await (await begun(client)).leave()
-    second = await begun(client, "r2")
+    await (await begin_run(client)).leave()
+    second = await begin_run(client, "r2")
     assert await status(client) == "cancelled"
     talk.may_end.set()
     assert outcome(await second.rest()) == "success"
@@ -109,7 +109,7 @@ async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: s
 async def test_a_reader_that_leaves_another_behind_changes_nothing(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, on_disconnect="cancel")
-    first = await begun(client)
+    first = await begin_run(client)
     second = await client.attach("t1", "r1")
     await first.leave()
     assert await status(client) == "running"
@@ -130,7 +130,7 @@ async def test_an_ended_run_does_not_mind(connect: Connect) -> None:
 @requirement("drop.grace")
 async def test_a_waiting_run_has_its_grace_too(connect: Connect) -> None:
     client = await connect(WaitingAgent(), on_disconnect="grace:30", on_busy="enqueue")
-    first = await begun(client, "r1")
+    first = await begin_run(client, "r1")
     await (await client.start(ask(run="r2"))).leave()
     client.clock.advance(30)
     assert (await status(client, "r1"), await status(client, "r2")) == ("running", "cancelled")

@@ -14,7 +14,7 @@ from tests.behaviour.client import text
 from tests.behaviour.conftest import PROTOCOLS, ServeOver
 from tests.behaviour.conversations import PAINT, answer
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, DENY, ERROR, SUCCESS, Dialogue, Reply
-from tests.engine.doubles import WAIT, Json, happened
+from tests.engine.doubles import WAIT, Json, wait_for_event
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 
@@ -28,7 +28,7 @@ SESSION = "x_amzn_bedrock_agentcore_runtime_session_id"
 FAILED = "The agent failed; the server's log has the cause."
 
 
-async def settled(dialogue: Dialogue, reply: Reply) -> Reply:
+async def approve_all(dialogue: Dialogue, reply: Reply) -> Reply:
     """The last reply, once all that is asked has been approved: kontekst asks for every call."""
     while reply.end == ASKS:
         reply = await dialogue.decide(*(APPROVE for _ in reply.asked))
@@ -48,22 +48,22 @@ def body_of(thread: str, run: str, **fields: object) -> Json:
 
 
 @requirement("agent.strings", "protocol.same")
-async def test_strings_are_the_text_of_the_reply(reach: ServeOver) -> None:
+async def test_strings_are_the_text_of_the_reply(serve_over: ServeOver) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "Hello "
         yield "w\u00f6rld \U0001f600"
 
-    reply = await (await reach(agent)).dialogue().say("hi")
+    reply = await (await serve_over(agent)).dialogue().say("hi")
     assert (reply.text, reply.end) == ("Hello w\u00f6rld \U0001f600", SUCCESS)
 
 
 @requirement("fail.middle", "fail.safe", "protocol.same")
-async def test_an_agent_that_raises_ends_its_turn_and_tells_no_secret(reach: ServeOver) -> None:
+async def test_an_agent_that_raises_ends_its_turn_and_tells_no_secret(serve_over: ServeOver) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "so far"
         raise ValueError("token=secret")
 
-    dialogue = (await reach(agent)).dialogue()
+    dialogue = (await serve_over(agent)).dialogue()
     for _ in range(2):
         reply = await dialogue.say("hi")
         assert (reply.text, reply.end, reply.error) == ("so far", ERROR, FAILED)
@@ -71,44 +71,44 @@ async def test_an_agent_that_raises_ends_its_turn_and_tells_no_secret(reach: Ser
 
 
 @requirement("fail.shown", "protocol.same")
-async def test_what_an_agent_wants_to_be_told_is_told(reach: ServeOver) -> None:
+async def test_the_message_of_an_agents_error_reaches_the_client(serve_over: ServeOver) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         raise AppError(ErrorCode.MODEL_THROTTLED, "Try again tomorrow.")
         yield
 
-    reply = await (await reach(agent)).dialogue().say("hi")
+    reply = await (await serve_over(agent)).dialogue().say("hi")
     assert (reply.end, reply.error) == (ERROR, "Try again tomorrow.")
     assert reply.code in {"MODEL_THROTTLED", None}
 
 
 @requirement("run.legal", "protocol.same")
-async def test_an_illegal_event_ends_the_turn(reach: ServeOver) -> None:
+async def test_an_illegal_event_ends_the_turn(serve_over: ServeOver) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield TextMessageStartEvent(message_id="m", role="assistant")
         yield TextMessageStartEvent(message_id="m", role="assistant")
 
-    reply = await (await reach(agent)).dialogue().say("hi")
+    reply = await (await serve_over(agent)).dialogue().say("hi")
     assert (reply.end, reply.error) == (ERROR, FAILED)
 
 
 @requirement("cancel.closes", "protocol.same")
-async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(reach: ServeOver) -> None:
+async def test_a_cancelled_turn_ends_at_once_and_the_thread_is_free(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
-    dialogue = (await reach(agent)).dialogue()
+    dialogue = (await serve_over(agent)).dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
     await dialogue.cancel()
     reply = await dialogue.reply()
     assert reply.end == CANCELLED
-    await happened(agent.cut_off)
+    await wait_for_event(agent.cut_off)
     agent.may_end.set()
     assert (await dialogue.say("again")).text == "hi there"
 
 
 @requirement("busy.reject", "protocol.same")
-async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(reach: ServeOver) -> None:
+async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
-    site = await reach(agent)
+    site = await serve_over(agent)
     first, second = site.dialogue(), site.dialogue()
     await first.begin("hi")
     await first.first_text()
@@ -121,9 +121,9 @@ async def test_a_second_client_of_a_busy_thread_is_refused_and_harms_nothing(rea
 
 
 @requirement("scope.threads", "protocol.same")
-async def test_two_sessions_have_a_thread_of_the_same_id_each(reach: ServeOver) -> None:
+async def test_two_sessions_have_a_thread_of_the_same_id_each(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
-    site = await reach(agent)
+    site = await serve_over(agent)
     one, two = site.dialogue(**{SESSION: "a" * 33}), site.dialogue(**{SESSION: "b" * 33})
     for dialogue in (one, two):
         await dialogue.begin("hi")
@@ -133,19 +133,19 @@ async def test_two_sessions_have_a_thread_of_the_same_id_each(reach: ServeOver) 
 
 
 @requirement("drop.cancel", "protocol.same")
-async def test_a_run_may_end_with_its_last_reader(reach: ServeOver) -> None:
+async def test_a_run_may_end_with_its_last_reader(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
-    dialogue = (await reach(agent, on_disconnect="cancel")).dialogue()
+    dialogue = (await serve_over(agent, on_disconnect="cancel")).dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
     await dialogue.leave()
-    await happened(agent.cut_off)
+    await wait_for_event(agent.cut_off)
 
 
 @requirement("drop.continue", "attach.replay", "protocol.crossed")
-async def test_a_run_may_go_on_without_readers_and_is_read_over_http(reach: ServeOver) -> None:
+async def test_a_run_may_go_on_without_readers_and_is_read_over_http(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
-    site = await reach(agent, on_disconnect="continue")
+    site = await serve_over(agent, on_disconnect="continue")
     dialogue = site.dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -157,8 +157,8 @@ async def test_a_run_may_go_on_without_readers_and_is_read_over_http(reach: Serv
 
 
 @requirement("limit.time", "protocol.same")
-async def test_a_run_that_takes_too_long_is_ended(reach: ServeOver) -> None:
-    site = await reach(WaitingAgent(rest=" there"), run_timeout=60)
+async def test_a_run_that_takes_too_long_is_ended(serve_over: ServeOver) -> None:
+    site = await serve_over(WaitingAgent(rest=" there"), run_timeout=60)
     dialogue = site.dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -170,8 +170,8 @@ async def test_a_run_that_takes_too_long_is_ended(reach: ServeOver) -> None:
 
 
 @requirement("drain.ends", "drain.refuses", "protocol.same")
-async def test_a_drain_ends_what_is_open_and_refuses_what_comes(reach: ServeOver) -> None:
-    site = await reach(WaitingAgent(rest=" there"))
+async def test_a_drain_ends_what_is_open_and_refuses_what_comes(serve_over: ServeOver) -> None:
+    site = await serve_over(WaitingAgent(rest=" there"))
     dialogue = site.dialogue()
     await dialogue.begin("hi")
     await dialogue.first_text()
@@ -184,9 +184,9 @@ async def test_a_drain_ends_what_is_open_and_refuses_what_comes(reach: ServeOver
 
 
 @requirement("error.large", "error.harmless", "protocol.same")
-async def test_a_message_that_is_too_large_is_refused_and_harms_nobody(reach: ServeOver) -> None:
+async def test_a_message_that_is_too_large_is_refused_and_harms_nobody(serve_over: ServeOver) -> None:
     agent = WaitingAgent(rest=" there")
-    site = await reach(agent, max_body_bytes=20_000)
+    site = await serve_over(agent, max_body_bytes=20_000)
     other = site.dialogue("other")
     await other.begin("hi")
     await other.first_text()
@@ -200,14 +200,14 @@ async def test_a_message_that_is_too_large_is_refused_and_harms_nobody(reach: Se
 
 
 @requirement("assistant.streams", "protocol.same")
-async def test_it_streams_as_much_as_it_is_told(reach: ServeOver) -> None:
-    reply = await (await reach()).dialogue().say("stream 500")
+async def test_it_streams_as_much_as_it_is_told(serve_over: ServeOver) -> None:
+    reply = await (await serve_over()).dialogue().say("stream 500")
     assert (reply.text, reply.end) == ("hello world, " * 500, SUCCESS)
 
 
 @requirement("assistant.thinks", "protocol.same")
-async def test_reasoning_is_apart_from_the_answer(reach: ServeOver) -> None:
-    reply = await (await reach()).dialogue().say("think about rain")
+async def test_reasoning_is_apart_from_the_answer(serve_over: ServeOver) -> None:
+    reply = await (await serve_over()).dialogue().say("think about rain")
     assert reply.end == SUCCESS
     assert reply.reasoning
     assert reply.text
@@ -215,8 +215,8 @@ async def test_reasoning_is_apart_from_the_answer(reach: ServeOver) -> None:
 
 
 @requirement("thread.runs", "protocol.crossed")
-async def test_turns_are_one_conversation_that_is_read_over_http(reach: ServeOver) -> None:
-    site = await reach()
+async def test_turns_are_one_conversation_that_is_read_over_http(serve_over: ServeOver) -> None:
+    site = await serve_over()
     dialogue = site.dialogue()
     said = ["stream 2", "stream 1"]
     replies = [(await dialogue.say(it)).text for it in said]
@@ -230,23 +230,23 @@ async def test_turns_are_one_conversation_that_is_read_over_http(reach: ServeOve
 
 
 @requirement("assistant.builtin", "protocol.same")
-async def test_a_tool_of_the_server_is_called(reach: ServeOver) -> None:
-    dialogue = (await reach()).dialogue()
-    reply = await settled(dialogue, await dialogue.say("calculate 6*7"))
+async def test_a_tool_of_the_server_is_called(serve_over: ServeOver) -> None:
+    dialogue = (await serve_over()).dialogue()
+    reply = await approve_all(dialogue, await dialogue.say("calculate 6*7"))
     assert (reply.text, reply.end) == ("The result of calculate is 42.", SUCCESS)
 
 
 @requirement("assistant.tool-fails", "protocol.same")
-async def test_a_tool_that_fails_tells_no_secret(reach: ServeOver) -> None:
-    dialogue = (await reach()).dialogue()
-    reply = await settled(dialogue, await dialogue.say(calling("burst")))
+async def test_a_tool_that_fails_tells_no_secret(serve_over: ServeOver) -> None:
+    dialogue = (await serve_over()).dialogue()
+    reply = await approve_all(dialogue, await dialogue.say(calling("burst")))
     assert reply.end == SUCCESS
     assert "secret" not in reply.received
 
 
 @requirement("approval.asks", "approval.approved", "protocol.same")
-async def test_an_approved_call_runs_once_and_the_model_goes_on(reach: ServeOver) -> None:
-    dialogue = (await reach()).dialogue("approved")
+async def test_an_approved_call_runs_once_and_the_model_goes_on(serve_over: ServeOver) -> None:
+    dialogue = (await serve_over()).dialogue("approved")
     PAID.pop("approved", None)
     reply = await dialogue.say(calling("pay", amount=5))
     assert (reply.end, [asked.name for asked in reply.asked]) == (ASKS, ["pay"])
@@ -257,8 +257,8 @@ async def test_an_approved_call_runs_once_and_the_model_goes_on(reach: ServeOver
 
 
 @requirement("approval.denied", "protocol.same")
-async def test_a_denied_call_does_not_run_and_the_thread_is_free(reach: ServeOver) -> None:
-    dialogue = (await reach()).dialogue("denied")
+async def test_a_denied_call_does_not_run_and_the_thread_is_free(serve_over: ServeOver) -> None:
+    dialogue = (await serve_over()).dialogue("denied")
     PAID.pop("denied", None)
     await dialogue.say(calling("pay", amount=5))
     reply = await dialogue.decide(DENY, reason="too much")
@@ -268,8 +268,8 @@ async def test_a_denied_call_does_not_run_and_the_thread_is_free(reach: ServeOve
 
 
 @requirement("approval.each", "protocol.same")
-async def test_each_call_has_its_own_answer(reach: ServeOver) -> None:
-    dialogue = (await reach()).dialogue("each")
+async def test_each_call_has_its_own_answer(serve_over: ServeOver) -> None:
+    dialogue = (await serve_over()).dialogue("each")
     PAID.pop("each", None)
     reply = await dialogue.say(f"{calling('pay', amount=1)}\n{calling('pay', amount=2)}", asks=2)
     assert len(reply.asked) == 2
@@ -278,9 +278,9 @@ async def test_each_call_has_its_own_answer(reach: ServeOver) -> None:
 
 
 @requirement("approval.abandoned", "protocol.same")
-@pytest.mark.parametrize("reach", WITH_TURNS_THAT_WAIT, indirect=True)
-async def test_a_turn_that_asks_can_be_cancelled(reach: ServeOver) -> None:
-    dialogue = (await reach()).dialogue("abandoned")
+@pytest.mark.parametrize("serve_over", WITH_TURNS_THAT_WAIT, indirect=True)
+async def test_a_turn_that_asks_can_be_cancelled(serve_over: ServeOver) -> None:
+    dialogue = (await serve_over()).dialogue("abandoned")
     PAID.pop("abandoned", None)
     await dialogue.say(calling("pay", amount=5))
     await dialogue.cancel()
@@ -290,8 +290,8 @@ async def test_a_turn_that_asks_can_be_cancelled(reach: ServeOver) -> None:
 
 
 @requirement("approval.approved", "protocol.crossed")
-async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(reach: ServeOver) -> None:
-    site = await reach()
+async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(serve_over: ServeOver) -> None:
+    site = await serve_over()
     dialogue = site.dialogue("crossed")
     PAID.pop("crossed", None)
     await dialogue.say(calling("pay", amount=5))
@@ -305,18 +305,18 @@ async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(reach: S
 
 
 @requirement("assistant.client-tool", "protocol.same")
-@pytest.mark.parametrize("reach", WITH_CLIENT_TOOLS, indirect=True)
-async def test_a_tool_of_the_client_is_run_by_the_client(reach: ServeOver) -> None:
-    dialogue = (await reach()).dialogue()
+@pytest.mark.parametrize("serve_over", WITH_CLIENT_TOOLS, indirect=True)
+async def test_a_tool_of_the_client_is_run_by_the_client(serve_over: ServeOver) -> None:
+    dialogue = (await serve_over()).dialogue()
     reply = await dialogue.say(calling("paint", colour="red"), tools=[PAINT])
     assert (reply.end, [asked.name for asked in reply.asked]) == (CALLS, ["paint"])
     assert "a red wall" in (await dialogue.give_result("a red wall")).text
 
 
 @requirement("assistant.client-tool", "approval.approved", "protocol.same")
-@pytest.mark.parametrize("reach", WITH_CLIENT_TOOLS, indirect=True)
-async def test_an_approval_and_then_the_result_of_a_client_tool_finish_their_turn(reach: ServeOver) -> None:
-    dialogue = (await reach()).dialogue("both")
+@pytest.mark.parametrize("serve_over", WITH_CLIENT_TOOLS, indirect=True)
+async def test_an_approval_and_then_the_result_of_a_client_tool_finish_their_turn(serve_over: ServeOver) -> None:
+    dialogue = (await serve_over()).dialogue("both")
     PAID.pop("both", None)
     calls = f"{calling('pay', amount=5)}\n{calling('paint', colour='red')}"
     await dialogue.say(calls, tools=[PAINT], asks=2)
@@ -327,9 +327,9 @@ async def test_an_approval_and_then_the_result_of_a_client_tool_finish_their_tur
 
 
 @requirement("assistant.client-tool", "approval.approved", "protocol.crossed")
-@pytest.mark.parametrize("reach", WITH_CLIENT_TOOLS, indirect=True)
-async def test_a_client_tool_stays_open_when_another_client_approves_the_call_beside_it(reach: ServeOver) -> None:
-    site = await reach()
+@pytest.mark.parametrize("serve_over", WITH_CLIENT_TOOLS, indirect=True)
+async def test_a_client_tool_stays_open_when_another_client_approves_the_call_beside_it(serve_over: ServeOver) -> None:
+    site = await serve_over()
     dialogue = site.dialogue("beside")
     await dialogue.say(f"{calling('pay', amount=5)}\n{calling('paint', colour='red')}", tools=[PAINT], asks=2)
     http = site.over_sse()
@@ -351,14 +351,14 @@ async def test_a_client_tool_stays_open_when_another_client_approves_the_call_be
 
 
 @requirement("assistant.model-fails", "protocol.same")
-async def test_a_model_that_fails_fails_the_turn(reach: ServeOver) -> None:
-    reply = await (await reach()).dialogue().say("fail")
+async def test_a_model_that_fails_fails_the_turn(serve_over: ServeOver) -> None:
+    reply = await (await serve_over()).dialogue().say("fail")
     assert (reply.end, reply.error) == (ERROR, "The model failed.")
 
 
 @requirement("protocol.same")
-async def test_many_dialogues_at_once_do_not_mix(reach: ServeOver) -> None:
-    site = await reach()
+async def test_many_dialogues_at_once_do_not_mix(serve_over: ServeOver) -> None:
+    site = await serve_over()
     dialogues = [site.dialogue(f"many-{number}") for number in range(20)]
     async with asyncio.timeout(WAIT):
         replies = await asyncio.gather(*(it.say(f"stream {at}") for at, it in enumerate(dialogues, 1)))

@@ -154,7 +154,7 @@ async def test_an_illegal_event_is_the_agents_error(connect: Connect, illegal: I
 
 @requirement("fail.not-an-event")
 @pytest.mark.parametrize("thing", [None, 1, b"bytes", {"type": "CUSTOM", "name": "n", "value": 1}, ["a"]])
-async def test_what_is_no_event_is_the_agents_error(connect: Connect, thing: object) -> None:
+async def test_an_object_that_is_not_an_event_is_the_agents_error(connect: Connect, thing: object) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[object]:
         yield thing
 
@@ -182,7 +182,7 @@ UNENCODABLE: dict[str, Callable[[], Item]] = {
 
 @requirement("fail.unencodable")
 @pytest.mark.parametrize("make", UNENCODABLE.values(), ids=UNENCODABLE)
-async def test_what_cannot_be_sent_is_the_agents_error(connect: Connect, make: Callable[[], Item]) -> None:
+async def test_an_item_that_cannot_be_sent_is_the_agents_error(connect: Connect, make: Callable[[], Item]) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield make()
 

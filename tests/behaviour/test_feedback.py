@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.behaviour.test_threads import asked, refusal, silent, store_of
+from tests.behaviour.test_threads import refusal, send_command, silent, store_of
 from tests.conftest import Connect
-from tests.engine.conversations import talked
+from tests.engine.conversations import store_conversation
 from tests.engine.doubles import START
 from tests.requirements import requirement
 
@@ -14,23 +14,25 @@ pytestmark = pytest.mark.durable
 @requirement("thread.commands", "feedback.given", "feedback.replaced")
 async def test_feedback_is_given_and_given_again(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client))
+    await store_conversation(store_of(client))
     client.clock.advance(50)
     where = {"threadId": "t1", "messageId": "m4"}
-    first = await asked(client, "feedback", **where, sentiment="negative", categories=["slow", "other"], notes="hm")
+    first = await send_command(
+        client, "feedback", **where, sentiment="negative", categories=["slow", "other"], notes="hm"
+    )
     said = {"sentiment": "negative", "categories": ["other", "slow"], "notes": "hm"}
     assert first == {**where, **said, "createdAt": START + 50, "changedAt": START + 50}
     client.clock.advance(50)
-    second = await asked(client, "feedback", **where, sentiment="positive")
+    second = await send_command(client, "feedback", **where, sentiment="positive")
     better = {"sentiment": "positive", "categories": [], "createdAt": START + 50, "changedAt": START + 100}
     assert second == {**where, **better}
-    assert (await asked(client, "get", threadId="t1"))["feedback"] == [{"messageId": "m4", **better}]
+    assert (await send_command(client, "get", threadId="t1"))["feedback"] == [{"messageId": "m4", **better}]
 
 
 @requirement("feedback.assistant", "thread.unknown")
 async def test_only_what_an_assistant_said_is_rated(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client))
+    await store_conversation(store_of(client))
     for message, role in (("m1", "user"), ("m3", "tool")):
         refused = await refusal(client, "feedback", threadId="t1", messageId=message, sentiment="positive")
         assert (refused.code, refused.message) == (
@@ -44,10 +46,10 @@ async def test_only_what_an_assistant_said_is_rated(connect: Connect) -> None:
 @requirement("feedback.categories")
 async def test_categories_fit_and_other_is_explained(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client))
+    await store_conversation(store_of(client))
     where = {"threadId": "t1", "messageId": "m4"}
     unfit = await refusal(client, "feedback", **where, sentiment="positive", categories=["slow"])
     assert unfit.message.startswith("command.categories: 'slow' does not fit the sentiment")
     silent_other = await refusal(client, "feedback", **where, sentiment="positive", categories=["other"])
     assert silent_other.message == "command.notes: are required with the category 'other'"
-    assert (await asked(client, "get", threadId="t1"))["feedback"] == []
+    assert (await send_command(client, "get", threadId="t1"))["feedback"] == []

@@ -5,7 +5,7 @@ import pytest
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import PAINT, calls, results
-from tests.behaviour.goals import NOTE, SUM, goals, standing, told
+from tests.behaviour.goals import NOTE, SUM, custom_values, goal_statuses, goals
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 
@@ -16,10 +16,10 @@ GIVE_SUM = 'call achieve_sum {"amount": 5}'
 async def test_data_that_fits_achieves_a_goal_and_the_model_goes_on(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     events = await talk.say(GIVE_SUM, forwardedProps=goals(SUM))
-    (declared,), (achieved,) = told(events, "goals.declared"), told(events, "goal.achieved")
+    (declared,), (achieved,) = custom_values(events, "goals.declared"), custom_values(events, "goal.achieved")
     assert declared == {"goals": [{"type": "sum", "tool": "achieve_sum", "status": "pending"}]}
     assert achieved == {"type": "sum", "toolCallId": calls(events)["achieve_sum"], "data": {"amount": 5}}
-    assert (types(events)[:2], standing(events)) == (["RUN_STARTED", "CUSTOM"], {"sum": "achieved"})
+    assert (types(events)[:2], goal_statuses(events)) == (["RUN_STARTED", "CUSTOM"], {"sum": "achieved"})
     assert results(events) == ["The goal sum is achieved."]
     assert (text(events), outcome(events)) == ("The result of achieve_sum is The goal sum is achieved.", "success")
     assert len(await talk.model.prompts()) == 2
@@ -39,8 +39,8 @@ async def test_the_model_is_told_of_the_goals_and_has_a_tool_for_each(connect_mo
 async def test_a_model_that_stops_too_early_is_asked_again(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     events = await talk.say("stream 1", forwardedProps=goals(NOTE))
-    assert told(events, "goals.prompted") == [{"goals": ["note"], "prompt": 1, "prompts": 3}]
-    assert (standing(events), outcome(events)) == ({"note": "achieved"}, "success")
+    assert custom_values(events, "goals.prompted") == [{"goals": ["note"], "prompt": 1, "prompts": 3}]
+    assert (goal_statuses(events), outcome(events)) == ({"note": "achieved"}, "success")
     heard = (await talk.model.prompts())[1]["messages"]
     assert [message["role"] for message in heard] == ["user", "assistant", "user"]
     assert heard[-1]["content"].startswith("Achieve the goals: achieve_note.")
@@ -53,9 +53,9 @@ async def test_a_goal_that_is_not_achieved_in_time_fails_and_the_conversation_go
 ) -> None:
     talk = await connect_model(goal_prompts=2)
     events = await talk.say("stream 1", forwardedProps=goals(NOTE, SUM))
-    assert [value["goals"] for value in told(events, "goals.prompted")] == [["note", "sum"], ["sum"]]
-    assert told(events, "goal.failed") == [{"type": "sum", "reason": "given_up"}]
-    assert (standing(events), outcome(events)) == ({"note": "achieved", "sum": "failed"}, "success")
+    assert [value["goals"] for value in custom_values(events, "goals.prompted")] == [["note", "sum"], ["sum"]]
+    assert custom_values(events, "goal.failed") == [{"type": "sum", "reason": "given_up"}]
+    assert (goal_statuses(events), outcome(events)) == ({"note": "achieved", "sum": "failed"}, "success")
     assert types(events)[-2:] == ["CUSTOM", "RUN_FINISHED"]
     events = await talk.say("stream 1")
     assert (text(events), types(events).count("CUSTOM")) == ("hello world, ", 0)
@@ -77,7 +77,7 @@ async def test_data_that_does_not_fit_is_an_error_that_says_why(
     talk = await connect_model(goal_prompts=0)
     events = await talk.say(f"call achieve_sum {data}", forwardedProps=goals(SUM))
     assert results(events) == [f"Error: achieve_sum: {fault}."]
-    assert standing(events) == {"sum": "failed"}
+    assert goal_statuses(events) == {"sum": "failed"}
 
 
 @requirement("goal.several")
@@ -86,16 +86,16 @@ async def test_several_goals_are_achieved_side_by_side(connect_model: ConnectMod
     events = await talk.say(
         f'{GIVE_SUM}\ncall echo {{"text": "hi"}}\ncall achieve_note {{}}', forwardedProps=goals(NOTE, SUM)
     )
-    assert standing(events) == {"note": "achieved", "sum": "achieved"}
+    assert goal_statuses(events) == {"note": "achieved", "sum": "achieved"}
     assert results(events) == ["The goal sum is achieved.", "hi", "The goal note is achieved."]
-    assert told(events, "goals.prompted") == []
+    assert custom_values(events, "goals.prompted") == []
 
 
 @requirement("goal.once")
 async def test_the_data_that_was_given_first_counts(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     events = await talk.say(f'{GIVE_SUM}\ncall achieve_sum {{"amount": 6}}', forwardedProps=goals(SUM))
-    (achieved,) = told(events, "goal.achieved")
+    (achieved,) = custom_values(events, "goal.achieved")
     assert achieved["data"] == {"amount": 5}
     assert results(events)[1] == "Error: the goal sum is achieved already; the data that was given first counts."
 
@@ -104,7 +104,7 @@ async def test_the_data_that_was_given_first_counts(connect_model: ConnectModel)
 async def test_goals_may_be_all_that_is_asked(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     events = await talk.say(forwardedProps=goals(NOTE))
-    assert (standing(events), told(events, "goals.prompted")) == ({"note": "achieved"}, [])
+    assert (goal_statuses(events), custom_values(events, "goals.prompted")) == ({"note": "achieved"}, [])
     first = (await talk.model.prompts())[0]["messages"]
     assert [message["content"].split(".")[0] for message in first] == ["Achieve the goals: achieve_note"]
 
@@ -169,7 +169,7 @@ async def test_a_subagent_has_no_goals(connect_model: ConnectModel) -> None:
     events = await talk.say("delegate call achieve_note {}", forwardedProps=goals(NOTE))
     inside = next(event for event in events if event["type"] == "TOOL_CALL_RESULT" and "subagentRunId" in event)
     assert inside["content"] == "Error: there is no tool named 'achieve_note'."
-    assert standing(events) == {"note": "failed"}
+    assert goal_statuses(events) == {"note": "failed"}
 
 
 @requirement("goal.capabilities")

@@ -6,7 +6,7 @@ from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import PAINT, answer, calls, interrupts, results
-from tests.behaviour.goals import NOTE, SUM, goals, standing, told
+from tests.behaviour.goals import NOTE, SUM, custom_values, goal_statuses, goals
 from tests.requirements import requirement
 
 # --- ended runs ---
@@ -19,8 +19,8 @@ async def test_a_limit_fails_the_goals_before_it_ends_the_run(
 ) -> None:
     talk = await connect_model(**settings)
     events = await talk.say('call achieve_note {}\ncall echo {"text": "hi"}', forwardedProps=goals(NOTE, SUM))
-    assert told(events, "goal.failed") == [{"type": "sum", "reason": "run_ended"}]
-    assert (standing(events), outcome(events)) == ({"note": "achieved", "sum": "failed"}, "RUN_LIMIT_EXCEEDED")
+    assert custom_values(events, "goal.failed") == [{"type": "sum", "reason": "run_ended"}]
+    assert (goal_statuses(events), outcome(events)) == ({"note": "achieved", "sum": "failed"}, "RUN_LIMIT_EXCEEDED")
     assert types(events)[-2:] == ["CUSTOM", "RUN_ERROR"]
     assert types(await talk.say("stream 1", forwardedProps={"budget": {"steps": 1}})).count("CUSTOM") == 0
 
@@ -29,8 +29,8 @@ async def test_a_limit_fails_the_goals_before_it_ends_the_run(
 async def test_a_model_that_fails_fails_the_goals(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     events = await talk.say("fail", forwardedProps=goals(NOTE))
-    assert (standing(events), outcome(events)) == ({"note": "failed"}, "MODEL_ERROR")
-    assert standing(await talk.say("stream 1")) == {}
+    assert (goal_statuses(events), outcome(events)) == ({"note": "failed"}, "MODEL_ERROR")
+    assert goal_statuses(await talk.say("stream 1")) == {}
 
 
 @requirement("goal.cancelled")
@@ -42,7 +42,11 @@ async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(connect_mod
         pass
     await talk.client.cancel(talk.thread)
     events = await stream.rest()
-    assert (types(events)[-1], outcome(events), told(events, "goal.failed")) == ("RUN_FINISHED", "cancelled", [])
+    assert (types(events)[-1], outcome(events), custom_values(events, "goal.failed")) == (
+        "RUN_FINISHED",
+        "cancelled",
+        [],
+    )
     assert "CUSTOM" not in types(await talk.say("stream 1"))
 
 
@@ -54,13 +58,13 @@ async def test_goals_stay_open_while_a_clients_call_is_open(connect_model: Conne
     talk = await connect_model()
     talk.tools = [PAINT]
     events = await talk.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
-    assert (standing(events), outcome(events)) == ({"note": "achieved", "sum": "pending"}, "success")
+    assert (goal_statuses(events), outcome(events)) == ({"note": "achieved", "sum": "pending"}, "success")
     talk.result(calls(events)["paint"], "dry")
     events = await talk.say()
-    (declared,) = told(events, "goals.declared")
+    (declared,) = custom_values(events, "goals.declared")
     assert [row["status"] for row in declared["goals"]] == ["achieved", "pending"]
-    assert [value["goals"] for value in told(events, "goals.prompted")] == [["sum"]] * 3
-    assert (standing(events), outcome(events)) == ({"note": "achieved", "sum": "failed"}, "success")
+    assert [value["goals"] for value in custom_values(events, "goals.prompted")] == [["sum"]] * 3
+    assert (goal_statuses(events), outcome(events)) == ({"note": "achieved", "sum": "failed"}, "success")
     assert "CUSTOM" not in types(await talk.say("stream 1"))
 
 
@@ -69,11 +73,11 @@ async def test_goals_stay_open_while_somebody_must_approve(connect_model: Connec
     talk = await connect_model()
     events = await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE))
     (interrupt,) = interrupts(events)
-    assert standing(events) == {"note": "pending"}
-    assert standing(await talk.say("well?")) == {"note": "pending"}
+    assert goal_statuses(events) == {"note": "pending"}
+    assert goal_statuses(await talk.say("well?")) == {"note": "pending"}
     talk.messages.pop()
     events = await talk.resume(answer(interrupt, approved=True))
-    assert (PAID[talk.thread], standing(events)) == ([5], {"note": "achieved"})
+    assert (PAID[talk.thread], goal_statuses(events)) == ([5], {"note": "achieved"})
     assert text(events).endswith("The result of achieve_note is The goal note is achieved.")
 
 
@@ -82,8 +86,8 @@ async def test_a_run_that_is_refused_leaves_the_goals_as_they_were(connect_model
     talk = await connect_model()
     (interrupt,) = interrupts(await talk.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
     events = await talk.resume(answer(interrupt, approved="yes"))
-    assert (standing(events), outcome(events)) == ({"note": "pending"}, "VALIDATION_ERROR")
-    assert standing(await talk.resume(answer(interrupt, approved=True))) == {"note": "achieved"}
+    assert (goal_statuses(events), outcome(events)) == ({"note": "pending"}, "VALIDATION_ERROR")
+    assert goal_statuses(await talk.resume(answer(interrupt, approved=True))) == {"note": "achieved"}
 
 
 ASK = '[{"tool_pattern": "achieve_*", "policy": "ask"}]'
@@ -95,9 +99,9 @@ async def test_a_goal_that_must_be_approved_is_achieved_by_the_answer(connect_mo
     talk = await connect_model(tool_policy=ASK)
     events = await talk.say('call achieve_sum {"amount": 5}', forwardedProps=goals(SUM))
     (interrupt,) = interrupts(events)
-    assert standing(events) == {"sum": "pending"}
+    assert goal_statuses(events) == {"sum": "pending"}
     events = await talk.resume(answer(interrupt, approved=True, editedArgs={"amount": 6}))
-    (achieved,) = told(events, "goal.achieved")
+    (achieved,) = custom_values(events, "goal.achieved")
     assert (achieved["data"], outcome(events)) == ({"amount": 6}, "success")
 
 
@@ -106,7 +110,7 @@ async def test_a_goal_that_may_not_be_achieved_fails(connect_model: ConnectModel
     talk = await connect_model(tool_policy=DENY, goal_prompts=1)
     events = await talk.say("stream 1", forwardedProps=goals(NOTE))
     assert results(events) == ["Error: this tool is not allowed."]
-    assert standing(events) == {"note": "failed"}
+    assert goal_statuses(events) == {"note": "failed"}
 
 
 @requirement("goal.again")
@@ -117,19 +121,19 @@ async def test_goals_that_are_declared_again_stand_where_they_stood(connect_mode
     talk.result(calls(events)["paint"], "dry")
     other = {**NOTE, "type": "other"}
     events = await talk.say(forwardedProps=goals(NOTE, {**SUM, "schema": {"type": "object"}}, other))
-    (declared,) = told(events, "goals.declared")
+    (declared,) = custom_values(events, "goals.declared")
     assert [row["status"] for row in declared["goals"]] == ["achieved", "pending", "pending"]
-    assert standing(events) == {"note": "achieved", "sum": "achieved", "other": "achieved"}
+    assert goal_statuses(events) == {"note": "achieved", "sum": "achieved", "other": "achieved"}
 
 
 @requirement("goal.dropped")
-async def test_an_empty_list_lets_go_of_the_goals(connect_model: ConnectModel) -> None:
+async def test_an_empty_list_removes_the_goals(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     talk.tools = [PAINT]
     events = await talk.say("call paint {}", forwardedProps=goals(NOTE))
     talk.result(calls(events)["paint"], "dry")
     events = await talk.say(forwardedProps=goals())
-    assert told(events, "goals.declared") == [{"goals": []}]
+    assert custom_values(events, "goals.declared") == [{"goals": []}]
     assert text(events) == "The result of paint is dry."
     assert "CUSTOM" not in types(await talk.say("stream 1"))
 

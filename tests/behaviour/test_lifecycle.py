@@ -103,7 +103,7 @@ async def test_a_start_later_on_is_the_agents_error(connect: Connect, before: li
 
 
 @requirement("run.returns-early")
-async def test_what_an_agent_leaves_open_is_closed_in_reverse(connect: Connect) -> None:
+async def test_entities_that_an_agent_leaves_open_are_closed_in_reverse(connect: Connect) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield StepStartedEvent(step_name="s")
         yield SubagentStartedEvent(subagent_run_id="sub", name="helper")
@@ -129,7 +129,7 @@ async def test_what_an_agent_leaves_open_is_closed_in_reverse(connect: Connect) 
 
 @requirement("run.over-emits")
 @pytest.mark.parametrize("last", [RunFinishedEvent(thread_id="t1", run_id="r1"), RunErrorEvent(message="over")])
-async def test_what_comes_after_the_end_is_dropped(connect: Connect, last: Item) -> None:
+async def test_items_after_the_terminal_event_are_dropped(connect: Connect, last: Item) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield last
         yield "more"

@@ -13,7 +13,7 @@ from agui_container.engine.run.fairness import BURST
 from agui_container.engine.run.run import Run
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
-from tests.behaviour.client import Client, Refused, begun, outcome, types
+from tests.behaviour.client import Client, Refused, begin_run, outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import START, ask, eventually
 from tests.requirements import requirement
@@ -47,7 +47,7 @@ async def says_little(_: RunAgentInput) -> AsyncIterator[Item]:
 @requirement("limit.time")
 async def test_a_run_that_takes_too_long_is_ended(connect: Connect) -> None:
     client = await connect(WaitingAgent(), run_timeout=60)
-    stream = await begun(client)
+    stream = await begin_run(client)
     client.clock.advance(59)
     client.clock.advance(1)
     events = await stream.rest()
@@ -59,7 +59,7 @@ async def test_a_run_that_takes_too_long_is_ended(connect: Connect) -> None:
 async def test_time_spent_waiting_in_line_does_not_count(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, run_timeout=60, on_busy="enqueue")
-    first = await begun(client)
+    first = await begin_run(client)
     second = await client.start(ask(run="r2"))
     client.clock.advance(60)
     assert outcome(await first.rest()) == "RUN_TIMEOUT"
@@ -112,7 +112,7 @@ class Chorus:
 async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(connect: Connect) -> None:
     chorus = Chorus()
     client = await connect(chorus, CapacityLimits(all_bytes=100_000))
-    streams = [await begun(client, thread=f"t{number}") for number in range(10)]
+    streams = [await begin_run(client, thread=f"t{number}") for number in range(10)]
     chorus.may_speak.set()
     ends = [outcome(await stream.rest()) for stream in streams]
     assert set(ends) == {"RATE_LIMIT_EXCEEDED"}
@@ -123,7 +123,7 @@ async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(co
 async def test_open_runs_are_bounded(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_runs=2))
-    streams = [await begun(client, thread=thread) for thread in ("t1", "t2")]
+    streams = [await begin_run(client, thread=thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused) as refused:
         await client.start(ask("t3"))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
@@ -133,20 +133,20 @@ async def test_open_runs_are_bounded(connect: Connect) -> None:
 
 
 @requirement("limit.open")
-async def test_what_open_runs_were_asked_is_bounded(connect: Connect) -> None:
+async def test_the_input_bytes_of_open_runs_are_bounded(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_bytes=5_000))
-    first = await begun(client, thread="t1")
+    first = await begin_run(client, thread="t1")
     with pytest.raises(Refused) as refused:
         await client.start(ask("t2", text="x" * 5_000))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
-    second = await begun(client, thread="t3")
+    second = await begin_run(client, thread="t3")
     talk.may_end.set()
     assert [outcome(await stream.rest()) for stream in (first, second)] == ["success", "success"]
     assert outcome(await client.run(ask("t2", text="x" * 50_000))) == "success"  # nothing else is open
 
 
-async def found(client: Client, *runs: str) -> list[str]:
+async def readable_runs(client: Client, *runs: str) -> list[str]:
     """Return those of the runs that can still be read."""
     kept = []
     for run in runs:
@@ -170,7 +170,7 @@ async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
     for run in ("r1", "r2", "r3", "r4"):
         await client.run(ask(run=run))
         await unread(client)
-    assert await found(client, "r1", "r2", "r3", "r4") == ["r3", "r4"]
+    assert await readable_runs(client, "r1", "r2", "r3", "r4") == ["r3", "r4"]
 
 
 async def uses_its_context(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
@@ -212,7 +212,7 @@ async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect:
     client = await connect(WaitingAgent(), CapacityLimits(kept_runs=0))
     gc.disable()
     try:
-        stream = await begun(client)
+        stream = await begin_run(client)
         run = weakref.ref(client.service.registry.by_key[RunKey("everybody", "t1", "r1")])
         await client.cancel("t1")
         assert outcome(await stream.rest()) == "cancelled"
@@ -232,7 +232,7 @@ def threads_of_runs() -> set[str]:
 async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_bytes=5_000), on_busy="interrupt")
-    streams = [await begun(client, thread=thread) for thread in ("t1", "t2")]
+    streams = [await begin_run(client, thread=thread) for thread in ("t1", "t2")]
     with pytest.raises(Refused) as refused:
         await client.start(ask("t1", "r2", text="x" * 5_000))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
@@ -244,7 +244,7 @@ async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> Non
 async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(open_runs=1, open_bytes=5_000), on_busy="interrupt")
-    first = await begun(client, thread="t1")
+    first = await begin_run(client, thread="t1")
     second = await client.start(ask("t1", "r2", text="x" * 5_000))
     assert outcome(await first.rest()) == "cancelled"
     talk.may_end.set()
@@ -254,7 +254,7 @@ async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) 
 @requirement("limit.open")
 async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(connect: Connect) -> None:
     client = await connect(WaitingAgent(), CapacityLimits(open_runs=1))
-    await begun(client, thread="t1")
+    await begin_run(client, thread="t1")
     gc.collect()
     gc.disable()
     try:
@@ -266,27 +266,27 @@ async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(conne
 
 
 @requirement("limit.kept-bytes")
-async def test_what_ended_runs_weigh_is_bounded(connect: Connect) -> None:
+async def test_the_bytes_of_ended_runs_are_bounded(connect: Connect) -> None:
     client = await connect(says_little, CapacityLimits(kept_bytes=3_300))
     for run in ("r1", "r2", "r3"):
         await client.run(ask(run=run))
         await unread(client)
-    assert await found(client, "r1", "r2", "r3") == ["r2", "r3"]
+    assert await readable_runs(client, "r1", "r2", "r3") == ["r2", "r3"]
 
 
 @requirement("limit.read")
 async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, CapacityLimits(kept_runs=0))
-    first = await begun(client, "r1", "t1")
+    first = await begin_run(client, "r1", "t1")
     run = client.service.registry.by_key[RunKey("everybody", "t1", "r1")]
     reader = await client.service.attach(run.ctx.caller, "t1", "r1", 0)
     talk.may_end.set()
     assert outcome(await first.rest()) == "success"
-    assert await found(client, "r1") == ["r1"]
+    assert await readable_runs(client, "r1") == ["r1"]
     reader.close()
     await eventually(lambda: run.presence.local == 0 and not client.service.registry.recorder_tasks)
-    assert await found(client, "r1") == []
+    assert await readable_runs(client, "r1") == []
 
 
 # --- drain and health ---
@@ -295,7 +295,7 @@ async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
 @requirement("drain.ends")
 async def test_a_drain_ends_open_and_waiting_runs(connect: Connect) -> None:
     client = await connect(WaitingAgent(), on_busy="enqueue")
-    active = await begun(client)
+    active = await begin_run(client)
     waiting = await client.start(ask(run="r2"))
     await client.service.drain(0)
     active_events, waiting_events = await active.rest(), await waiting.rest()
@@ -308,7 +308,7 @@ async def test_a_drain_ends_open_and_waiting_runs(connect: Connect) -> None:
 async def test_a_run_that_ends_in_time_ends_as_it_would_have(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk)
-    stream = await begun(client)
+    stream = await begin_run(client)
     draining = asyncio.create_task(client.service.drain(10))
     await eventually(lambda: client.service.is_draining)
     talk.may_end.set()
@@ -320,7 +320,7 @@ async def test_a_run_that_ends_in_time_ends_as_it_would_have(connect: Connect) -
 async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) -> None:
     talk = WaitingAgent()
     client = await connect(talk, on_busy="enqueue")
-    active = await begun(client)
+    active = await begin_run(client)
     waiting = await client.start(ask(run="r2"))
     draining = asyncio.create_task(client.service.drain(10))
     assert outcome(await waiting.rest()) == "SHUTTING_DOWN"
@@ -349,9 +349,9 @@ async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect)
     health = client.service.health
     client.clock.advance(10)
     assert health.report() == {"status": "Healthy", "time_of_last_update": int(START)}
-    first = await begun(client)
+    first = await begin_run(client)
     client.clock.advance(10)
-    second = await begun(client, thread="t2")
+    second = await begin_run(client, thread="t2")
     busy = {"status": "HealthyBusy", "time_of_last_update": int(START) + 10}
     assert health.report() == busy
     await client.cancel("t1")

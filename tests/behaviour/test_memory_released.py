@@ -25,7 +25,7 @@ def uncollected() -> Iterator[None]:
     gc.enable()
 
 
-class Made:
+class TrackedObjects:
     """All objects of one class that are made from now on."""
 
     def __init__(self, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +38,7 @@ class Made:
 
         monkeypatch.setattr(kind, "__init__", recording_init)
 
-    async def gone(self) -> None:
+    async def wait_until_collected(self) -> None:
         """There were some, and nothing is left of any."""
         assert self._seen
         await eventually(lambda: not any(made() for made in self._seen))
@@ -49,7 +49,7 @@ async def waits(_: RunAgentInput) -> AsyncIterator[Item]:
     await asyncio.Event().wait()
 
 
-async def left(client: Client) -> None:
+async def leave_run(client: Client) -> None:
     stream = await client.start(ask())
     await stream.until("TEXT_MESSAGE_CONTENT")
     await stream.leave()
@@ -57,15 +57,18 @@ async def left(client: Client) -> None:
 
 @requirement("limit.kept")
 async def test_a_run_whose_reader_has_left_is_gone(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    client, runs = await connect(waits, CapacityLimits(kept_runs=0), on_disconnect="cancel"), Made(Run, monkeypatch)
-    await left(client)
+    client, runs = (
+        await connect(waits, CapacityLimits(kept_runs=0), on_disconnect="cancel"),
+        TrackedObjects(Run, monkeypatch),
+    )
+    await leave_run(client)
     client.streams.clear()
-    await runs.gone()
+    await runs.wait_until_collected()
 
 
 @requirement("limit.kept")
 async def test_a_socket_that_is_closed_amid_a_run_is_gone(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     _, client = await serve(waits, on_disconnect="cancel")
-    connections = Made(WebSocketConnection, monkeypatch)
-    await left(client)
-    await connections.gone()
+    connections = TrackedObjects(WebSocketConnection, monkeypatch)
+    await leave_run(client)
+    await connections.wait_until_collected()

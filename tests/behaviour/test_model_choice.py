@@ -17,10 +17,10 @@ async def prompted(model: FakeOpenAI) -> list[str]:
 
 
 @requirement("assistant.model-choice", "protocol.same")
-@pytest.mark.parametrize("reach", CHOOSING, indirect=True)
-async def test_the_chosen_model_is_prompted_and_no_other(reach: ServeOver, reasoner: str) -> None:
+@pytest.mark.parametrize("serve_over", CHOOSING, indirect=True)
+async def test_the_chosen_model_is_prompted_and_no_other(serve_over: ServeOver, reasoner: str) -> None:
     default, small = FakeOpenAI(reasoner), FakeOpenAI(reasoner)
-    site = await reach(**default.settings, models=[f"small=openai:{small.name}"])
+    site = await serve_over(**default.settings, models=[f"small=openai:{small.name}"])
     for choice, model in (("small", small), ("", default)):
         dialogue = site.dialogue(f"t-{choice}")
         dialogue.model = choice
@@ -31,10 +31,10 @@ async def test_the_chosen_model_is_prompted_and_no_other(reach: ServeOver, reaso
 
 
 @requirement("assistant.model-choice", "protocol.same")
-@pytest.mark.parametrize("reach", CHOOSING, indirect=True)
-async def test_a_choice_holds_for_the_whole_conversation(reach: ServeOver, reasoner: str) -> None:
+@pytest.mark.parametrize("serve_over", CHOOSING, indirect=True)
+async def test_a_choice_holds_for_the_whole_conversation(serve_over: ServeOver, reasoner: str) -> None:
     default, small = FakeOpenAI(reasoner), FakeOpenAI(reasoner)
-    site = await reach(**default.settings, models=[f"small=openai:{small.name}"])
+    site = await serve_over(**default.settings, models=[f"small=openai:{small.name}"])
     dialogue = site.dialogue()
     dialogue.model = "small"
     for said in ("stream 1", "calculate 6*7"):
@@ -44,10 +44,12 @@ async def test_a_choice_holds_for_the_whole_conversation(reach: ServeOver, reaso
 
 
 @requirement("assistant.model-choice")
-@pytest.mark.parametrize("reach", ["sse", "ws"], indirect=True)
+@pytest.mark.parametrize("serve_over", ["sse", "ws"], indirect=True)
 @pytest.mark.parametrize(("models", "expected"), [(["small=offline"], "allowed are small"), ([], "allows no choice")])
-async def test_a_model_that_may_not_be_chosen_is_refused(reach: ServeOver, models: list[str], expected: str) -> None:
-    dialogue = (await reach(models=models)).dialogue()
+async def test_a_model_that_may_not_be_chosen_is_refused(
+    serve_over: ServeOver, models: list[str], expected: str
+) -> None:
+    dialogue = (await serve_over(models=models)).dialogue()
     dialogue.model = "huge"
     reply = await dialogue.say("stream 1")
     assert (reply.text, reply.end, reply.code) == ("", ERROR, "VALIDATION_ERROR")

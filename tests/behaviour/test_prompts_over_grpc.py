@@ -75,7 +75,7 @@ async def recorder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIter
             channel.close()
 
 
-def said(prompt: Json) -> list[tuple[str, object]]:
+def prompt_messages(prompt: Json) -> list[tuple[str, object]]:
     return [(message["role"], message["content"]) for message in prompt["messages"]]
 
 
@@ -91,7 +91,7 @@ async def test_project_context_history_and_the_context_of_a_turn_are_in_the_prom
     prompt = await recorder.roz(start, message)
     for expected in ("The user's project", "The robot is called Ada.", "It has two arms.", "Answer briefly."):
         assert expected in prompt["system"]
-    assert said(prompt) == [("user", "an earlier question"), ("user", "hello")]
+    assert prompt_messages(prompt) == [("user", "an earlier question"), ("user", "hello")]
     assert "move" in prompt["tools"]
 
 
@@ -100,7 +100,7 @@ async def test_a_working_directory_is_in_the_prompt(recorder: PromptRecorder) ->
     prompt = await recorder.kontekst(kontekst.StartRunCommand(prompt="hello", working_dir="/srv/poems"))
     assert "The user's working directory" in prompt["system"]
     assert "/srv/poems" in prompt["system"]
-    assert said(prompt) == [("user", "hello")]
+    assert prompt_messages(prompt) == [("user", "hello")]
 
 
 @requirement("kontekst.start")
@@ -109,4 +109,4 @@ async def test_a_skill_and_its_arguments_are_in_the_prompt(recorder: PromptRecor
     skill = kontekst.SkillInvocation(name="haiku", arguments="about rain")
     seen = await recorder.kontekst(kontekst.StartRunCommand(prompt=prompt, skill=skill))
     assert "Count the syllables of each line." in seen["system"]
-    assert said(seen) == [*([("user", prompt)] if prompt else []), ("user", "about rain")]
+    assert prompt_messages(seen) == [*([("user", prompt)] if prompt else []), ("user", "about rain")]

@@ -13,7 +13,7 @@ from tests.behaviour.approval_tools import PAID, POLICY, TOOLS
 from tests.behaviour.client import Client, outcome
 from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, interrupts, results
 from tests.behaviour.fake_models import FakeOffline
-from tests.behaviour.goals import NOTE, SUM, goals, standing, told
+from tests.behaviour.goals import NOTE, SUM, custom_values, goal_statuses, goals
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.subagents import paid, parts, team
 from tests.engine.doubles import FakeClock, ask
@@ -114,7 +114,7 @@ async def test_an_assistant_of_ones_own_keeps_what_waits_in_the_servers_store(st
 
 
 @requirement("thread.delete")
-async def test_what_a_subagent_asks_goes_with_the_clients_thread(store: str) -> None:
+async def test_interrupts_of_subagents_are_deleted_with_the_clients_thread(store: str) -> None:
     async with server(Settings.model_validate({"store": store, "agent": f"{__name__}:mates"})) as client:
         events = await client.run(ask(text='delegate call pay {"amount": 1}'))
         [part], waiting = parts(events), client.service.cluster.store.interrupts
@@ -132,18 +132,18 @@ async def test_the_goals_of_a_turn_are_those_of_the_next_process(settings: Setti
         talk.result(calls(events)["paint"], "dry")
     async with server(settings) as talk.client:
         events = await talk.say('call achieve_sum {"amount": 3}')
-        (declared,) = told(events, "goals.declared")
+        (declared,) = custom_values(events, "goals.declared")
         assert [row["status"] for row in declared["goals"]] == ["achieved", "pending"]
-        assert standing(events) == {"note": "achieved", "sum": "achieved"}
+        assert goal_statuses(events) == {"note": "achieved", "sum": "achieved"}
     async with server(settings) as talk.client:
-        assert standing(await talk.say("stream 1")) == {}
+        assert goal_statuses(await talk.say("stream 1")) == {}
 
 
 @requirement("goal.restart")
 @pytest.mark.parametrize("said", ["stream 1", "fail", "call paint {}\ncall achieve_note {}"])
-async def test_how_goals_stand_is_read_as_soon_as_the_run_is_over(settings: Settings, said: str) -> None:
+async def test_the_status_of_goals_can_be_read_as_soon_as_the_run_is_over(settings: Settings, said: str) -> None:
     async with server(settings) as client:
         talk = ClientThread(client, FakeOffline(), tools=[PAINT])
-        told_last = standing(await talk.say(said, forwardedProps=goals(NOTE, SUM)))
+        told_last = goal_statuses(await talk.say(said, forwardedProps=goals(NOTE, SUM)))
         thread = await client.command({"command": {"type": "threads.get", "threadId": talk.thread}})
         assert {goal["type"]: goal["status"] for goal in thread["goals"]} == told_last

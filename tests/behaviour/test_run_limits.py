@@ -110,7 +110,7 @@ async def test_a_run_ends_after_the_fewer_seconds(connect: Connect, operator: fl
 @requirement("budget.seconds")
 async def test_an_agent_knows_how_long_it_may_take(connect: Connect) -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        yield f"{ctx.allowance.seconds}"
+        yield f"{ctx.limits.seconds}"
 
     client = await connect(agent, run_timeout=60)
     assert text(await client.run(ask())) == "60.0"

@@ -38,7 +38,7 @@ def ends(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [message for message in caplog.messages if message.startswith("run finished")]
 
 
-async def finished(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+async def agent_with_usage(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     ctx.usage.append(TokenUsage(input_tokens=40, output_tokens=2))
     yield "hello"
 
@@ -48,7 +48,7 @@ async def interrupted(run_input: RunAgentInput) -> AsyncIterator[Item]:
     yield RunFinishedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id, outcome=waiting)
 
 
-async def failed(_: RunAgentInput) -> AsyncIterator[Item]:
+async def failing_agent(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "hello"
     raise ValueError
 
@@ -67,9 +67,9 @@ async def unnamed(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 ENDS: list[tuple[object, dict[str, object]]] = [
-    (finished, {"outcome": "finished", "ms": 0, "events": 5, "tokens": 42}),
+    (agent_with_usage, {"outcome": "finished", "ms": 0, "events": 5, "tokens": 42}),
     (interrupted, {"outcome": "interrupted", "ms": 0, "events": 2, "tokens": 0}),
-    (failed, {"outcome": "AGENT_ERROR", "ms": 0, "events": 5, "tokens": 0}),
+    (failing_agent, {"outcome": "AGENT_ERROR", "ms": 0, "events": 5, "tokens": 0}),
     (overloaded, {"outcome": "MODEL_ERROR", "ms": 0, "events": 5, "tokens": 0}),
     (reported, {"outcome": "MINE outcome=finished", "ms": 0, "events": 2, "tokens": 0}),
     (unnamed, {"outcome": "error", "ms": 0, "events": 2, "tokens": 0}),

@@ -85,7 +85,7 @@ def assistant() -> Assistant:
     return Assistant(OfflineModel(), (peek, push, reset, spoil, progress, rogue, ender))
 
 
-async def said(connect: Connect, message: str, state: object = None) -> list[Json]:
+async def run_assistant(connect: Connect, message: str, state: object = None) -> list[Json]:
     client = await connect(assistant())
     fields: Json = {} if state is None else {"state": state}
     return await client.run(ask(text=message, **fields))
@@ -94,12 +94,12 @@ async def said(connect: Connect, message: str, state: object = None) -> list[Jso
 @requirement("state.read")
 @pytest.mark.parametrize(("state", "seen"), [(LIST, '{"items":["tea"]}'), ([1], "[1]"), (None, "{}")])
 async def test_a_tool_reads_the_inputs_state(connect: Connect, state: object, seen: str) -> None:
-    assert text(await said(connect, "call peek", state)) == f"The result of peek is {seen}."
+    assert text(await run_assistant(connect, "call peek", state)) == f"The result of peek is {seen}."
 
 
 @requirement("state.changed", "state.thread")
 async def test_a_tool_changes_the_state_and_the_client_is_told(connect: Connect) -> None:
-    events = await said(connect, 'call push {"item": "milk"}', LIST)
+    events = await run_assistant(connect, 'call push {"item": "milk"}', LIST)
     delta = next(event for event in events if event["type"] == "STATE_DELTA")
     assert delta["delta"] == [{"op": "add", "path": "/items/-", "value": "milk"}]
     assert "['tea', 'milk']" in text(events)
@@ -109,14 +109,14 @@ async def test_a_tool_changes_the_state_and_the_client_is_told(connect: Connect)
 
 @requirement("state.changed")
 async def test_a_tool_replaces_the_state(connect: Connect) -> None:
-    events = await said(connect, "call reset", LIST)
+    events = await run_assistant(connect, "call reset", LIST)
     assert next(event for event in events if event["type"] == "STATE_SNAPSHOT")["snapshot"] == {"items": []}
     assert "{'items': []}" in text(events)
 
 
 @requirement("state.atomic")
 async def test_a_change_that_does_not_apply_raises_in_the_tool_and_is_not_sent(connect: Connect) -> None:
-    events = await said(connect, "call spoil", LIST)
+    events = await run_assistant(connect, "call spoil", LIST)
     assert "STATE_DELTA" not in types(events)
     assert "{'items': ['tea']}" in text(events)
     assert outcome(events) == "success"
@@ -136,7 +136,7 @@ async def test_an_agents_own_state_events_are_what_its_context_says(connect: Con
 
 
 @requirement("state.copies")
-async def test_what_an_agent_does_to_its_copy_changes_nothing(connect: Connect) -> None:
+async def test_changes_to_an_agents_copy_of_the_state_have_no_effect(connect: Connect) -> None:
     async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         assert input.state is not None
         input.state["items"].append("mine")
@@ -151,7 +151,7 @@ async def test_what_an_agent_does_to_its_copy_changes_nothing(connect: Connect) 
 
 @requirement("emit.activity")
 async def test_a_tool_shows_its_progress(connect: Connect) -> None:
-    events = await said(connect, "call progress")
+    events = await run_assistant(connect, "call progress")
     call = next(event for event in events if event["type"] == "TOOL_CALL_START")
     activity = [event for event in events if event["type"].startswith("ACTIVITY")]
     assert [event["type"] for event in activity] == ["ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA"]
@@ -161,14 +161,14 @@ async def test_a_tool_shows_its_progress(connect: Connect) -> None:
 @requirement("emit.illegal")
 @pytest.mark.parametrize("name", ["rogue", "ender"])
 async def test_an_illegal_event_of_a_tool_fails_its_call_only(connect: Connect, name: str) -> None:
-    events = await said(connect, f"call {name}")
+    events = await run_assistant(connect, f"call {name}")
     result = next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
     assert result["content"] == "Error: the tool failed."
     assert outcome(events) == "success"
 
 
 @requirement("emit.late")
-async def test_what_is_emitted_after_the_end_is_dropped(connect: Connect) -> None:
+async def test_events_emitted_after_the_end_are_dropped(connect: Connect) -> None:
     kept: list[RunContext] = []
 
     async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
@@ -210,7 +210,7 @@ async def teller(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         yield StateDeltaEvent.model_validate({"delta": [{"op": "add", "path": "/more", "value": 1}]})
 
 
-async def told(client: Client, run: str, said: str = "hi", **fields: Any) -> object:  # noqa: ANN401 - as in JSON
+async def initial_state(client: Client, run: str, said: str = "hi", **fields: Any) -> object:  # noqa: ANN401 - as in JSON
     """The state that a run of the thread begins with."""
     return next(event["value"] for event in await client.run(ask(run=run, text=said, **fields)) if "value" in event)
 
@@ -220,35 +220,35 @@ async def told(client: Client, run: str, said: str = "hi", **fields: Any) -> obj
 @pytest.mark.parametrize("kept", [LIST, [1, None], "text", 0])
 async def test_a_run_without_a_state_has_the_one_that_is_kept(connect: Connect, kept: object) -> None:
     client = await connect(teller)
-    assert await told(client, "r1") == {}
-    assert await told(client, "r2", state=kept) == kept
-    assert await told(client, "r3") == kept
-    assert await told(client, "r4", state=None) == kept
+    assert await initial_state(client, "r1") == {}
+    assert await initial_state(client, "r2", state=kept) == kept
+    assert await initial_state(client, "r3") == kept
+    assert await initial_state(client, "r4", state=None) == kept
 
 
 @pytest.mark.durable
 @requirement("state.kept", "state.changed")
-async def test_what_a_run_made_of_the_state_is_kept(connect: Connect) -> None:
+async def test_a_thread_keeps_the_state_that_its_last_run_left(connect: Connect) -> None:
     client = await connect(teller)
-    await told(client, "r1", "change", state=LIST)
-    assert await told(client, "r2") == {**LIST, "more": 1}
+    await initial_state(client, "r1", "change", state=LIST)
+    assert await initial_state(client, "r2") == {**LIST, "more": 1}
 
 
 @pytest.mark.durable
 @requirement("state.sent")
 async def test_a_state_that_is_sent_takes_the_place_of_the_kept_one(connect: Connect) -> None:
     client = await connect(teller)
-    await told(client, "r1", state=LIST)
-    assert await told(client, "r2", state={"other": True}) == {"other": True}
-    assert await told(client, "r3") == {"other": True}
+    await initial_state(client, "r1", state=LIST)
+    assert await initial_state(client, "r2", state={"other": True}) == {"other": True}
+    assert await initial_state(client, "r3") == {"other": True}
 
 
 @pytest.mark.durable
 @requirement("state.empty")
 async def test_an_empty_state_is_the_runs_alone_until_the_run_changes_it(connect: Connect) -> None:
     client = await connect(teller)
-    await told(client, "r1", state=LIST)
-    assert await told(client, "r2", state={}) == {}
-    assert await told(client, "r3") == LIST
-    assert await told(client, "r4", "change", state={}) == {}
-    assert await told(client, "r5") == {"more": 1}
+    await initial_state(client, "r1", state=LIST)
+    assert await initial_state(client, "r2", state={}) == {}
+    assert await initial_state(client, "r3") == LIST
+    assert await initial_state(client, "r4", "change", state={}) == {}
+    assert await initial_state(client, "r5") == {"more": 1}

@@ -35,7 +35,7 @@ from tests.requirements import requirement
 
 
 @requirement("sub.attributed")
-async def test_all_that_a_subagent_does_is_attributed_to_it(connect: Connect) -> None:
+async def test_all_events_of_a_subagent_are_attributed_to_it(connect: Connect) -> None:
     events = await (await connect(team())).run(ask(text="delegate calculate 6*7"))
     names = types(events)
     first, last = names.index("SUBAGENT_STARTED"), names.index("SUBAGENT_FINISHED")
@@ -192,7 +192,7 @@ async def test_a_cancel_ends_the_subagent_with_the_run(connect: Connect) -> None
 
 
 @requirement("sub.history")
-async def test_what_subagents_said_is_not_the_assistants_history(connect: Connect) -> None:
+async def test_messages_of_subagents_are_not_in_the_assistants_history(connect: Connect) -> None:
     private = {"id": "s1", "role": "assistant", "content": "secret plan", "subagentRunId": "sub"}
     said = {"id": "u2", "role": "user", "content": "stream 1"}
     events = await (await connect(team())).run(ask(messages=[private, said]))
@@ -244,7 +244,7 @@ async def test_a_tool_of_a_subagent_does_not_end_it(connect: Connect) -> None:
 
 
 @requirement("sub.tools")
-async def test_what_is_emitted_after_the_end_of_a_subagent_is_dropped(connect: Connect) -> None:
+async def test_events_emitted_after_the_end_of_a_subagent_are_dropped(connect: Connect) -> None:
     kept: list[RunContext] = []
 
     async def helper(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
@@ -271,7 +271,7 @@ async def test_what_is_emitted_after_the_end_of_a_subagent_is_dropped(connect: C
 
 
 @requirement("sub.tools")
-async def test_what_a_subagent_may_not_begin_is_none_of_its_streams(connect: Connect) -> None:
+async def test_a_chunk_that_a_subagent_may_not_begin_is_not_one_of_its_streams(connect: Connect) -> None:
     """A chunk that is refused, which its agent takes in its stride."""
 
     async def helper(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:

@@ -7,7 +7,7 @@ import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
-from tests.behaviour.client import Refused, joined, types
+from tests.behaviour.client import Refused, join_deltas, types
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, ask
 from tests.requirements import requirement
@@ -103,7 +103,7 @@ async def test_a_late_reader_sees_the_whole_run(connect: Connect) -> None:
 
     client = await connect(agent)
     events = await client.run(ask())
-    assert joined(await (await client.attach("t1", "r1")).rest()) == joined(events)
+    assert join_deltas(await (await client.attach("t1", "r1")).rest()) == join_deltas(events)
 
 
 @requirement("attach.unknown")

@@ -15,9 +15,9 @@ from ag_ui.core import (
 from agui_container.ports import Item
 from tests.behaviour.conversations import answer, interrupts
 from tests.behaviour.subagents import team
-from tests.behaviour.test_threads import asked, refusal, silent, store_of, stored
+from tests.behaviour.test_threads import refusal, send_command, silent, store_of, wait_for_thread
 from tests.conftest import Connect
-from tests.engine.conversations import QUESTION, TALK, talked
+from tests.engine.conversations import QUESTION, TALK, store_conversation
 from tests.engine.doubles import ask
 from tests.requirements import requirement
 
@@ -38,25 +38,25 @@ async def choosing(run_input: RunAgentInput) -> AsyncIterator[Item]:
 async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connect) -> None:
     client = await connect(choosing)
     await client.run(ask())
-    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     assert thread["waiting"] == [{"id": "i1", "reason": "choice"}, {"id": "i2", "reason": "size"}]
-    brief = await asked(client, "get", threadId="t1", messages=False)
+    brief = await send_command(client, "get", threadId="t1", messages=False)
     assert brief["waiting"] == thread["waiting"]
     answers = [{"interruptId": name, "status": "resolved", "payload": 1} for name in ("i1", "i2")]
     await client.run(ask(run="r2", messages=[], resume=answers))
-    await stored(client, lambda thread: (thread["status"], thread["waiting"]) == ("user_turn", []))
+    await wait_for_thread(client, lambda thread: (thread["status"], thread["waiting"]) == ("user_turn", []))
 
 
 @requirement("thread.waiting")
 async def test_a_thread_says_which_calls_wait_for_an_approval(connect: Connect) -> None:
     client = await connect(team())
     (interrupt,) = interrupts(await client.run(ask(text='call pay {"amount": 5}')))
-    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     assert thread["waiting"] == [{"id": interrupt["id"], "reason": interrupt["reason"]}]
-    fork = await asked(client, "fork", threadId="t1", messageId=thread["messages"][-1]["id"])
-    assert (await asked(client, "get", threadId=fork["threadId"]))["waiting"] == []
+    fork = await send_command(client, "fork", threadId="t1", messageId=thread["messages"][-1]["id"])
+    assert (await send_command(client, "get", threadId=fork["threadId"]))["waiting"] == []
     await client.run(ask(run="r2", messages=[], resume=[answer(interrupt, approved=True)]))
-    await stored(client, lambda thread: (thread["status"], thread["waiting"]) == ("user_turn", []))
+    await wait_for_thread(client, lambda thread: (thread["status"], thread["waiting"]) == ("user_turn", []))
 
 
 async def answering(run_input: RunAgentInput) -> AsyncIterator[Item]:
@@ -67,42 +67,42 @@ async def answering(run_input: RunAgentInput) -> AsyncIterator[Item]:
 async def test_a_thread_says_which_run_has_made_a_message(connect: Connect) -> None:
     client = await connect(answering)
     await client.run(ask(run="r1", messages=[QUESTION]))
-    first = await stored(client, lambda thread: thread["status"] == "user_turn")
+    first = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     assert first["runs"] == {"answer-r1": "r1"}
     more = {"id": "m9", "role": "user", "content": "And now?"}
     await client.run(ask(run="r2", messages=[*first["messages"], more]))
-    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     assert thread["runs"] == {"answer-r1": "r1", "answer-r2": "r2"}
-    delta = await asked(client, "delta", threadId="t1", since=first["continuationToken"])
+    delta = await send_command(client, "delta", threadId="t1", since=first["continuationToken"])
     assert delta["runs"] == {"answer-r2": "r2"}
     _, shown, *_ = await client.run(ask(run="shown", messages=[]))
     assert shown["messages"] == thread["messages"]
     assert [message.keys() for message in shown["messages"]] == [{"id", "role", "content"}] * 4
     edited = {**thread["messages"][1], "content": "It snows."}
     await client.run(ask(run="r3", messages=[thread["messages"][0], edited, more]))
-    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     assert thread["runs"] == {"answer-r3": "r3"}
 
 
 @requirement("thread.message-runs", "thread.fork")
 async def test_no_run_of_a_fork_has_made_what_it_began_with(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client))
-    await asked(client, "fork", threadId="t1", messageId="m4", newThreadId="t2")
-    assert (await asked(client, "get", threadId="t2"))["runs"] == {}
+    await store_conversation(store_of(client))
+    await send_command(client, "fork", threadId="t1", messageId="m4", newThreadId="t2")
+    assert (await send_command(client, "get", threadId="t2"))["runs"] == {}
 
 
 @requirement("thread.commands", "thread.brief")
 async def test_a_thread_comes_without_its_messages(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client), title="Sums", state={"n": 1})
-    await asked(client, "feedback", threadId="t1", messageId="m4", sentiment="positive")
-    whole = await asked(client, "get", threadId="t1", messages=True)
+    await store_conversation(store_of(client), title="Sums", state={"n": 1})
+    await send_command(client, "feedback", threadId="t1", messageId="m4", sentiment="positive")
+    whole = await send_command(client, "get", threadId="t1", messages=True)
     assert whole.pop("messages") == list(TALK)
     assert whole.pop("runs").keys() == {"m1", "m2", "m3", "m4"}
-    brief = await asked(client, "get", threadId="t1", messages=False)
+    brief = await send_command(client, "get", threadId="t1", messages=False)
     assert brief == whole
-    delta = await asked(client, "delta", threadId="t1", since=brief["continuationToken"])
+    delta = await send_command(client, "delta", threadId="t1", since=brief["continuationToken"])
     assert delta["messages"] == []
     said = (await refusal(client, "get", threadId="t1", messages="no")).message
     assert said == "command.messages: must be true or false"
@@ -117,4 +117,4 @@ async def promising(_: RunAgentInput) -> AsyncIterator[Item]:
 async def test_a_goal_that_an_agent_of_ones_own_leaves_pending_shows_in_the_status_only(connect: Connect) -> None:
     client = await connect(promising)
     await client.run(ask())
-    assert (await stored(client, lambda thread: thread["status"] == "goals_failed"))["goals"] == []
+    assert (await wait_for_thread(client, lambda thread: thread["status"] == "goals_failed"))["goals"] == []

@@ -19,7 +19,7 @@ from agui_container.ports.records import ThreadStatus
 from agui_container.ports.store import Store
 from tests.behaviour.client import Client, Refused, outcome
 from tests.conftest import Connect
-from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, TALK, talked, talking
+from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, TALK, store_conversation, talking
 from tests.engine.doubles import START, WAIT, Json, ask, caller, forever
 from tests.requirements import requirement
 
@@ -38,37 +38,37 @@ def store_of(client: Client) -> Store:
     return client.service.cluster.store
 
 
-async def asked(client: Client, kind: str, **fields: object) -> Json:
+async def send_command(client: Client, kind: str, **fields: object) -> Json:
     """The answer to a command of threads, without the command's name and a frame's id."""
     answer = await client.command({"command": {"type": f"threads.{kind}", **fields}})
     assert answer.pop("command") == f"threads.{kind}"
     return answer
 
 
-async def stored(client: Client, condition: Callable[[Json], bool]) -> Json:
+async def wait_for_thread(client: Client, condition: Callable[[Json], bool]) -> Json:
     """The thread, once it is as it should be: the end of a run may be read a moment before it is written down."""
     async with asyncio.timeout(WAIT):
         while True:
             with contextlib.suppress(Refused):
-                if condition(thread := await asked(client, "get", threadId="t1")):
+                if condition(thread := await send_command(client, "get", threadId="t1")):
                     return thread
             await asyncio.sleep(0)
 
 
 async def refusal(client: Client, kind: str, **fields: object) -> Refused:
     with pytest.raises(Refused) as refused:
-        await asked(client, kind, **fields)
+        await send_command(client, kind, **fields)
     return refused.value
 
 
 @requirement("thread.commands", "thread.list", "thread.status")
 async def test_threads_are_listed_page_by_page(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client), thread="t1", title="Sums", now=START)
-    await talked(store_of(client), thread="t2", now=START + 5, turn=ThreadStatus.CLIENT_TOOL_TURN)
+    await store_conversation(store_of(client), thread="t1", title="Sums", now=START)
+    await store_conversation(store_of(client), thread="t2", now=START + 5, turn=ThreadStatus.CLIENT_TOOL_TURN)
     await talking(store_of(client), thread="t3")
-    first = await asked(client, "list", limit=2)
-    rest = await asked(client, "list", limit=2, page=first.pop("next"))
+    first = await send_command(client, "list", limit=2)
+    rest = await send_command(client, "list", limit=2, page=first.pop("next"))
     assert [*first["threads"], *rest.pop("threads")] == [
         {
             "threadId": "t3",
@@ -87,8 +87,8 @@ async def test_threads_are_listed_page_by_page(connect: Connect) -> None:
 @requirement("thread.commands", "thread.get")
 async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client), title="Sums", state={"n": 1})
-    thread = await asked(client, "get", threadId="t1")
+    await store_conversation(store_of(client), title="Sums", state={"n": 1})
+    thread = await send_command(client, "get", threadId="t1")
     assert thread.pop("continuationToken")
     assert thread == {
         "threadId": "t1",
@@ -117,7 +117,7 @@ async def annotating(_: RunAgentInput) -> AsyncIterator[Item]:
 async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect) -> None:
     client = await connect(annotating)
     await client.run(ask())
-    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     said, called, result = thread["messages"][1:]
     assert said["metadata"] == {"source": "sky", "sure": True}
     assert called["toolCalls"][0]["metadata"] == {"cost": 1}
@@ -127,8 +127,8 @@ async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect
 @requirement("thread.commands", "thread.transcript")
 async def test_a_thread_can_be_read_as_text(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client), title="Sums")
-    answer = await asked(client, "transcript", threadId="t1")
+    await store_conversation(store_of(client), title="Sums")
+    answer = await send_command(client, "transcript", threadId="t1")
     assert answer["threadId"] == "t1"
     assert answer["transcript"].splitlines() == [
         *("Sums", "", "User:", "  calculate 6*7", "", "Assistant:", '  [calls calculate {"expression": "6*7"}]', ""),
@@ -139,20 +139,20 @@ async def test_a_thread_can_be_read_as_text(connect: Connect) -> None:
 @requirement("thread.commands", "thread.rename")
 async def test_a_title_is_given_and_taken_away(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client))
-    assert (await asked(client, "rename", threadId="t1", title=" Sums  and such"))["title"] == "Sums and such"
-    assert "title" not in await asked(client, "rename", threadId="t1", title=None)
-    assert "title" not in (await asked(client, "list"))["threads"][0]
+    await store_conversation(store_of(client))
+    assert (await send_command(client, "rename", threadId="t1", title=" Sums  and such"))["title"] == "Sums and such"
+    assert "title" not in await send_command(client, "rename", threadId="t1", title=None)
+    assert "title" not in (await send_command(client, "list"))["threads"][0]
     assert (await refusal(client, "rename", threadId="t1", title="x" * 201)).message.startswith("command.title: ")
 
 
 @requirement("thread.commands", "thread.delete")
 async def test_a_deleted_thread_is_gone(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client))
-    assert await asked(client, "delete", threadId="t1") == {"threadId": "t1", "deleted": True}
+    await store_conversation(store_of(client))
+    assert await send_command(client, "delete", threadId="t1") == {"threadId": "t1", "deleted": True}
     assert (await refusal(client, "delete", threadId="t1")).code == "THREAD_NOT_FOUND"
-    assert await asked(client, "list") == {"threads": []}
+    assert await send_command(client, "list") == {"threads": []}
 
 
 class Remembering:
@@ -175,8 +175,8 @@ class Remembering:
 async def test_an_agent_that_keeps_threads_forgets_one_that_is_deleted(connect: Connect) -> None:
     agent = Remembering()
     client = await connect(agent)
-    await talked(store_of(client))
-    await asked(client, "delete", threadId="t1")
+    await store_conversation(store_of(client))
+    await send_command(client, "delete", threadId="t1")
     assert agent.forgotten == [(caller().owner, "t1")]
 
 
@@ -186,12 +186,12 @@ async def test_a_thread_that_its_agent_fails_to_forget_stays_and_can_be_deleted_
 ) -> None:
     agent = Remembering(RuntimeError("secret"))
     client = await connect(agent)
-    await talked(store_of(client))
+    await store_conversation(store_of(client))
     refused = await refusal(client, "delete", threadId="t1")
     assert (refused.code, "secret" in refused.message) == ("INTERNAL_ERROR", False)
     assert "RuntimeError: secret" in caplog.text
     agent.failure = None
-    assert await asked(client, "delete", threadId="t1") == {"threadId": "t1", "deleted": True}
+    assert await send_command(client, "delete", threadId="t1") == {"threadId": "t1", "deleted": True}
 
 
 @requirement("thread.delete")
@@ -204,8 +204,8 @@ async def test_the_runs_of_a_deleted_thread_are_gone_and_their_ids_may_be_used_a
 
     client = await connect(agent)
     await client.run(ask())
-    await stored(client, lambda thread: thread["status"] == "user_turn")
-    await asked(client, "delete", threadId="t1")
+    await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    await send_command(client, "delete", threadId="t1")
     assert await client.service.runs.list(caller()) == []
     with pytest.raises(Refused) as refused:
         await client.attach("t1", "r1")
@@ -219,10 +219,10 @@ async def test_deleting_a_thread_cancels_what_runs_on_it(connect: Connect) -> No
     client = await connect(forever)
     stream = await client.start(ask())
     await stream.until("RUN_STARTED")
-    await stored(client, lambda thread: thread["status"] == "agent_turn")
-    await asked(client, "delete", threadId="t1")
+    await wait_for_thread(client, lambda thread: thread["status"] == "agent_turn")
+    await send_command(client, "delete", threadId="t1")
     assert outcome(await stream.rest()) == "cancelled"
-    assert await asked(client, "list") == {"threads": []}
+    assert await send_command(client, "list") == {"threads": []}
     stream = await client.start(ask(run="r2"))
     await stream.until("RUN_STARTED")
     await client.cancel("t1")
@@ -236,40 +236,40 @@ async def test_a_run_leaves_a_thread(connect: Connect) -> None:
 
     client = await connect(agent)
     await client.run(ask(text="Good  morning"))
-    thread = await stored(client, lambda thread: thread["status"] == "user_turn")
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     question, answer = thread["messages"]
     assert question == {"id": "u1", "role": "user", "content": "Good  morning"}
     assert (answer["role"], answer["content"]) == ("assistant", "Hello.")
     assert (thread["title"], thread["state"]) == ("Good morning", {"n": 1})
     where = {"threadId": "t1", "messageId": answer["id"]}
-    assert (await asked(client, "feedback", **where, sentiment="positive"))["sentiment"] == "positive"
-    assert (await asked(client, "fork", **where))["forkedFrom"] == where
+    assert (await send_command(client, "feedback", **where, sentiment="positive"))["sentiment"] == "positive"
+    assert (await send_command(client, "fork", **where))["forkedFrom"] == where
 
 
 @requirement("thread.commands", "thread.fork")
 async def test_a_fork_goes_its_own_way(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client), title="Sums", state={"n": 1})
-    fork = await asked(client, "fork", threadId="t1", messageId="m3")
+    await store_conversation(store_of(client), title="Sums", state={"n": 1})
+    fork = await send_command(client, "fork", threadId="t1", messageId="m3")
     assert fork["threadId"] not in {"t1", ""}
     assert (fork["title"], fork["forkedFrom"]) == ("Sums", {"threadId": "t1", "messageId": "m3"})
-    thread = await asked(client, "get", threadId=fork["threadId"])
+    thread = await send_command(client, "get", threadId=fork["threadId"])
     assert (thread["messages"], thread["state"]) == ([QUESTION, CALLS, RESULT], {"n": 1})
-    await asked(client, "delete", threadId="t1")
-    assert (await asked(client, "get", threadId=fork["threadId"]))["messages"] == thread["messages"]
-    await talked(store_of(client))
-    again = await asked(client, "fork", threadId="t1", messageId="m3")
+    await send_command(client, "delete", threadId="t1")
+    assert (await send_command(client, "get", threadId=fork["threadId"]))["messages"] == thread["messages"]
+    await store_conversation(store_of(client))
+    again = await send_command(client, "fork", threadId="t1", messageId="m3")
     assert again["threadId"] != fork["threadId"]
 
 
 @requirement("thread.fork")
 async def test_a_fork_that_is_named_can_be_asked_for_again(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client))
+    await store_conversation(store_of(client))
     where = {"threadId": "t1", "messageId": "m3", "newThreadId": "mine"}
-    fork = await asked(client, "fork", **where)
+    fork = await send_command(client, "fork", **where)
     assert fork["threadId"] == "mine"
-    assert await asked(client, "fork", **where) == fork
+    assert await send_command(client, "fork", **where) == fork
     refused = await refusal(client, "fork", **{**where, "messageId": "m1"})
     assert (refused.code, refused.message) == (
         "VALIDATION_ERROR",
@@ -279,10 +279,10 @@ async def test_a_fork_that_is_named_can_be_asked_for_again(connect: Connect) -> 
 
 @requirement("thread.fork", "thread.status")
 @pytest.mark.parametrize(("message", "turn"), [("m1", "user_turn"), ("m2", "client_tool_turn"), ("m3", "user_turn")])
-async def test_whose_turn_it_is_on_a_fork_shows_in_its_last_message(connect: Connect, message: str, turn: str) -> None:
+async def test_the_status_of_a_fork_follows_its_last_message(connect: Connect, message: str, turn: str) -> None:
     client = await connect(silent)
-    await talked(store_of(client))
-    assert (await asked(client, "fork", threadId="t1", messageId=message))["status"] == turn
+    await store_conversation(store_of(client))
+    assert (await send_command(client, "fork", threadId="t1", messageId=message))["status"] == turn
 
 
 @requirement("thread.fork", "thread.status")
@@ -291,31 +291,33 @@ async def test_a_call_that_is_open_in_a_thread_waits_for_the_same_one_on_its_for
     connect: Connect, turn: ThreadStatus
 ) -> None:
     client = await connect(silent)
-    await talked(store_of(client), QUESTION, CALLS, turn=turn)
-    assert (await asked(client, "fork", threadId="t1", messageId="m2"))["status"] == turn
+    await store_conversation(store_of(client), QUESTION, CALLS, turn=turn)
+    assert (await send_command(client, "fork", threadId="t1", messageId="m2"))["status"] == turn
 
 
 @requirement("thread.fork-busy", "thread.unknown")
 async def test_a_message_that_is_being_written_cannot_be_forked(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client))
+    await store_conversation(store_of(client))
     await talking(store_of(client), {"id": "m5", "role": "user", "content": "and 7*8"})
     assert (await refusal(client, "fork", threadId="t1", messageId="m5")).code == "THREAD_BUSY"
     assert (await refusal(client, "fork", threadId="t1", messageId="m9")).code == "THREAD_NOT_FOUND"
-    assert (await asked(client, "fork", threadId="t1", messageId="m4"))["forkedFrom"]["messageId"] == "m4"
+    assert (await send_command(client, "fork", threadId="t1", messageId="m4"))["forkedFrom"]["messageId"] == "m4"
 
 
 @requirement("thread.commands", "thread.delta")
 async def test_a_delta_has_what_is_new(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client), QUESTION)
-    whole = await asked(client, "delta", threadId="t1")
+    await store_conversation(store_of(client), QUESTION)
+    whole = await send_command(client, "delta", threadId="t1")
     assert (whole["messages"], whole["order"]) == ([QUESTION], ["m1"])
-    nothing = await asked(client, "delta", threadId="t1", since=whole["continuationToken"])
+    nothing = await send_command(client, "delta", threadId="t1", since=whole["continuationToken"])
     assert nothing["messages"] == []
     assert not {"order", "state", "goals"} & nothing.keys()
-    await talked(store_of(client), QUESTION, ANSWER, run="r2", state={"n": 2}, turn=ThreadStatus.GOALS_FAILED)
-    news = await asked(client, "delta", threadId="t1", since=nothing["continuationToken"])
+    await store_conversation(
+        store_of(client), QUESTION, ANSWER, run="r2", state={"n": 2}, turn=ThreadStatus.GOALS_FAILED
+    )
+    news = await send_command(client, "delta", threadId="t1", since=nothing["continuationToken"])
     assert (news["messages"], news["state"], news["status"]) == ([ANSWER], {"n": 2}, "goals_failed")
     assert news["continuationToken"] != nothing["continuationToken"]
 
@@ -323,11 +325,11 @@ async def test_a_delta_has_what_is_new(connect: Connect) -> None:
 @requirement("thread.own", "thread.unknown")
 async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client), owner="session:ann")
+    await store_conversation(store_of(client), owner="session:ann")
     ann, bob = (client.having(**{SESSION: name}) for name in ("ann", "bob"))
-    assert [thread["threadId"] for thread in (await asked(ann, "list"))["threads"]] == ["t1"]
+    assert [thread["threadId"] for thread in (await send_command(ann, "list"))["threads"]] == ["t1"]
     for stranger in (bob, client):
-        assert await asked(stranger, "list") == {"threads": []}
+        assert await send_command(stranger, "list") == {"threads": []}
         for kind, fields in {
             "get": {},
             "delta": {},
@@ -340,7 +342,7 @@ async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
             refused = await refusal(stranger, kind, threadId="t1", **fields)
             assert refused.code == "THREAD_NOT_FOUND"
             assert refused.message == (await refusal(stranger, kind, threadId="nowhere", **fields)).message
-    assert (await asked(ann, "get", threadId="t1"))["messages"] == list(TALK)
+    assert (await send_command(ann, "get", threadId="t1"))["messages"] == list(TALK)
 
 
 # --- feedback ---------------------------------------------------------------------------------------------------------
@@ -349,9 +351,11 @@ async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
 @requirement("thread.large")
 async def test_a_thread_that_no_event_can_hold_is_refused_or_sent_whole(connect: Connect) -> None:
     client = await connect(silent)
-    await talked(store_of(client), *({"id": f"m{n}", "role": "user", "content": "x" * 900_000} for n in range(10)))
+    await store_conversation(
+        store_of(client), *({"id": f"m{n}", "role": "user", "content": "x" * 900_000} for n in range(10))
+    )
     if client.transport == "sse":
         assert (await refusal(client, "get", threadId="t1")).code == "PAYLOAD_TOO_LARGE"
     else:
-        assert len(json.dumps(await asked(client, "get", threadId="t1"))) > 9_000_000
-    assert (await asked(client, "list"))["threads"][0]["threadId"] == "t1"
+        assert len(json.dumps(await send_command(client, "get", threadId="t1"))) > 9_000_000
+    assert (await send_command(client, "list"))["threads"][0]["threadId"] == "t1"

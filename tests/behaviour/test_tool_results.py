@@ -27,7 +27,7 @@ def durations(events: list[Json]) -> list[float | None]:
     return [metadata.get("durationMs") for metadata in found]
 
 
-async def heard(talk: ClientThread) -> list[Json]:
+async def prompted_results(talk: ClientThread) -> list[Json]:
     """The results that the model was told last."""
     said: list[Json] = (await talk.model.prompts())[-1]["messages"]
     return [message for message in said if message["role"] == "tool"]
@@ -49,7 +49,7 @@ async def test_words_of_a_failure_are_none_where_the_tool_worked(connect_model: 
     talk = await connect_model()
     events = await talk.say(ECHO)
     assert (results(events), marks(events)) == ([LIE], [False])
-    (told,) = await heard(talk)
+    (told,) = await prompted_results(talk)
     assert told["content"] == LIE
     if not isinstance(talk.model, FakeOpenAI):  # whose API has nothing but the words
         assert "error" not in told
@@ -60,9 +60,9 @@ async def test_words_of_a_failure_are_none_where_the_tool_worked(connect_model: 
 async def test_a_model_is_told_of_a_failure_in_every_later_run_too(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     await talk.say(f"call burst {{}}\n{ECHO}")
-    first = await heard(talk)
+    first = await prompted_results(talk)
     await talk.say("stream 1")
-    assert await heard(talk) == first
+    assert await prompted_results(talk) == first
 
 
 @requirement("assistant.failure")
@@ -89,7 +89,7 @@ async def test_a_call_that_nobody_wanted_is_marked(connect_model: ConnectModel) 
 
 
 @requirement("assistant.failure")
-async def test_what_fails_inside_a_subagent_is_marked_there(connect_model: ConnectModel) -> None:
+async def test_failures_inside_a_subagent_are_marked_there(connect_model: ConnectModel) -> None:
     talk = await connect_model()
     events = await talk.say("delegate call nobody {}")
     assert marks(events) == [True, False]

@@ -12,7 +12,7 @@ from agui_container.ports import Item, RunContext
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from tests.behaviour.client import Client, Refused, RunStream, outcome, text
 from tests.conftest import Connect
-from tests.engine.doubles import ask, eventually
+from tests.engine.doubles import Json, ask, eventually
 from tests.requirements import requirement
 
 
@@ -38,7 +38,7 @@ def session(client: Client, name: str) -> Client:
     return client.having(**{SESSION_HEADER.replace("-", "_"): name})
 
 
-async def begun(client: Client, thread: str, said: str = "wait") -> RunStream:
+async def begin_run(client: Client, thread: str, said: str = "wait") -> RunStream:
     stream = await client.start(ask(thread, text=said))
     await stream.until("TEXT_MESSAGE_CONTENT")
     return stream
@@ -62,7 +62,7 @@ async def test_a_caller_with_all_its_runs_open_leaves_the_others_theirs(connect:
     client = await connect(Worker(), CapacityLimits(open_runs=4), CallerLimits(runs=2), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     for thread in ("t1", "t2"):
-        await begun(first, thread)
+        await begin_run(first, thread)
     refused = await refusal(first, "t3")
     assert refused.message == "You have reached the limit of 2 open runs for one caller (AGUI_CALLER_LIMITS, runs)."
     assert await is_served(second)
@@ -73,7 +73,7 @@ async def test_runs_that_nobody_reads_take_no_room_from_their_caller_or_others(c
     client = await connect(Worker(), CapacityLimits(open_runs=6), CallerLimits(runs=4), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     for number in range(20):
-        await (await begun(first, f"t{number}")).leave()
+        await (await begin_run(first, f"t{number}")).leave()
         assert client.service.usages.used[Resource.RUNS] <= 4
     statuses = [(await first.attach(f"t{number}", None)) for number in (0, 15)]
     assert [outcome(await stream.rest()) for stream in statuses] == ["cancelled", "cancelled"]
@@ -85,7 +85,7 @@ async def test_when_the_process_is_full_the_run_that_was_left_first_gives_way(co
     client = await connect(Worker(), CapacityLimits(open_runs=4), CallerLimits(runs=2), limit_by="session")
     first, other = session(client, "first"), session(client, "other")
     for caller, thread in ((first, "t1"), (other, "t2"), (other, "t3"), (first, "t4")):
-        await (await begun(caller, thread)).leave()
+        await (await begin_run(caller, thread)).leave()
     assert await is_served(session(client, "second"))
     assert outcome(await (await first.attach("t1", None)).rest()) == "cancelled"
     assert [len(client.service.registry.queue(f"session:{name}", thread)) for name, thread in WAITING] == [1, 1, 1]
@@ -99,7 +99,7 @@ async def test_a_run_that_is_read_never_gives_way(connect: Connect) -> None:
     worker = Worker()
     client = await connect(worker, CapacityLimits(open_runs=2), CallerLimits(runs=2), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
-    read, left = await begun(first, "t1"), await begun(first, "t2")
+    read, left = await begin_run(first, "t1"), await begin_run(first, "t2")
     await left.leave()
     again = await first.attach("t2", None)
     await again.until("TEXT_MESSAGE_CONTENT")
@@ -110,13 +110,14 @@ async def test_a_run_that_is_read_never_gives_way(connect: Connect) -> None:
 
 
 @requirement("caller.requests")
-async def test_large_requests_of_one_caller_leave_room_for_those_of_others(connect: Connect) -> None:
-    limits = CapacityLimits(open_bytes=20_000), CallerLimits(request_bytes=10_000)
+@pytest.mark.parametrize("large", [{"state": "x" * 15_000}, {"state": [[]] * 250}], ids=["in bytes", "in memory"])
+async def test_large_requests_of_one_caller_leave_room_for_those_of_others(connect: Connect, large: Json) -> None:
+    limits = CapacityLimits(open_bytes=40_000), CallerLimits(request_bytes=20_000)
     client = await connect(Worker(), *limits, limit_by="session")
     first, second = session(client, "first"), session(client, "second")
-    await first.start(ask("t1", text="wait", context=[{"description": "d", "value": "x" * 9_000}]))
+    await first.start(ask("t1", text="wait", **large))
     with pytest.raises(Refused, match="bytes of requests of open runs") as refused:
-        await first.start(ask("t2", text="wait", context=[{"description": "d", "value": "x" * 9_000}]))
+        await first.start(ask("t2", text="wait", **large))
     assert refused.value.code == "RATE_LIMIT_EXCEEDED"
     assert await is_served(second)
 
@@ -126,7 +127,7 @@ async def test_events_of_one_caller_do_not_end_the_runs_of_another(connect: Conn
     worker = Worker()
     client = await connect(worker, CapacityLimits(all_bytes=40_000), CallerLimits(log_bytes=20_000), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
-    waiting = await begun(second, "t1")
+    waiting = await begin_run(second, "t1")
     floods = [await first.start(ask(f"t{number}", text="flood")) for number in range(5)]
     ends = [(await flood.rest())[-1] for flood in floods]
     assert {(end["code"], end["metadata"]["retryable"]) for end in ends} == {("RATE_LIMIT_EXCEEDED", True)}
@@ -185,7 +186,7 @@ async def test_retries_and_readers_are_no_new_runs(connect: Connect) -> None:
 async def test_readers_of_one_caller_leave_room_for_those_of_others(connect: Connect) -> None:
     client = await connect(Worker(), CapacityLimits(open_streams=4), CallerLimits(streams=2), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
-    await begun(first, "t1")
+    await begin_run(first, "t1")
     reader = await first.attach("t1", None)
     with pytest.raises(Refused, match="AGUI_CALLER_LIMITS, streams"):
         await first.attach("t1", None)
@@ -193,7 +194,7 @@ async def test_readers_of_one_caller_leave_room_for_those_of_others(connect: Con
     assert not client.service.registry.queue("session:first", "t2")
     assert await is_served(second)
     await reader.leave()
-    await begun(first, "t2")
+    await begin_run(first, "t2")
 
 
 @requirement("caller.background")
@@ -218,7 +219,7 @@ async def test_nothing_is_counted_once_all_is_over(connect: Connect) -> None:
     worker = Worker()
     client = await connect(worker, limit_by="session")
     first = session(client, "first")
-    streams = [await begun(first, f"t{number}") for number in range(3)]
+    streams = [await begin_run(first, f"t{number}") for number in range(3)]
     await streams[0].leave()
     worker.may_end.set()
     assert [outcome(await stream.rest()) for stream in streams[1:]] == ["success", "success"]

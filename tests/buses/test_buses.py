@@ -9,7 +9,7 @@ import pytest
 from agui_container.buses import open_bus
 from agui_container.buses.memory import MemoryBus
 from agui_container.buses.redis import KEPT_ENTRIES, RedisBus
-from agui_container.ports.bus import Bus, BusUnavailable, Missed
+from agui_container.ports.bus import Bus, BusUnavailable, EventGap
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import WAIT
@@ -28,7 +28,7 @@ async def bus(request: pytest.FixtureRequest) -> AsyncIterator[Bus]:
     await bus.aclose()
 
 
-async def followed(bus: Bus, until: int, key: RunKey = RUN, after: int = 0) -> list[Envelope]:
+async def follow_until(bus: Bus, until: int, key: RunKey = RUN, after: int = 0) -> list[Envelope]:
     """Return the events that a follower receives up to event ``until``."""
     seen: list[Envelope] = []
     async with asyncio.timeout(WAIT), aclosing(bus.follow(key, after)) as batches:  # type: ignore[type-var]
@@ -50,36 +50,36 @@ async def next_of(bus: Bus, after: int, silence: float = WAIT) -> Sequence[Envel
 
 async def test_followers_see_what_comes_and_what_came(bus: Bus) -> None:
     await bus.publish(RUN, envelopes(1, 3))
-    waiting = [asyncio.create_task(followed(bus, 9, after=after)) for after in (0, 2, 3)]
+    waiting = [asyncio.create_task(follow_until(bus, 9, after=after)) for after in (0, 2, 3)]
     for first, last in ((4, 4), (5, 8), (9, 9)):
         await bus.publish(RUN, envelopes(first, last))
     assert await asyncio.gather(*waiting) == [envelopes(1, 9), envelopes(3, 9), envelopes(4, 9)]
-    assert await followed(bus, 9, after=8) == envelopes(9, 9)
+    assert await follow_until(bus, 9, after=8) == envelopes(9, 9)
 
 
 async def test_events_come_as_they_were(bus: Bus) -> None:
     odd = [Envelope(ODD.run_id, 1, envelopes(1, 1)[0].type, bytes(range(256))), *envelopes(2, 2, ODD.run_id, 100_000)]
     await bus.publish(ODD, odd)
-    assert await followed(bus, 2, ODD) == odd
+    assert await follow_until(bus, 2, ODD) == odd
 
 
-async def test_what_was_published_is_not_published_again(bus: Bus) -> None:
+async def test_events_are_not_published_twice(bus: Bus) -> None:
     await bus.publish(RUN, envelopes(1, 3))
     await bus.publish(RUN, envelopes(1, 3))
     await bus.publish(RUN, envelopes(2, 5))
     await bus.publish(RUN, envelopes(4, 4))
     await bus.publish(RUN, [])
-    assert await followed(bus, 5) == envelopes(1, 5)
+    assert await follow_until(bus, 5) == envelopes(1, 5)
 
 
 async def test_a_follower_from_within_a_batch_gets_the_rest_of_it(bus: Bus) -> None:
     await bus.publish(RUN, envelopes(1, 10))
-    assert await followed(bus, 10, after=4) == envelopes(5, 10)
+    assert await follow_until(bus, 10, after=4) == envelopes(5, 10)
 
 
 async def test_a_gap_is_noticed(bus: Bus) -> None:
     await bus.publish(RUN, envelopes(5, 6))
-    with pytest.raises(Missed):
+    with pytest.raises(EventGap):
         await next_of(bus, 0)
     assert list(await next_of(bus, 4)) == envelopes(5, 6)
 
@@ -87,8 +87,8 @@ async def test_a_gap_is_noticed(bus: Bus) -> None:
 async def test_a_gap_later_on_is_noticed(bus: Bus) -> None:
     await bus.publish(RUN, envelopes(1, 2))
     await bus.publish(RUN, envelopes(4, 5))
-    with pytest.raises(Missed):
-        await followed(bus, 5)
+    with pytest.raises(EventGap):
+        await follow_until(bus, 5)
 
 
 async def test_silence_is_told(bus: Bus) -> None:
@@ -99,14 +99,14 @@ async def test_silence_is_told(bus: Bus) -> None:
 
 async def test_runs_are_followed_by_themselves(bus: Bus) -> None:
     other = run("r2", "t2")
-    waiting = [asyncio.create_task(followed(bus, 2, key)) for key in (RUN, other)]
+    waiting = [asyncio.create_task(follow_until(bus, 2, key)) for key in (RUN, other)]
     await bus.publish(other, envelopes(1, 2, "r2"))
     await bus.publish(RUN, envelopes(1, 2))
     assert await asyncio.gather(*waiting) == [envelopes(1, 2), envelopes(1, 2, "r2")]
 
 
 async def test_many_follow_one_run(bus: Bus) -> None:
-    waiting = [asyncio.create_task(followed(bus, 200)) for _ in range(20)]
+    waiting = [asyncio.create_task(follow_until(bus, 200)) for _ in range(20)]
     for seq in range(1, 201):
         await bus.publish(RUN, envelopes(seq, seq))
     assert await asyncio.gather(*waiting) == [envelopes(1, 200)] * 20
@@ -115,7 +115,7 @@ async def test_many_follow_one_run(bus: Bus) -> None:
 async def test_in_memory_the_last_events_of_the_last_runs_are_kept() -> None:
     bus = MemoryBus(kept_events=3, kept_streams=2)
     await bus.publish(RUN, envelopes(1, 5))
-    with pytest.raises(Missed):
+    with pytest.raises(EventGap):
         await next_of(bus, 1)
     assert list(await next_of(bus, 2)) == envelopes(3, 5)
     for n in range(2):
@@ -128,18 +128,18 @@ async def test_in_memory_events_are_kept_within_a_bound_of_bytes() -> None:
     other = run("r2", "t2")
     await bus.publish(other, envelopes(1, 3, "r2", 1_000))
     await bus.publish(RUN, envelopes(1, 6, size=1_000))
-    assert await followed(bus, 3, other) == envelopes(1, 3, "r2", 1_000)
+    assert await follow_until(bus, 3, other) == envelopes(1, 3, "r2", 1_000)
     await bus.publish(RUN, envelopes(7, 7, size=1_000))
     assert list(await next_of(bus, 0)) == envelopes(1, 7, size=1_000)
     await bus.publish(other, envelopes(4, 4, "r2", 1_000))
-    with pytest.raises(Missed):
-        await followed(bus, 4, other)
+    with pytest.raises(EventGap):
+        await follow_until(bus, 4, other)
 
 
 async def test_in_memory_the_last_events_of_a_large_run_are_kept() -> None:
     bus = MemoryBus(kept_bytes=10_000)
     await bus.publish(RUN, envelopes(1, 100, size=1_000))
-    with pytest.raises(Missed):
+    with pytest.raises(EventGap):
         await next_of(bus, 90)
     assert list(await next_of(bus, 91)) == envelopes(92, 100, size=1_000)
     await bus.publish(RUN, envelopes(101, 101, size=20_000))
@@ -161,16 +161,16 @@ async def test_on_redis_the_last_batches_are_kept(redis_url: str) -> None:
     bus = RedisBus(redis_url)
     for seq in range(1, 3 * KEPT_ENTRIES):
         await bus.publish(RUN, envelopes(seq, seq))
-    with pytest.raises(Missed):
+    with pytest.raises(EventGap):
         await next_of(bus, 0)
     last = 3 * KEPT_ENTRIES - 1
-    assert await followed(bus, last, after=last - KEPT_ENTRIES) == envelopes(last - KEPT_ENTRIES + 1, last)
+    assert await follow_until(bus, last, after=last - KEPT_ENTRIES) == envelopes(last - KEPT_ENTRIES + 1, last)
     await bus.aclose()
 
 
 async def test_many_speak_and_follow_at_once(bus: Bus) -> None:
     runs = [run(f"r{number}") for number in range(80)]
-    following = [asyncio.create_task(followed(bus, 2, key)) for key in runs]
+    following = [asyncio.create_task(follow_until(bus, 2, key)) for key in runs]
     for seq in (1, 2):
         await asyncio.gather(*(bus.publish(key, envelopes(seq, seq, key.run_id)) for key in runs))
     heard = await asyncio.gather(*following)
@@ -209,13 +209,13 @@ async def test_a_bus_that_is_gone_is_said_and_one_that_is_back_is_used(
         with redis_server_at(port, tmp_path_factory.mktemp(f"redis{round_}")):
             await bus.open()
             await bus.publish(RUN, envelopes(1, 2))
-            assert await followed(bus, 2) == envelopes(1, 2)
+            assert await follow_until(bus, 2) == envelopes(1, 2)
     await bus.aclose()
 
 
 async def test_a_follower_that_leaves_harms_nobody(bus: Bus) -> None:
-    leaving = [asyncio.create_task(followed(bus, 9)) for _ in range(5)]
-    staying = asyncio.create_task(followed(bus, 3))
+    leaving = [asyncio.create_task(follow_until(bus, 9)) for _ in range(5)]
+    staying = asyncio.create_task(follow_until(bus, 3))
     await bus.publish(RUN, envelopes(1, 1))
     for task in leaving:
         task.cancel()
@@ -225,7 +225,7 @@ async def test_a_follower_that_leaves_harms_nobody(bus: Bus) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "redis", "redis://", "http://secret@x", "redis://h:secret/0"])
-def test_what_names_no_bus_is_refused_without_saying_it_again(url: str) -> None:
+def test_an_unknown_bus_is_refused_without_repeating_its_url(url: str) -> None:
     with pytest.raises(ValueError, match="must be one of memory, redis://") as refused:
         open_bus(url)
     assert "secret" not in str(refused.value)

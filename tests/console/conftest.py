@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import async_playwright, expect
 
-from tests.console.driver import PageServer, User, chromium, served
+from tests.console.driver import PageServer, User, chromium, serve_page
 from tests.console.profiles import Profiles
 
 POLICY = '[{"tool_pattern": "calculate", "policy": "ask", "reason": "sums cost money", "category": "cost"}]'
@@ -52,14 +52,14 @@ async def visit(profiles: Profiles, wire: str) -> AsyncIterator[Visit]:
 @pytest.fixture(scope="package")
 def assistant() -> Iterator[str]:
     """The built-in assistant on the offline model, with a policy that asks and a small context window."""
-    with served(AGUI_TOOL_POLICY=POLICY, AGUI_CONTEXT_TOKENS="4000") as server:
+    with serve_page(AGUI_TOOL_POLICY=POLICY, AGUI_CONTEXT_TOKENS="4000") as server:
         yield server.url
 
 
 @pytest.fixture(scope="package")
 def scripted() -> Iterator[str]:
     """The agent of ``tests.console.scripted``."""
-    with served(AGUI_AGENT="tests.console.scripted:agent") as server:
+    with serve_page(AGUI_AGENT="tests.console.scripted:agent") as server:
         yield server.url
 
 
@@ -68,5 +68,5 @@ def lasting(tmp_path: Path) -> Iterator[PageServer]:
     """A server whose threads outlive it, and whose runs are lost soon after it."""
     store = f"sqlite:///{tmp_path / 'threads.db'}"
     agent = "tests.console.scripted:agent"
-    with served("tests.console.short_leases", AGUI_AGENT=agent, AGUI_STORE=store) as server:
+    with serve_page("tests.console.short_leases", AGUI_AGENT=agent, AGUI_STORE=store) as server:
         yield server

@@ -118,7 +118,7 @@ class PageServer:
 
 
 @contextmanager
-def served(module: str = "agui_container", **settings: str) -> Iterator[PageServer]:
+def serve_page(module: str = "agui_container", **settings: str) -> Iterator[PageServer]:
     """A server until the end of the block."""
     server = PageServer(module, **settings)
     server.start()

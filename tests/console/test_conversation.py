@@ -203,7 +203,7 @@ async def test_files_are_chosen_removed_and_refused_if_they_are_empty(visit: Vis
     await expect(user.conversation.locator(".part-file")).to_have_text("note.txt")
 
 
-async def test_what_a_user_should_know_is_said_where_it_happened(visit: Visit, scripted: str) -> None:
+async def test_notices_are_shown_at_their_place_in_the_conversation(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     await user.say("notices")
     await user.is_done()

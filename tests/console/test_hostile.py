@@ -14,8 +14,8 @@ from tests.console.scripted import FAST_DELTAS, STATE_BYTES
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 LONGEST_TASK_MS = 200
-FLOOD_GROWTH_BYTES = 250_000
-"""Growth per chat, which is less than the text of one flood."""
+FLOOD_GROWTH_BYTES = 350_000
+"""Growth per chat, which is less than the events of one flood."""
 
 STATE_GROWTH_BYTES = STATE_BYTES // 2
 """Growth per chat, which is less than one state."""

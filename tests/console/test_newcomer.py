@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import served
+from tests.console.driver import serve_page
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 @pytest.fixture(scope="module")
 def unset() -> Iterator[str]:
     """The server of `make run`, on another port."""
-    with served() as server:
+    with serve_page() as server:
         yield server.url
 
 

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from agui_container.settings import Settings
+from tests.auth.issuer import issuer_process
 from tests.docs.documents import (
     BLOCKS,
     DOCUMENTS,
@@ -81,19 +82,13 @@ def here(text: str) -> str:
 @contextmanager
 def issuer_of(scene: DocumentedServer) -> Iterator[str]:
     """The address of the issuer that a document starts, on a free port; the usual one if it starts none."""
-    command = next((block.text for block in BLOCKS if block.file == scene.start.file and ISSUER in block.marks), None)
-    if command is None:
+    commands = [block.text.strip() for block in BLOCKS if block.file == scene.start.file and ISSUER in block.marks]
+    if not commands:
         yield USUAL_ISSUER
         return
-    arguments = [*shlex.split(here(command)), "--port", "0"]
-    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            found = re.search(r"localhost:\d+", process.stdout.readline())
-            assert found
-            yield found[0]
-        finally:
-            process.terminate()
+    assert commands == ["make issuer"]
+    with issuer_process() as url:
+        yield url.removeprefix("http://")
 
 
 def check_output(block: Block, printed: str) -> None:
@@ -212,7 +207,7 @@ def test_every_block_is_run_or_says_why_not() -> None:
         assert all(mark in MARKS or mark.startswith("file=") for mark in block.marks), block
 
 
-def test_what_is_to_be_done_at_a_server_follows_its_start() -> None:
+def test_every_block_for_a_server_follows_its_start() -> None:
     done = [block for scene in SCENES for block in scene.acts if not scene.needs]
     assert [block for block in BLOCKS if {SAYS, THERE} & {*block.marks} and block not in done] == []
 

@@ -5,7 +5,7 @@ import json
 from agui_container.ports.records import Change, RunKey, StoredMessage, ThreadStatus
 from agui_container.ports.store import Store
 from tests.engine.doubles import START, Json
-from tests.stores.doubles import A, claimed, ending
+from tests.stores.doubles import A, claim_run, ending
 
 QUESTION: Json = {"id": "m1", "role": "user", "content": "calculate 6*7"}
 CALL: Json = {"id": "c1", "type": "function", "function": {"name": "calculate", "arguments": '{"expression": "6*7"}'}}
@@ -15,7 +15,7 @@ ANSWER: Json = {"id": "m4", "role": "assistant", "content": "The result is 42."}
 TALK = (QUESTION, CALLS, RESULT, ANSWER)
 
 
-def stored(message: Json, run_id: str | None = "r1") -> StoredMessage:
+def stored_message(message: Json, run_id: str | None = "r1") -> StoredMessage:
     """A message as a store has it."""
     return StoredMessage(message["id"], json.dumps(message).encode(), run_id)
 
@@ -23,10 +23,10 @@ def stored(message: Json, run_id: str | None = "r1") -> StoredMessage:
 def change(*messages: Json, run_id: str | None = "r1", title: str | None = None, state: Json | None = None) -> Change:
     """Return the change that a run makes to its thread."""
     kept = None if state is None else json.dumps(state).encode()
-    return Change([stored(message, run_id) for message in messages], state=kept, title=title)
+    return Change([stored_message(message, run_id) for message in messages], state=kept, title=title)
 
 
-async def talked(  # noqa: PLR0913 - each has a default
+async def store_conversation(  # noqa: PLR0913 - each has a default
     store: Store,
     *messages: Json,
     thread: str = "t1",
@@ -39,7 +39,7 @@ async def talked(  # noqa: PLR0913 - each has a default
 ) -> None:
     """A run that is over, and what it left; the usual talk where no messages are given."""
     key = RunKey(owner, thread, run)
-    await claimed(store, key, now=now)
+    await claim_run(store, key, now=now)
     said = change(*(messages or TALK), run_id=run, title=title, state=state)
     await store.runs.finish(key, A, [], ending(said, now + 1, turn=turn))
 
@@ -47,5 +47,5 @@ async def talked(  # noqa: PLR0913 - each has a default
 async def talking(store: Store, *messages: Json, thread: str = "t1", owner: str = "everybody", run: str = "r2") -> None:
     """An active run, and its text so far."""
     key = RunKey(owner, thread, run)
-    await claimed(store, key, now=START + 10)
+    await claim_run(store, key, now=START + 10)
     await store.runs.change(key, A, START + 10, change(*messages, run_id=run))

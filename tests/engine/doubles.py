@@ -145,7 +145,7 @@ async def eventually(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0)
 
 
-async def happened(event: asyncio.Event) -> None:
+async def wait_for_event(event: asyncio.Event) -> None:
     """Wait for an event, not for ever."""
     async with asyncio.timeout(WAIT):
         await event.wait()

@@ -26,7 +26,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.conversation.recovery import EVENT
 from agui_container.protocol.validator import RunSequence
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import asking, caller, envelopes, eventually, happened
+from tests.engine.doubles import asking, caller, envelopes, eventually, wait_for_event
 from tests.engine.replicas import Replicas
 from tests.requirements import requirement
 
@@ -92,11 +92,11 @@ async def stopped(service: Service, reader: Subscription, slow: Slow) -> list[En
     assert isinstance(run, Run)
     assert run.recorder is not None
     recorder = run.recorder
-    await happened(slow.waits)
+    await wait_for_event(slow.waits)
     await eventually(lambda: len(run.log) > COUNT)
     seen = asyncio.create_task(envelopes(reader))
     drain = asyncio.create_task(service.drain(0))
-    await eventually(lambda: recorder.cut_error is not None)
+    await eventually(lambda: recorder.backlog_error is not None)
     slow.may.set()
     await drain
     return await seen

@@ -12,8 +12,8 @@ from agui_container.ports.records import RunKey
 from agui_container.ports.store import LeaseLost
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.settings import Settings
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever, happened
-from tests.engine.test_recorder import RUN, finished, opened
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, wait_for_event
+from tests.engine.test_recorder import RUN, open_service, wait_until_stored
 from tests.requirements import requirement
 
 
@@ -21,7 +21,7 @@ async def lost(*_: object) -> None:
     raise LeaseLost
 
 
-async def broken(*_: object) -> None:
+async def raise_error(*_: object) -> None:
     raise RuntimeError("a row that cannot be read")
 
 
@@ -29,31 +29,31 @@ async def broken(*_: object) -> None:
 async def test_readers_of_a_run_that_was_taken_get_an_end_where_the_other_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    service = await opened(forever)
+    service = await open_service(forever)
     reader = await service.admit(asking(), caller())
     run = service.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark)
-    for name, instead in {"append": lost, "finish": lost, "get": broken}.items():
+    for name, instead in {"append": lost, "finish": lost, "get": raise_error}.items():
         monkeypatch.setattr(service.cluster.store.runs, name, instead)
     run.ctx.emit("after")
     seen = await envelopes(reader)
     assert b"RUN_LOST" in seen[-1].data
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("durable.gone")
 async def test_readers_of_a_run_that_could_not_begin_get_an_end_where_nothing_can_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    service = await opened(forever, settings=Settings(on_busy="enqueue"))
+    service = await open_service(forever, settings=Settings(on_busy="enqueue"))
     first = await service.admit(asking(), caller())
     waiting = await service.admit(asking(run="r2"), caller())
     for name in ("claim", "get"):
-        monkeypatch.setattr(service.cluster.store.runs, name, broken)
+        monkeypatch.setattr(service.cluster.store.runs, name, raise_error)
     service.registry.by_key[RUN].cancel()
     assert (await envelopes(first))[-1].type == "RUN_FINISHED"
     assert (await envelopes(waiting))[-1].type == "RUN_ERROR"
-    await finished(service)
+    await wait_until_stored(service)
 
 
 class BatchSizes:
@@ -73,7 +73,7 @@ def is_idle(recorder: RunRecorder | None) -> bool:
 
 
 @requirement("durable.batches")
-async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_of_a_run_joins_the_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     may_end = asyncio.Event()
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -82,7 +82,7 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
             await asyncio.sleep(0)  # the first is stored together with the others
         await may_end.wait()
 
-    service = await opened(agent)
+    service = await open_service(agent)
     runs, asked = service.cluster.store.runs, list[int]()
     append = runs.append
 
@@ -100,12 +100,12 @@ async def test_what_came_with_the_last_batch_is_no_batch_of_its_own(monkeypatch:
     rest = await reading
     assert 0 not in writer.sizes
     assert sum(writer.sizes) + len(rest) == 9
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("attach.after")
-async def test_what_is_stored_may_be_read_on_from_before_the_store_has_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    service, may = await opened(forever), asyncio.Event()
+async def test_stored_events_can_be_read_before_the_store_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, may = await open_service(forever), asyncio.Event()
     append, stored = service.cluster.store.runs.append, asyncio.Event()
 
     async def late(run: RunKey, replica: str, given: list[Envelope]) -> None:
@@ -115,11 +115,11 @@ async def test_what_is_stored_may_be_read_on_from_before_the_store_has_said_so(m
 
     monkeypatch.setattr(service.cluster.store.runs, "append", late)
     first = await service.admit(asking(), caller())
-    await happened(stored)
+    await wait_for_event(stored)
     count = len(await service.cluster.store.runs.envelopes(RUN, 0))
     again = await service.attach(caller(), "t1", "r1", count)  # another replica has shown them
     may.set()
     service.registry.by_key[RUN].cancel()
     whole = await envelopes(first)
     assert await envelopes(again) == whole[count:]
-    await finished(service)
+    await wait_until_stored(service)

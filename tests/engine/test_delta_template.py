@@ -147,7 +147,7 @@ OPENED: tuple[Make, ...] = (
 )
 
 
-def begun() -> tuple[EventPipeline, EventLog]:
+def begin_pipeline() -> tuple[EventPipeline, EventLog]:
     """A run with much that is open."""
     log, ids = EventLog("r1", LogBudget(1 << 40, 1 << 40), Flusher()), count(1)
     made = EventPipeline(asking(), lambda: f"id-{next(ids)}", log)
@@ -159,7 +159,7 @@ def begun() -> tuple[EventPipeline, EventLog]:
 
 def outcome(steps: list[Make]) -> tuple[list[bytes], list[EventType], list[str], Change | None]:
     """The log, what was refused, and what the thread is left with. As with a tool, a refusal ends nothing."""
-    made, log = begun()
+    made, log = begin_pipeline()
     refused = []
     for make in steps:
         try:
@@ -209,7 +209,7 @@ def test_a_delta_whose_json_does_not_end_with_its_text_is_no_template() -> None:
 async def test_of_consecutive_deltas_only_the_first_takes_the_normal_path(
     monkeypatch: pytest.MonkeyPatch, make: Make, encoded: int
 ) -> None:
-    made, log = begun()
+    made, log = begin_pipeline()
     seen: list[BaseEvent] = []
 
     def counted(event: BaseEvent) -> bytes:
@@ -226,7 +226,7 @@ async def test_of_consecutive_deltas_only_the_first_takes_the_normal_path(
 
 
 async def test_a_delta_that_was_changed_after_it_was_accepted_is_validated_again() -> None:
-    made, log = begun()
+    made, log = begin_pipeline()
     event = TextMessageContentEvent(message_id="m1", delta="a")
     for _ in range(3):
         made.submit(event)
@@ -242,7 +242,7 @@ async def test_a_delta_that_was_changed_after_it_was_accepted_is_validated_again
 
 
 async def test_the_message_has_every_text() -> None:
-    made, _ = begun()
+    made, _ = begin_pipeline()
     for delta in ("one ", "two ", "three ", "four"):
         made.submit(TextMessageContentEvent(message_id="m1", delta=delta))
     change = made.result("r1").change

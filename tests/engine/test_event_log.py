@@ -161,7 +161,7 @@ async def test_a_waiting_subscription_pushes_what_is_ready_and_hands_it_out_no_m
 
 
 @requirement("speed.push")
-async def test_what_a_writer_does_not_take_is_handed_out_by_the_iteration() -> None:
+async def test_events_that_a_writer_refuses_are_yielded_by_the_iteration() -> None:
     log, writer = make_log(), LimitedWriter(has_room=False)
     _, following = await waiting(log, writer)
     append(log, "a")
@@ -300,7 +300,7 @@ async def test_subscriptions_see_only_what_is_stored_until_all_is_released() -> 
 
 
 @requirement("replica.lost")
-async def test_what_readers_have_not_seen_can_be_replaced_by_what_another_replica_wrote() -> None:
+async def test_unpublished_events_can_be_replaced_by_those_of_another_replica() -> None:
     budget = LogBudget(UNLIMITED, UNLIMITED)
     log = make_log(budget, is_stored=True)
     for number in range(3):

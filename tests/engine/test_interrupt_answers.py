@@ -11,8 +11,8 @@ from agui_container.protocol.commands import MAX_ID
 from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import asking, caller, envelopes
 from tests.engine.replicas import Replicas, types
-from tests.engine.test_recorder import finished
-from tests.engine.test_replicas import over
+from tests.engine.test_recorder import wait_until_stored
+from tests.engine.test_replicas import drain_services
 from tests.requirements import requirement
 
 
@@ -35,10 +35,10 @@ def answer(*interrupts: str, run: str = "r1") -> RunAgentInput:
     return asking(run=run, resume=[{"interruptId": interrupt, "status": "resolved"} for interrupt in interrupts])
 
 
-async def ran(service: Service, run_input: RunAgentInput) -> Sequence[Envelope]:
+async def run_and_store(service: Service, run_input: RunAgentInput) -> Sequence[Envelope]:
     """Return the events of a run after it is stored."""
     events = await envelopes(await service.admit(run_input, caller()))
-    await finished(service)
+    await wait_until_stored(service)
     return events
 
 
@@ -46,20 +46,20 @@ async def ran(service: Service, run_input: RunAgentInput) -> Sequence[Envelope]:
 async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own_on_any_replica() -> None:
     replicas = Replicas()
     here, there = await replicas.start(InterruptingAgent("i")), await replicas.start(InterruptingAgent("i"))
-    await ran(here, asking())
-    answered = await ran(there, answer("i"))
+    await run_and_store(here, asking())
+    answered = await run_and_store(there, answer("i"))
     assert types(answered)[1] == "TEXT_MESSAGE_START"
-    assert await ran(here, answer("i")) == answered
-    assert types(await ran(there, asking())) == ["RUN_STARTED", "RUN_FINISHED"]
-    await over(here, there)
+    assert await run_and_store(here, answer("i")) == answered
+    assert types(await run_and_store(there, asking())) == ["RUN_STARTED", "RUN_FINISHED"]
+    await drain_services(here, there)
 
 
 @requirement("approval.same-run")
 async def test_an_answer_that_brings_others_along_is_a_run_of_its_own_as_well() -> None:
     service = await Replicas().start(InterruptingAgent("i"))
-    await ran(service, asking())
-    assert types(await ran(service, answer("of another run", "i")))[1] == "TEXT_MESSAGE_START"
-    await over(service)
+    await run_and_store(service, asking())
+    assert types(await run_and_store(service, answer("of another run", "i")))[1] == "TEXT_MESSAGE_START"
+    await drain_services(service)
 
 
 @requirement("approval.same-run")
@@ -68,30 +68,30 @@ async def test_an_answer_to_the_next_question_may_come_under_the_ids_of_the_run_
     replicas, agent = Replicas(), InterruptingAgent("i", "j", "k")
     services = [await replicas.start(agent) for _ in range(count)]
     here, there = services[0], services[-1]
-    await ran(here, asking())
+    await run_and_store(here, asking())
     for interrupt in ("i", "j"):
-        assert types(await ran(there, answer(interrupt))) == ["RUN_STARTED", "RUN_FINISHED"]
-    answered = await ran(here, answer("k"))
+        assert types(await run_and_store(there, answer(interrupt))) == ["RUN_STARTED", "RUN_FINISHED"]
+    answered = await run_and_store(here, answer("k"))
     assert types(answered)[1] == "TEXT_MESSAGE_START"
-    assert await ran(there, answer("k")) == answered
-    await over(*services)
+    assert await run_and_store(there, answer("k")) == answered
+    await drain_services(*services)
 
 
 @requirement("approval.same-run")
 async def test_a_retry_of_a_run_that_others_have_followed_is_no_answer_to_what_they_ask() -> None:
     service = await Replicas().start(InterruptingAgent("i"))
-    told = await ran(service, answer("h", run="r0"))
-    await ran(service, asking())
-    assert await ran(service, answer("h", run="r0")) == told
-    assert await ran(service, answer("i", run="r0")) == told
-    await over(service)
+    told = await run_and_store(service, answer("h", run="r0"))
+    await run_and_store(service, asking())
+    assert await run_and_store(service, answer("h", run="r0")) == told
+    assert await run_and_store(service, answer("i", run="r0")) == told
+    await drain_services(service)
 
 
 @requirement("approval.same-run")
 async def test_a_run_of_its_own_has_an_id_that_can_be_named_however_long_the_asking_runs_is() -> None:
     service, run = await Replicas().start(InterruptingAgent("i", "j")), "r" * MAX_ID
-    await ran(service, asking(run=run))
-    answered = [await ran(service, answer(interrupt, run=run)) for interrupt in ("i", "j")]
+    await run_and_store(service, asking(run=run))
+    answered = [await run_and_store(service, answer(interrupt, run=run)) for interrupt in ("i", "j")]
     assert [len(events[0].run_id) for events in answered] == [MAX_ID, MAX_ID]
     assert types(answered[-1])[1] == "TEXT_MESSAGE_START"
-    await over(service)
+    await drain_services(service)

@@ -18,9 +18,9 @@ from agui_container.ports.records import Claim, RunKey, RunStatus, ThreadKey
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
-from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, happened
+from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, wait_for_event
 from tests.engine.replicas import Replicas, held_claims, hello, types
-from tests.engine.test_recorder import RUN, Nobody, beat, finished
+from tests.engine.test_recorder import RUN, Nobody, beat, wait_until_stored
 from tests.requirements import requirement
 
 # --- leases -----------------------------------------------------------------------------------------------------------
@@ -44,11 +44,11 @@ async def test_a_quiet_run_ends_where_it_is_no_longer_ours() -> None:
     seen = await envelopes(reader)
     assert seen == list(await replicas.store.runs.envelopes(RUN, 0))
     assert b"RUN_LOST" in seen[-1].data
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.lost")
-async def test_who_has_been_out_of_touch_does_not_take_the_runs_of_others() -> None:
+async def test_a_replica_that_was_disconnected_does_not_take_the_runs_of_others() -> None:
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
@@ -65,7 +65,7 @@ async def test_who_has_been_out_of_touch_does_not_take_the_runs_of_others() -> N
 
 
 @requirement("replica.lost")
-async def test_what_goes_wrong_once_is_done_again_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+async def test_periodic_work_continues_after_an_error(caplog: pytest.LogCaptureFixture) -> None:
     troubles = [StoreUnavailable("gone"), BusUnavailable("gone"), ValueError("a mistake")]
     done = asyncio.Event()
 
@@ -75,7 +75,7 @@ async def test_what_goes_wrong_once_is_done_again_all_the_same(caplog: pytest.Lo
         done.set()
 
     keeping = asyncio.create_task(run_periodically(work, 0))
-    await happened(done)
+    await wait_for_event(done)
     keeping.cancel()
     await asyncio.wait([keeping])
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING", "WARNING"]
@@ -105,7 +105,7 @@ async def test_a_run_that_cannot_be_ended_does_not_keep_others_waiting(monkeypat
 
 
 @requirement("replica.lost")
-async def test_what_a_lost_run_has_said_and_its_state_and_its_title_are_kept() -> None:
+async def test_events_state_and_title_of_a_lost_run_are_kept() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield StateSnapshotEvent(snapshot={"step": 1})
         yield StateDeltaEvent(delta=[{"op": "remove", "path": "/nothing"}])  # does not apply, which clients skip
@@ -125,7 +125,7 @@ async def test_what_a_lost_run_has_said_and_its_state_and_its_title_are_kept() -
     assert (kept.state, kept.thread.title) == (b'{"step":1}', "hi")
     assert [from_json(message.data)["content"] for message in kept.messages] == ["hi", "half"]
     await here.drain(0)
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("durable.cancel")
@@ -143,14 +143,14 @@ async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.Monk
     seen = await envelopes(reader)
     assert b'"cancelled"' in seen[-1].data
     assert (await there.runs.cancel(caller(), "t1", "r1"))["status"] == "cancelled"
-    await finished(here)
+    await wait_until_stored(here)
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
 @requirement("durable.first")
-async def test_what_is_more_than_one_batch_does_not_wait_for_the_next_event() -> None:
+async def test_events_beyond_one_batch_do_not_wait_for_the_next_event() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         for text in "abc":  # a batch each
             yield StateSnapshotEvent(snapshot={"text": text * 300_000})
@@ -163,7 +163,7 @@ async def test_what_is_more_than_one_batch_does_not_wait_for_the_next_event() ->
     log = service.registry.by_key[RUN].log
     await eventually(lambda: log.watermark == len(log) > 6)
     await service.drain(0)
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("durable.gone")
@@ -186,16 +186,16 @@ async def test_a_cancelled_end_is_shown_once_it_is_stored_or_the_store_is_given_
     with monkeypatch.context() as patched:
         patched.setattr(replicas.store.runs, "finish", gone)
         await service.runs.cancel(caller(), "t1", "r1")
-        await happened(tried)
+        await wait_for_event(tried)
         assert log.has_ended
         if retry_policy < 1:
-            await finished(service)
+            await wait_until_stored(service)
         else:
             assert log.watermark == 1
     seen = await envelopes(reader)
     assert types(seen) == ["RUN_STARTED", "RUN_FINISHED"]
     assert b'"cancelled"' in seen[-1].data
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("durable.gone")
@@ -216,7 +216,7 @@ async def test_a_bus_that_hangs_holds_up_no_run(monkeypatch: pytest.MonkeyPatch)
     for number in range(3):
         seen = await envelopes(await service.admit(asking(run=f"r{number}"), caller()))
         assert types(seen)[-1] == "RUN_FINISHED"
-        await finished(service)
+        await wait_until_stored(service)
     assert len(asked) == 1  # and then it was left alone
 
 
@@ -230,7 +230,7 @@ async def test_an_error_that_nobody_expected_ends_the_run(monkeypatch: pytest.Mo
     monkeypatch.setattr(replicas.store.runs, "append", odd)
     seen = await envelopes(await service.admit(asking(), caller()))
     assert b"STORE_UNAVAILABLE" in seen[-1].data
-    await finished(service)
+    await wait_until_stored(service)
 
 
 # --- known ids --------------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ async def test_a_run_that_is_being_written_is_not_forgotten(monkeypatch: pytest.
     may.set()
     assert types(await envelopes(again))[-1] == "RUN_FINISHED"
     assert started == ["r1"]
-    await finished(service)
+    await wait_until_stored(service)
     await envelopes(await service.admit(asking(), caller()))
     assert started == ["r1"]
 
@@ -278,7 +278,7 @@ async def test_a_run_that_waited_in_line_gives_way_to_the_one_that_ran_elsewhere
     theirs = await there.admit(asking(), caller())
     theirs.run.cancel()
     await envelopes(theirs)
-    await finished(there)
+    await wait_until_stored(there)
     first = await here.admit(asking(run="r0"), caller())
     with monkeypatch.context() as patch:
         patch.setattr(replicas.store.runs, "get", not_yet)
@@ -286,10 +286,10 @@ async def test_a_run_that_waited_in_line_gives_way_to_the_one_that_ran_elsewhere
     first.run.cancel()
     await envelopes(first)
     assert b'"cancelled"' in (await envelopes(waiting))[-1].data  # the end of the other one
-    await finished(here)
+    await wait_until_stored(here)
     assert here.registry.get(RUN) is None
     assert (await here.runs.find(caller(), "t1", "r1"))["status"] == "cancelled"
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.cancel", "replica.retry")
@@ -306,6 +306,6 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monke
     await Leases(there.cluster, there.local_runs).renew()
     assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     (await retry).close()
-    await finished(here)
+    await wait_until_stored(here)
     assert here.registry.get(RUN) is None  # these ids mean the other run, also here
-    await finished(there)
+    await wait_until_stored(there)

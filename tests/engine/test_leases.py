@@ -20,7 +20,7 @@ from agui_container.ports.records import (
 )
 from tests.engine.doubles import START, FakeClock, asking, caller, eventually
 from tests.engine.replicas import Replicas, hello
-from tests.engine.test_recorder import RUN, Nobody, beat, finished
+from tests.engine.test_recorder import RUN, Nobody, beat, wait_until_stored
 from tests.requirements import requirement
 from tests.stores.doubles import envelopes
 
@@ -50,7 +50,7 @@ async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its
 
 
 @requirement("durable.forgets")
-async def test_all_that_is_old_is_forgotten_however_much_it_is() -> None:
+async def test_all_old_runs_are_forgotten_however_many_there_are() -> None:
     replicas = Replicas()
     runs = replicas.store.runs
     leases = Leases((await replicas.start(hello)).cluster, Nobody())
@@ -64,7 +64,7 @@ async def test_all_that_is_old_is_forgotten_however_much_it_is() -> None:
 
 
 @requirement("durable.forgets")
-async def test_what_waits_for_an_answer_is_removed_when_it_has_expired() -> None:
+async def test_an_open_interrupt_is_removed_when_it_has_expired() -> None:
     replicas, place = Replicas(), InterruptScope(0, "everybody", "t1")
     leases, interrupts = Leases((await replicas.start(hello)).cluster, Nobody()), replicas.store.interrupts
     await interrupts.put(place, [PendingInterrupt("early", b"", START + 10), PendingInterrupt("late", b"", START + 20)])
@@ -114,7 +114,7 @@ async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
         theirs.advance(RENEW_SECONDS)
     record = await replicas.store.runs.get(RUN)
     await here.drain(0)
-    await finished(here)
+    await wait_until_stored(here)
     return record
 
 

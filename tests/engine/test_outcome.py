@@ -12,7 +12,7 @@ from tests.requirements import requirement
     "value", [None, 1, "goals", [], {}, {"goals": None}, {"goals": ["a"]}, {"goals": [{"type": {}}]}]
 )
 @pytest.mark.parametrize("name", ["goals.declared", "goal.achieved", "goal.failed"])
-def test_what_is_no_goal_is_none(name: str, value: object) -> None:
+def test_events_that_are_not_goals_are_ignored(name: str, value: object) -> None:
     watch = GoalStatusTracker()
     watch.feed(CustomEvent(name=name, value=value))
     watch.feed(CustomEvent(name=name, value={"type": value}))

@@ -236,7 +236,7 @@ def test_any_mix_of_chunks_is_legal(script: list[object]) -> None:
 @requirement("run.legal")
 @FAST
 @given(st.lists(ODD, min_size=1, max_size=3))
-def test_what_is_odd_ends_the_run_as_the_agents_error(script: list[object]) -> None:
+def test_malformed_items_end_the_run_as_the_agents_error(script: list[object]) -> None:
     log, _ = asyncio.run(run(script))
     check(log)
     assert json.loads(log[-1].data)["code"] == "AGENT_ERROR"
@@ -245,7 +245,7 @@ def test_what_is_odd_ends_the_run_as_the_agents_error(script: list[object]) -> N
 @requirement("run.legal")
 @FAST
 @given(st.integers(0, 10**9), st.integers(1, 120))
-def test_what_is_legal_goes_through_as_it_is(seed: int, length: int) -> None:
+def test_legal_events_pass_unchanged(seed: int, length: int) -> None:
     walk = Walk(seed)
     walk.wildness = 0
     yielded = list(islice(walk, length))

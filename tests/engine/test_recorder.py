@@ -51,7 +51,7 @@ async def talker(asked: RunAgentInput) -> AsyncIterator[Item]:
     yield StateSnapshotEvent(snapshot={"seen": len(asked.messages)})
 
 
-async def opened(
+async def open_service(
     agent: object,
     *,
     replica: str = "replica-1",
@@ -95,14 +95,14 @@ async def beat(leases: Leases) -> None:
     await leases.reap()
 
 
-async def finished(service: Service) -> None:
+async def wait_until_stored(service: Service) -> None:
     """Until everything is written."""
     await eventually(lambda: not service.registry.recorder_tasks and not service.registry.tasks)
 
 
 @requirement("durable.first")
-async def test_nobody_sees_an_event_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    service = await opened(talker)
+async def test_no_event_is_visible_before_it_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = await open_service(talker)
     runs, may = service.cluster.store.runs, asyncio.Event()
     finish = runs.finish
 
@@ -119,7 +119,7 @@ async def test_nobody_sees_an_event_before_it_is_stored(monkeypatch: pytest.Monk
     may.set()
     seen = await envelopes(reader)
     assert [envelope.seq for envelope in await runs.envelopes(RUN, 0)] == [envelope.seq for envelope in seen]
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("durable.batches")
@@ -128,7 +128,7 @@ async def test_a_burst_is_stored_in_few_steps(monkeypatch: pytest.MonkeyPatch) -
         for number in range(1_000):
             yield CustomEvent(name="n", value=number)
 
-    service = await opened(burst)
+    service = await open_service(burst)
     runs, writes = service.cluster.store.runs, []
     append, finish = runs.append, runs.finish
 
@@ -145,7 +145,7 @@ async def test_a_burst_is_stored_in_few_steps(monkeypatch: pytest.MonkeyPatch) -
     assert len(await envelopes(await service.admit(asking(), caller()))) == 1_002
     assert sum(writes) == 1_002
     assert len(writes) < 100
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @pytest.mark.parametrize(("size", "is_on_loop"), [(LARGE_INPUT, True), (LARGE_INPUT + 1, False)])
@@ -161,17 +161,17 @@ async def test_messages_of_a_large_request_are_merged_off_the_event_loop(
         return merge(stored, sent, predecessors)
 
     monkeypatch.setattr(recorder, "merge", record)
-    service = await opened(talker)
+    service = await open_service(talker)
     await envelopes(await service.admit(asking(), caller(), size))
-    await finished(service)
+    await wait_until_stored(service)
     assert (threads == {threading.get_ident()}) is is_on_loop
 
 
 @requirement("durable.thread")
 async def test_a_run_leaves_messages_state_and_a_title_to_its_thread() -> None:
-    service = await opened(talker)
+    service = await open_service(talker)
     await envelopes(await service.admit(asking(), caller()))
-    await finished(service)
+    await wait_until_stored(service)
     kept = await service.cluster.store.threads.changes(THREAD)
     assert kept is not None
     assert [message.id for message in kept.messages] == ["u1", "id-1"]
@@ -179,12 +179,12 @@ async def test_a_run_leaves_messages_state_and_a_title_to_its_thread() -> None:
     later = asking(run="r2", messages=[{"id": "u2", "role": "user", "content": "more"}])
     said = b"".join(envelope.data for envelope in await envelopes(await service.admit(later, caller())))
     assert b"3 messages" in said
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("durable.gone")
 async def test_a_store_that_does_not_answer_refuses_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    service = await opened(talker)
+    service = await open_service(talker)
 
     async def gone(*_: object) -> None:
         raise StoreUnavailable("gone")
@@ -195,7 +195,7 @@ async def test_a_store_that_does_not_answer_refuses_a_run(monkeypatch: pytest.Mo
     assert refused.value.code is ErrorCode.STORE_UNAVAILABLE
     monkeypatch.undo()
     assert (await envelopes(await service.admit(asking(), caller())))[-1].type == "RUN_FINISHED"
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("durable.gone")
@@ -210,13 +210,13 @@ async def test_a_store_that_goes_away_ends_the_run_after_a_while(monkeypatch: py
     async def gone(*_: object) -> None:
         raise StoreUnavailable("gone")
 
-    service = await opened(holds)
+    service = await open_service(holds)
     monkeypatch.setattr(service.cluster.store.runs, "append", gone)
     monkeypatch.setattr(service.cluster.store.runs, "finish", gone)
     seen = await envelopes(await service.admit(asking(), caller()))
     assert seen[-1].type == "RUN_ERROR"
     assert b"STORE_UNAVAILABLE" in seen[-1].data
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("replica.lost")
@@ -227,7 +227,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
         yield "before"
         await asyncio.Event().wait()
 
-    service = await opened(holds, store=store)
+    service = await open_service(holds, store=store)
     reader = await service.admit(asking(), caller())
     await eventually(lambda: service.registry.by_key[RUN].log.watermark)
     clock = FakeClock()
@@ -247,12 +247,12 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     record = await store.runs.get(RUN)
     assert record is not None
     assert (record.status, record.replica) == (RunStatus.ERROR, "replica-2")
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("replica.lost")
 async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has_here() -> None:
-    service = await opened(forever)
+    service = await open_service(forever)
     reader = await service.admit(asking(), caller())
     run = service.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark)
@@ -261,7 +261,7 @@ async def test_readers_of_a_run_whose_thread_was_deleted_see_the_end_that_it_has
     seen = await envelopes(reader)
     assert [event.type.value for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert b"RUN_LOST" in seen[-1].data
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("replica.lost")
@@ -310,13 +310,13 @@ async def test_an_end_that_could_not_be_written_is_written_later(monkeypatch: py
     async def gone(*_: object) -> None:
         raise StoreUnavailable("gone")
 
-    service = await opened(talker)
+    service = await open_service(talker)
     runs = service.cluster.store.runs
     with monkeypatch.context() as patched:
         patched.setattr(runs, "append", gone)
         patched.setattr(runs, "finish", gone)
         await envelopes(await service.admit(asking(), caller()))
-        await finished(service)
+        await wait_until_stored(service)
     leases = Leases(service.cluster, service.local_runs)
     await beat(leases)
     record = await runs.get(RUN)
@@ -324,4 +324,4 @@ async def test_an_end_that_could_not_be_written_is_written_later(monkeypatch: py
     assert record.status is RunStatus.ERROR
     assert (await envelopes(await service.admit(asking(run="r2"), caller())))[-1].type == "RUN_FINISHED"
     await beat(leases)
-    await finished(service)
+    await wait_until_stored(service)

@@ -53,7 +53,7 @@ IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
 }
 
 
-def begun(budget: LogBudget | None = None) -> tuple[EventPipeline, EventLog]:
+def begin_pipeline(budget: LogBudget | None = None) -> tuple[EventPipeline, EventLog]:
     """A run's pipeline, and its log."""
     log, numbers = EventLog("r1", budget or LogBudget(1 << 30, 1 << 30), Flusher()), count(1)
     pipeline = EventPipeline(asking(), lambda: f"id-{next(numbers)}", log)
@@ -70,10 +70,10 @@ def types(log: EventLog) -> list[str]:
 
 @requirement("run.refused")
 @pytest.mark.parametrize(("yielded", "sent", "expected"), IN_VAIN.values(), ids=IN_VAIN)
-async def test_what_is_refused_leaves_what_is_open_as_it_was(
+async def test_a_refused_event_leaves_open_streams_as_they_were(
     yielded: Sequence[Item], sent: BaseEvent, expected: Sequence[str]
 ) -> None:
-    pipeline, log = begun()
+    pipeline, log = begin_pipeline()
     pipeline.submit(yielded[0])
     with pytest.raises(IllegalEvent):
         pipeline.submit_from_tool(sent)
@@ -84,7 +84,7 @@ async def test_what_is_refused_leaves_what_is_open_as_it_was(
 
 @requirement("run.refused")
 async def test_a_stream_that_was_ended_for_what_is_then_refused_is_ended() -> None:
-    pipeline, log = begun()
+    pipeline, log = begin_pipeline()
     pipeline.submit("a")
     with pytest.raises(IllegalEvent):
         pipeline.submit_from_tool(UNKNOWN)
@@ -106,7 +106,7 @@ def test_after_a_rollback_open_is_what_the_accepted_events_leave_open() -> None:
 async def test_a_chunk_that_has_lost_a_field_opens_nothing() -> None:
     chunk = TextMessageChunkEvent(message_id="m2", delta="x")
     del chunk.__dict__["metadata"]
-    pipeline, log = begun()
+    pipeline, log = begin_pipeline()
     with pytest.raises(AttributeError):
         pipeline.submit_from_tool(chunk)
     pipeline.submit("a")
@@ -124,7 +124,7 @@ async def test_a_chunk_that_has_lost_a_field_opens_nothing() -> None:
         (UNKNOWN, TEXT_OF_ONE * 2),
     ],
 )
-async def test_what_is_refused_leaves_what_a_subagent_has_open_as_it_was(
+async def test_a_refused_event_leaves_a_subagents_open_streams_as_they_were(
     sent: BaseEvent, expected: Sequence[str]
 ) -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
@@ -143,8 +143,8 @@ async def test_what_is_refused_leaves_what_a_subagent_has_open_as_it_was(
 
 @requirement("limit.size")
 @pytest.mark.parametrize("size", range(800, 2_400, 50))
-async def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
-    pipeline, log = begun(LogBudget(3_000, 1 << 30))
+async def test_every_message_that_a_limit_cut_off_is_closed(size: int) -> None:
+    pipeline, log = begin_pipeline(LogBudget(3_000, 1 << 30))
     pipeline.submit(CustomEvent(name="n", value="x" * size))
     with suppress(AppError):
         pipeline.submit(TextMessageChunkEvent(message_id="a", delta="aa"))
@@ -159,7 +159,7 @@ async def test_what_a_limit_cut_off_is_what_is_open(size: int) -> None:
 async def test_a_tool_may_go_on_once_there_is_room_again() -> None:
     budget = LogBudget(1 << 30, 8_000)
     other = EventLog("r2", budget, Flusher())
-    pipeline, log = begun(budget)
+    pipeline, log = begin_pipeline(budget)
     other.append(EventType.RAW, b"x" * 4_500)
 
     def say(texts: Sequence[str]) -> None:
@@ -177,7 +177,7 @@ async def test_a_tool_may_go_on_once_there_is_room_again() -> None:
 
 @requirement("limit.size")
 async def test_a_tool_that_takes_no_notice_of_a_limit_does_not_exceed_it() -> None:
-    pipeline, log = begun(LogBudget(10_000, 1 << 30))
+    pipeline, log = begin_pipeline(LogBudget(10_000, 1 << 30))
     for _ in range(9):
         pipeline.submit_from_tool(CustomEvent(name="n", value="x" * 1_000))
     for _ in range(1_000):

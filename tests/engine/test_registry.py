@@ -27,8 +27,8 @@ from tests.engine.doubles import (
     envelopes,
     eventually,
     forever,
-    happened,
     make_service,
+    wait_for_event,
 )
 from tests.engine.replicas import Replicas
 from tests.requirements import requirement
@@ -39,17 +39,17 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "hi"
 
 
-async def ran(service: Service, run: str, thread: str = "t1") -> None:
+async def run_to_end(service: Service, run: str, thread: str = "t1", owner: str = "everybody") -> None:
     """A whole run whose reader has left."""
-    reader = service.start(asking(thread, run), caller())
+    reader = service.start(asking(thread, run), caller(owner))
     assert (await envelopes(reader))[-1].type == "RUN_FINISHED"
     reader.close()
 
 
 @requirement("durable.thread")
-async def test_where_the_store_waits_for_nothing_a_run_is_written_down_when_its_readers_see_its_end() -> None:
+async def test_a_run_is_stored_before_its_readers_see_its_end_if_the_store_does_no_io() -> None:
     service = make_service(brief)
-    await ran(service, "r1")
+    await run_to_end(service, "r1")
     record = await service.cluster.store.runs.get(RunKey("everybody", "t1", "r1"))
     kept = await service.cluster.store.threads.changes(RunKey("everybody", "t1", "r1").thread)
     assert record is not None
@@ -67,10 +67,10 @@ async def test_a_run_that_cannot_be_written_down_harms_nobody(
         raise RuntimeError("out of order")
 
     monkeypatch.setattr(recorder.RunRecorder, "write", broken)
-    await ran(service, "r1")
+    await run_to_end(service, "r1")
     assert "run recording failed run=r1" in caplog.text
     monkeypatch.undo()
-    await ran(service, "r2", "t2")
+    await run_to_end(service, "r2", "t2")
 
 
 # --- background work ---
@@ -109,7 +109,7 @@ async def test_a_plain_generator_hands_over_background_work_from_its_thread() ->
 
     service = make_service(agent)
     assert (await envelopes(service.start(asking(), caller())))[-1].type == "RUN_FINISHED"
-    await happened(done)
+    await wait_for_event(done)
 
 
 @requirement("agent.last-state")
@@ -228,7 +228,7 @@ async def test_draining_again_is_harmless() -> None:
 
 async def test_reading_out_waits_for_the_last_reader() -> None:
     service = make_service(brief)
-    await ran(service, "r0")  # all have left once, and others come
+    await run_to_end(service, "r0")  # all have left once, and others come
     readers = [service.start(asking(), caller()) for _ in range(2)]
     await service.drain(1)
     waiting = asyncio.create_task(service.wait_for_readers(10))
@@ -256,7 +256,7 @@ async def test_reading_out_does_not_wait_for_ever() -> None:
 async def test_only_so_many_forgotten_ids_are_remembered() -> None:
     service = make_service(brief, limits=CapacityLimits(kept_runs=0, remembered_ids=2))
     for run in ("r1", "r2", "r3"):
-        await ran(service, run)
+        await run_to_end(service, run)
     await eventually(lambda: service.registry.is_forgotten(RunKey("everybody", "t1", "r3")))
     known = [service.registry.is_forgotten(RunKey("everybody", "t1", run)) for run in ("r1", "r2")]
     assert known == [False, True]
@@ -265,11 +265,22 @@ async def test_only_so_many_forgotten_ids_are_remembered() -> None:
     assert refused.value.code is ErrorCode.RUN_NOT_FOUND
 
 
+@requirement("retry.forgotten", "limit.kept")
+async def test_forgotten_ids_of_one_caller_do_not_push_out_those_of_another() -> None:
+    service = make_service(brief, limits=CapacityLimits(kept_runs=0, remembered_ids=4))
+    await run_to_end(service, "r1", owner="second")
+    for number in range(10):
+        await run_to_end(service, f"r{number}", owner="first")
+    await eventually(lambda: service.registry.is_forgotten(RunKey("first", "t1", "r9")))
+    assert service.registry.is_forgotten(RunKey("second", "t1", "r1"))
+    assert not service.registry.is_forgotten(RunKey("first", "t1", "r0"))
+
+
 @requirement("busy.free")
 async def test_nothing_is_left_of_threads_that_are_idle() -> None:
     service = make_service(brief, Settings(on_busy="enqueue"), limits=CapacityLimits(kept_runs=0))
     for run in range(20):
-        await ran(service, f"r{run}", f"t{run % 3}")
+        await run_to_end(service, f"r{run}", f"t{run % 3}")
     await eventually(lambda: not service.registry.tasks and not service.registry.recorder_tasks)
     assert (len(service.registry.queues), service.registry.by_key) == (0, {})
     assert service.registry.budget.used_bytes == 0
@@ -277,12 +288,12 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
 
 @requirement("thread.delete")
 @pytest.mark.parametrize("kept_runs", [0, 10])
-async def test_what_has_run_on_a_thread_that_is_deleted_takes_no_memory_and_its_ids_may_be_used_again(
+async def test_runs_of_a_deleted_thread_take_no_memory_and_their_ids_can_be_used_again(
     kept_runs: int,
 ) -> None:
     service = make_service(brief, limits=CapacityLimits(kept_runs=kept_runs))
     for _ in range(2):
-        await ran(service, "r1")
+        await run_to_end(service, "r1")
         await eventually(lambda: not service.registry.recorder_tasks)
         await service.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
         assert (service.runs.find_local(caller(), "t1", "r1"), service.registry.budget.used_bytes) == (None, 0)
@@ -306,7 +317,7 @@ async def test_deleting_a_thread_does_not_go_through_the_forgotten_runs_of_other
     for count in (2, 200):
         service = make_service(brief, limits=CapacityLimits(kept_runs=0))
         for number in range(count):
-            await ran(service, f"r{number}", f"t{number}")
+            await run_to_end(service, f"r{number}", f"t{number}")
         forgotten = [RunKey("everybody", f"t{number}", f"r{number}") for number in range(count)]
         await eventually(lambda: all(map(service.registry.is_forgotten, forgotten)))  # noqa: B023 - called at once
         costs.append(calls_of(lambda: service.runs.forget_thread(forgotten[1].thread)))  # noqa: B023 - called at once

@@ -15,9 +15,9 @@ from agui_container.ports.records import AlreadyExists, Claim, Claimed, RunKey, 
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, happened, status
+from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, status, wait_for_event
 from tests.engine.replicas import Replicas, hello, types
-from tests.engine.test_recorder import RUN, finished, talker
+from tests.engine.test_recorder import RUN, talker, wait_until_stored
 from tests.requirements import requirement
 
 
@@ -52,7 +52,7 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
     assert types(await reading)[-1] == "RUN_FINISHED"
     lease_task.cancel()
     await asyncio.wait([lease_task])
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.watched", "drop.returns")
@@ -66,7 +66,7 @@ async def test_a_word_of_a_reader_elsewhere_ends_no_run_that_is_read_here_again(
     assert status(reader) == "running"
     reader.run.cancel()
     await envelopes(reader)
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.read")
@@ -85,7 +85,7 @@ async def test_a_reader_elsewhere_reads_on_when_the_store_is_back(monkeypatch: p
     here.registry.by_key[RUN].cancel()
     assert types(await envelopes(reader)) == types(await read(RUN, 0))
     assert next(failures, None) is None
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.read", "durable.gone")
@@ -103,7 +103,7 @@ async def test_a_reader_elsewhere_is_told_when_the_store_stays_away(monkeypatch:
             await envelopes(reader)
     assert told.value.code is ErrorCode.STORE_UNAVAILABLE
     await here.drain(0)
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.read")
@@ -124,7 +124,7 @@ async def test_a_bus_that_is_gone_costs_few_questions(monkeypatch: pytest.Monkey
     assert pauses[2] >= 2 * remote_run.SILENCE_SECONDS
     here.registry.by_key[RUN].cancel()
     assert types(await reading)[-1] == "RUN_FINISHED"
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.read")
@@ -140,7 +140,7 @@ async def test_a_reader_elsewhere_whose_run_is_deleted_gets_an_end(monkeypatch: 
     last = from_json(seen[-1].data)
     assert (last["type"], last["code"]) == ("RUN_ERROR", ErrorCode.RUN_LOST)
     here.registry.by_key[RUN].cancel()
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.read")
@@ -148,7 +148,7 @@ async def test_a_reader_elsewhere_who_has_the_end_of_a_deleted_run_gets_no_other
     replicas = Replicas()
     here, there = await replicas.start(talker), await replicas.start(talker)
     whole = await envelopes(await here.admit(asking(), caller()))
-    await finished(here)
+    await wait_until_stored(here)
     all_of_it, rest = [aiter(await there.attach(caller(), "t1", "r1", after)) for after in (0, len(whole))]
     seen = (await anext(all_of_it)).envelopes()
     await replicas.store.threads.delete(RUN.thread)
@@ -158,11 +158,11 @@ async def test_a_reader_elsewhere_who_has_the_end_of_a_deleted_run_gets_no_other
 
 
 @requirement("replica.read")
-async def test_who_leaves_in_a_replay_has_no_more_of_it_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_leaves_a_replay_stops_its_reading_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas = Replicas()
     here, there = await replicas.start(talker), await replicas.start(talker)
     await envelopes(await here.admit(asking(), caller()))
-    await finished(here)
+    await wait_until_stored(here)
     runs, pages = replicas.store.runs, []
     read = runs.envelopes
 
@@ -201,7 +201,7 @@ async def test_a_reader_elsewhere_says_now_and_then_that_it_is_there(monkeypatch
     assert len(said) == 1
     here.registry.by_key[RUN].cancel()
     await reading
-    await finished(here)
+    await wait_until_stored(here)
 
 
 async def no_bus(*_: object) -> AsyncIterator[Sequence[Envelope]]:
@@ -221,11 +221,13 @@ async def test_a_subscription_to_a_silent_run_can_be_interrupted_without_a_bus(m
     async with asyncio.timeout(WAIT):
         assert (await anext(aiter(reader))).data == []
     await here.drain(0)
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.retry")
-async def test_who_comes_while_a_retry_elsewhere_is_looked_up_reads_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reader_that_attaches_while_a_remote_retry_is_looked_up_reads_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     replicas, here, there = await open_run()
     claim, may = replicas.store.runs.claim, asyncio.Event()
 
@@ -243,12 +245,12 @@ async def test_who_comes_while_a_retry_elsewhere_is_looked_up_reads_the_run(monk
     whole = await envelopes(retry.result())
     assert types(whole)[-1] == "RUN_FINISHED"
     assert await envelopes(attached.result()) == whole[2:]
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.retry", "durable.gone")
 @pytest.mark.parametrize("ran", [True, False])
-async def test_who_reads_a_run_that_is_not_let_in_reads_the_one_that_ran_if_there_is_one(
+async def test_readers_of_a_run_that_is_not_admitted_read_the_one_that_ran_if_there_is_one(
     monkeypatch: pytest.MonkeyPatch, *, ran: bool
 ) -> None:
     replicas = Replicas()
@@ -266,12 +268,12 @@ async def test_who_reads_a_run_that_is_not_let_in_reads_the_one_that_ran_if_ther
     with monkeypatch.context() as patch:
         patch.setattr(replicas.store.runs, "claim", later)
         waiting = asyncio.create_task(there.admit(asking(), caller()))
-        await happened(asked)
+        await wait_for_event(asked)
         reading = asyncio.create_task(there.attach(caller(), "t1", "r1", 0))
         await eventually(lambda: len(there.registry.by_key[RUN].admission.waiters) == 2)
     if ran:
         await envelopes(await here.admit(asking(), caller()))
-        await finished(here)
+        await wait_until_stored(here)
     may.set()
     await asyncio.wait([waiting, reading])
     if ran:

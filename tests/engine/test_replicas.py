@@ -16,10 +16,10 @@ from agui_container.ports.records import AlreadyExists, Claim, Claimed, Ending, 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
-from tests.engine.conversations import talked
-from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventually, happened, status
+from tests.engine.conversations import store_conversation
+from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventually, status, wait_for_event
 from tests.engine.replicas import Replicas, hello, types
-from tests.engine.test_recorder import finished
+from tests.engine.test_recorder import wait_until_stored
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 
@@ -30,11 +30,11 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "done"
 
 
-async def over(*services: Service) -> None:
+async def drain_services(*services: Service) -> None:
     """Their runs are ended and written down."""
     for service in services:
         await service.drain(0)
-        await finished(service)
+        await wait_until_stored(service)
 
 
 @requirement("replica.enqueue")
@@ -59,11 +59,11 @@ async def test_a_run_waits_for_the_run_of_another_replica(monkeypatch: pytest.Mo
     assert types(await envelopes(reader))[-1] == "RUN_FINISHED"
     assert holder.begun == ["r1", "r2"]
     assert [type(each) for each in (found[0], found[-1])] == [ThreadBusy, Claimed]
-    await over(here, there)
+    await drain_services(here, there)
 
 
 @requirement("replica.enqueue")
-async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() -> None:
+async def test_a_queued_run_keeps_the_answer_of_another_replicas_run() -> None:
     replicas, holder, heard = Replicas(), WaitingAgent(rest="after"), list[str]()
 
     async def hears(asked: RunAgentInput) -> AsyncIterator[Item]:
@@ -83,7 +83,7 @@ async def test_who_has_waited_for_another_replicas_run_leaves_its_answer_in() ->
     first, answer, second = heard
     assert (first, second) == ("u1", "u2")
     assert answer not in {"u1", "u2"}
-    await over(here, there)
+    await drain_services(here, there)
 
 
 @requirement("busy.interrupt")
@@ -97,7 +97,7 @@ async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
     assert status(first) == "cancelled"
     lease_task.cancel()
     await asyncio.wait([lease_task])
-    await over(here, there)
+    await drain_services(here, there)
 
 
 @requirement("busy.reject")
@@ -125,7 +125,7 @@ async def test_a_run_that_has_ended_here_and_is_not_written_yet_is_waited_for(mo
     assert isinstance(found[0], ThreadBusy)
     may.set()
     (await waiting).run.cancel()
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.enqueue")
@@ -139,7 +139,7 @@ async def test_a_run_does_not_wait_for_ever_for_another_replica(monkeypatch: pyt
         await there.admit(asking(run="r2"), caller())
     assert refused.value.code is ErrorCode.THREAD_BUSY
     assert holder.begun == ["r1"]
-    await over(here, there)
+    await drain_services(here, there)
 
 
 @requirement("replica.enqueue")
@@ -154,7 +154,7 @@ async def test_a_run_that_nobody_reads_gives_way_to_a_new_run_of_its_own_replica
     holder.may_end.set()
     assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
     assert holder.begun == ["r1", "r3"]
-    await over(here, there)
+    await drain_services(here, there)
 
 
 @requirement("replica.watched")
@@ -170,7 +170,7 @@ async def test_a_run_that_is_read_elsewhere_does_not_give_way() -> None:
     replicas.clock.advance(REPORT_VALID_SECONDS)
     holder.may_end.set()
     assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
-    await over(here)
+    await drain_services(here)
 
 
 @requirement("replica.watched")
@@ -181,7 +181,7 @@ async def test_a_run_that_ends_with_its_last_reader_does_not_wait_for_readers_el
     elsewhere = await there.attach(caller(), "t1", "r1", 0)
     reader.close()
     assert b'"cancelled"' in (await envelopes(elsewhere))[-1].data
-    await over(here, there)
+    await drain_services(here, there)
 
 
 @requirement("replica.runs")
@@ -191,8 +191,8 @@ async def test_all_live_runs_of_all_replicas_are_listed_behind_whatever_has_ende
     await here.admit(asking("long", "r1"), caller())
     await eventually(lambda: here.registry.by_key[RunKey("everybody", "long", "r1")].log.watermark == 3)
     for number in range(105):
-        await talked(replicas.store, thread=f"t{number}", run=f"ended-{number}", now=START + 1 + number)
-    await talked(replicas.store, owner="session:ann", run="anns", now=START + 150)
+        await store_conversation(replicas.store, thread=f"t{number}", run=f"ended-{number}", now=START + 1 + number)
+    await store_conversation(replicas.store, owner="session:ann", run="anns", now=START + 150)
     replicas.clock.advance(200)
     await there.admit(asking("new", "r2"), caller())
     await eventually(lambda: len(holder.begun) > 1)
@@ -211,7 +211,7 @@ async def test_all_live_runs_of_all_replicas_are_listed_behind_whatever_has_ende
     }
     own = {name: newest[name] for name in ("runId", "seconds", "tokens", "readers")}
     assert own == {"runId": "r2", "seconds": 0.0, "tokens": 0, "readers": 1}
-    await over(here, there)
+    await drain_services(here, there)
 
 
 @requirement("replica.retry")
@@ -220,7 +220,7 @@ async def test_a_retry_of_a_run_that_has_ended_leaves_the_threads_run_alone(on_b
     replicas = Replicas()
     first = await replicas.start(brief)
     ran = await envelopes(await first.admit(asking("t1", "r1"), caller()))
-    await finished(first)
+    await wait_until_stored(first)
     second = await replicas.start(hello, Settings(on_busy=on_busy))
     going = await second.admit(asking("t1", "r2"), caller())
     assert await envelopes(await second.admit(asking("t1", "r1"), caller())) == ran
@@ -233,13 +233,13 @@ async def test_a_retry_of_a_run_without_messages_is_that_run_and_not_the_thread(
     first = await replicas.start(brief)
     speaks_first = asking("t1", "r1").model_copy(update={"messages": []})
     ran = await envelopes(await first.admit(speaks_first, caller()))
-    await finished(first)
+    await wait_until_stored(first)
     second = await replicas.start(brief)
     assert await envelopes(await second.admit(speaks_first, caller())) == ran
 
 
 @requirement("durable.thread")
-async def test_what_was_sent_is_kept_of_a_run_that_is_cancelled_before_it_begins(
+async def test_the_input_of_a_run_that_is_cancelled_before_it_begins_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     replicas, asked, go_on = Replicas(), asyncio.Event(), asyncio.Event()
@@ -253,11 +253,11 @@ async def test_what_was_sent_is_kept_of_a_run_that_is_cancelled_before_it_begins
 
     monkeypatch.setattr(replicas.store.runs, "claim", slow)
     admitting = asyncio.create_task(service.admit(asking("t1", "r1"), caller()))
-    await happened(asked)
+    await wait_for_event(asked)
     await service.runs.cancel(caller(), "t1", "r1")
     go_on.set()
     await envelopes(await admitting)
-    await finished(service)
+    await wait_until_stored(service)
     kept = await replicas.store.threads.changes(ThreadKey("everybody", "t1"))
     assert kept is not None
     assert [message.id for message in kept.messages] == ["u1"]
@@ -275,4 +275,4 @@ async def test_a_command_that_names_a_thread_means_its_active_run_and_not_one_th
     await there.runs.cancel(caller(), "t1", "r2")
     await envelopes(await waiting)
     assert status(going) == "running"
-    await over(here, there)
+    await drain_services(here, there)

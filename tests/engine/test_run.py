@@ -26,7 +26,7 @@ from agui_container.ports import LOG_FIELDS, Item, RunContext
 from agui_container.protocol.encoder import MAX_EVENT_BYTES
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import asking, caller, envelopes, eventually, happened, make_service, status
+from tests.engine.doubles import asking, caller, envelopes, eventually, make_service, status, wait_for_event
 from tests.protocol.samples import forged
 from tests.requirements import requirement
 
@@ -35,18 +35,18 @@ def names(log: list[Envelope]) -> list[str]:
     return [envelope.type.value for envelope in log]
 
 
-async def logged(agent: object, **limits: int) -> list[Envelope]:
+async def log_of(agent: object, **limits: int) -> list[Envelope]:
     """The log of one run."""
     return await envelopes(make_service(agent, limits=CapacityLimits(**limits)).start(asking(), caller()))
 
 
-async def idle(service: Service) -> None:
+async def wait_until_idle(service: Service) -> None:
     """Until no run and no task is left."""
     await eventually(lambda: not service.registry.tasks)
 
 
 @requirement("cancel.at-once")
-async def test_what_a_cancelled_agent_still_yields_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+async def test_items_that_a_cancelled_agent_yields_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
     closed = asyncio.Event()
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -64,8 +64,8 @@ async def test_what_a_cancelled_agent_still_yields_is_dropped(caplog: pytest.Log
     await eventually(lambda: len(reader.run.log) == 2)
     await service.runs.cancel(caller(), "t1", "r1")
     assert names(await envelopes(reader)) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
-    await happened(closed)
-    await idle(service)
+    await wait_for_event(closed)
+    await wait_until_idle(service)
     assert "agent continued after the end of its run" in caplog.text
 
 
@@ -87,7 +87,7 @@ async def test_an_agent_that_fails_to_clean_up_changes_nothing(
     await eventually(lambda: len(reader.run.log) >= 2)
     if cancelled:
         await service.runs.cancel(caller(), "t1", "r1")
-    await idle(service)
+    await wait_until_idle(service)
     expected = "RUN_FINISHED" if cancelled else "RUN_ERROR"
     assert names(await envelopes(reader)) == ["RUN_STARTED", "CUSTOM", expected]
     assert "cannot clean up" in caplog.text
@@ -122,7 +122,7 @@ async def test_an_agent_may_return_any_async_iterator(*, awaited: bool) -> None:
 
             return later()
 
-    assert names(await logged(Agent())) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
+    assert names(await log_of(Agent())) == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
 
 
 @requirement("fail.not-an-event")
@@ -132,7 +132,7 @@ async def test_an_agent_that_returns_no_iterator_is_an_error(stream: object) -> 
         def run(self, _: RunAgentInput) -> object:
             return stream
 
-    assert names(await logged(Agent())) == ["RUN_STARTED", "RUN_ERROR"]
+    assert names(await log_of(Agent())) == ["RUN_STARTED", "RUN_ERROR"]
 
 
 @requirement("run.ids")
@@ -150,7 +150,7 @@ async def test_an_agent_cannot_change_what_the_run_is(field: str) -> None:
 
 
 @requirement("attach.same")
-async def test_what_an_agent_changes_after_yielding_it_has_left_already() -> None:
+async def test_an_event_is_encoded_before_its_agent_can_change_it() -> None:
     state = {"step": 1}
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -158,7 +158,7 @@ async def test_what_an_agent_changes_after_yielding_it_has_left_already() -> Non
             yield StateSnapshotEvent(snapshot=state)
             state["step"] += 1
 
-    log = await logged(agent)
+    log = await log_of(agent)
     assert [envelope.data for envelope in log[1:3]] == [
         b'{"type":"STATE_SNAPSHOT","snapshot":{"step":1}}',
         b'{"type":"STATE_SNAPSHOT","snapshot":{"step":2}}',
@@ -190,7 +190,7 @@ async def test_an_error_that_is_none_fails_the_run_like_any_mistake(arguments: t
         yield "hi"
         raise AppError(*arguments)
 
-    log = await logged(agent)
+    log = await log_of(agent)
     assert names(log)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert b'"code":"AGENT_ERROR"' in log[-1].data
 
@@ -201,7 +201,7 @@ async def test_an_error_that_no_event_can_hold_fails_the_run_with_another(caplog
         yield "hi"
         raise AppError(ErrorCode.MODEL_ERROR, "x" * (MAX_EVENT_BYTES + 1))
 
-    log = await logged(agent)
+    log = await log_of(agent)
     assert names(log)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert b'"code":"AGENT_ERROR"' in log[-1].data
     assert "run could not end in order" in caplog.text
@@ -213,7 +213,7 @@ async def test_the_end_of_a_run_that_is_too_large_is_still_whole() -> None:
         while True:
             yield "x" * 100
 
-    log = await logged(agent, run_bytes=1_000)
+    log = await log_of(agent, run_bytes=1_000)
     assert names(log)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
 
 
@@ -223,7 +223,7 @@ async def test_an_end_that_cannot_be_sent_fails_what_is_open() -> None:
         yield SubagentStartedEvent(subagent_run_id="sub", name="helper")
         yield RunFinishedEvent(thread_id="t1", run_id="r1", result=object())
 
-    assert names(await logged(agent))[1:] == ["SUBAGENT_STARTED", "SUBAGENT_ERROR", "RUN_ERROR"]
+    assert names(await log_of(agent))[1:] == ["SUBAGENT_STARTED", "SUBAGENT_ERROR", "RUN_ERROR"]
 
 
 @requirement("limit.kept-bytes")
@@ -235,14 +235,14 @@ async def test_the_input_of_a_run_is_let_go_when_it_ends() -> None:
     run_input = asking()
     kept = weakref.ref(run_input.messages[0])
     await envelopes(service.start(run_input, caller()))
-    await idle(service)
+    await wait_until_idle(service)
     del run_input
     gc.collect()
     assert kept() is None
 
 
 @requirement("limit.kept-bytes")
-async def test_what_the_context_of_a_request_holds_is_let_go_when_its_run_ends() -> None:
+async def test_the_context_of_a_request_is_released_when_its_run_ends() -> None:
     class Held:
         """Something large that a request brings with it."""
 
@@ -255,7 +255,7 @@ async def test_what_the_context_of_a_request_holds_is_let_go_when_its_run_ends()
     left = weakref.ref(held)
     del context, held
     await envelopes(reader)
-    await idle(service)
+    await wait_until_idle(service)
     await asyncio.sleep(0)  # the last one to be told that a task is done holds its context until then
     gc.collect()
     assert left() is None
@@ -280,7 +280,7 @@ async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> Non
     reader = service.start(asking("t1", "r3"), caller())
     assert service.registry.budget.used_bytes < 1_700
     await service.runs.cancel(caller(), "t0", "silent")
-    await idle(service)
+    await wait_until_idle(service)
 
 
 @requirement("run.legal")
@@ -292,7 +292,7 @@ async def test_an_agent_that_cancels_its_own_task_is_blamed_for_the_end() -> Non
         task.cancel()
         await asyncio.Event().wait()
 
-    events = await logged(agent)
+    events = await log_of(agent)
     assert names(events) == ["RUN_STARTED", "CUSTOM", "RUN_ERROR"]
     assert b'"AGENT_ERROR"' in events[-1].data
 
@@ -304,7 +304,7 @@ def test_ctrl_c_is_not_the_agents_mistake() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(logged(agent))
+        asyncio.run(log_of(agent))
 
 
 @requirement("agent.background")
@@ -359,5 +359,5 @@ async def test_an_agent_that_ends_its_run_itself_is_not_blamed(caplog: pytest.Lo
 
     service = make_service(agent)
     await envelopes(service.start(asking(), caller()))
-    await idle(service)
+    await wait_until_idle(service)
     assert caplog.records == []

@@ -16,7 +16,7 @@ from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunProgress
 from tests.engine.doubles import asking, caller, envelopes, eventually
 from tests.engine.replicas import Replicas, hello
-from tests.engine.test_recorder import RUN, Nobody, finished
+from tests.engine.test_recorder import RUN, Nobody, wait_until_stored
 from tests.requirements import requirement
 
 
@@ -26,7 +26,7 @@ async def costly(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     await asyncio.Event().wait()
 
 
-async def shown(service: Service) -> View:
+async def listed_progress(service: Service) -> View:
     """The tokens and readers of the only run, as this replica lists it."""
     [facts] = await service.runs.list(caller())
     return {name: facts.get(name) for name in ("status", "tokens", "readers")}
@@ -46,16 +46,20 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     reading = [asyncio.create_task(envelopes(await there.attach(caller(), "t1", "r1", 0))) for _ in range(2)]
     await eventually(lambda: run.presence.count(replicas.clock.time()) == 3)
     await leases.report()
-    assert await shown(there) == await shown(here) == {"status": "running", "tokens": 8, "readers": 3}
+    assert (
+        await listed_progress(there) == await listed_progress(here) == {"status": "running", "tokens": 8, "readers": 3}
+    )
     for task in reading:
         task.cancel()
     await asyncio.wait(reading)
     replicas.clock.advance(REPORT_VALID_SECONDS)
     await leases.report()
-    assert await shown(there) == await shown(here) == {"status": "running", "tokens": 8, "readers": 1}
+    assert (
+        await listed_progress(there) == await listed_progress(here) == {"status": "running", "tokens": 8, "readers": 1}
+    )
     run.cancel()
-    await finished(here)
-    assert await shown(there) == {"status": "cancelled", "tokens": 8, "readers": None}
+    await wait_until_stored(here)
+    assert await listed_progress(there) == {"status": "cancelled", "tokens": 8, "readers": None}
     lease_task.cancel()
     await asyncio.wait([lease_task])
 
@@ -80,11 +84,11 @@ async def test_a_run_that_stands_as_it_did_is_not_written_again(monkeypatch: pyt
     await leases.report()
     assert written == [[RunProgress(RUN, 1)], [RunProgress(RUN, 0)]]
     await here.drain(0)
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.standing", "replica.lost")
-async def test_what_a_lost_run_had_cost_stays_known() -> None:
+async def test_the_usage_of_a_lost_run_stays_known() -> None:
     replicas = Replicas()
     here, there = await replicas.start(costly), await replicas.start(hello)
     await here.admit(asking(), caller())
@@ -95,6 +99,6 @@ async def test_what_a_lost_run_had_cost_stays_known() -> None:
     replicas.clock.advance(LEASE_SECONDS)
     await others.renew()
     await others.reap()
-    assert await shown(there) == {"status": "error", "tokens": 8, "readers": None}
+    assert await listed_progress(there) == {"status": "error", "tokens": 8, "readers": None}
     await here.drain(0)
-    await finished(here)
+    await wait_until_stored(here)

@@ -18,11 +18,11 @@ from tests.engine.doubles import (
     envelopes,
     eventually,
     forever,
-    happened,
     make_service,
+    wait_for_event,
 )
 from tests.engine.replicas import held_claims
-from tests.engine.test_recorder import RUN, THREAD, finished, opened, talker
+from tests.engine.test_recorder import RUN, THREAD, open_service, talker, wait_until_stored
 from tests.requirements import requirement
 
 
@@ -31,7 +31,7 @@ async def test_a_run_in_line_whose_store_has_gone_away_says_so(monkeypatch: pyte
     async def gone(*_: object) -> None:
         raise StoreUnavailable("gone")
 
-    service = await opened(forever, settings=Settings(on_busy="enqueue"))
+    service = await open_service(forever, settings=Settings(on_busy="enqueue"))
     first = await service.admit(asking(), caller())
     waiting = await service.admit(asking(run="r2"), caller())
     with monkeypatch.context() as patched:
@@ -41,14 +41,14 @@ async def test_a_run_in_line_whose_store_has_gone_away_says_so(monkeypatch: pyte
     seen = await envelopes(waiting)
     assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
     assert b"STORE_UNAVAILABLE" in seen[-1].data
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("durable.gone")
 async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    service = await opened(talker)
+    service = await open_service(talker)
     store, key = service.cluster.store, RunKey("everybody", "t1", "r0")
     await store.runs.claim(Claim(key, "replica-1", START, START + 60))
     change = Change([StoredMessage("old", b"no message")])
@@ -56,7 +56,7 @@ async def test_a_history_that_cannot_be_read_ends_the_run_and_frees_the_thread(
     seen = await envelopes(await service.admit(asking(), caller()))
     assert [event.type.value for event in seen] == ["RUN_STARTED", "RUN_ERROR"]
     assert b"INTERNAL_ERROR" in seen[-1].data  # no agent has run that could be blamed
-    await finished(service)
+    await wait_until_stored(service)
     assert [each.message for each in caplog.records if each.name == "agui_container.engine.run.run"] == [
         "run could not begin"
     ]
@@ -71,39 +71,39 @@ async def test_a_caller_that_leaves_during_the_claim_of_its_run_does_it_no_harm(
 ) -> None:
     store = MemoryStore()
     begun, may = held_claims(monkeypatch, store)
-    service = await opened(talker, store=store)
+    service = await open_service(talker, store=store)
     admitting = asyncio.create_task(service.admit(asking(), caller()))
-    await happened(begun)
+    await wait_for_event(begun)
     admitting.cancel()
     await asyncio.wait([admitting])
     may.set()
     assert (await envelopes(await service.attach(caller(), "t1", "r1", 0)))[-1].type == "RUN_FINISHED"
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("drop.grace")
 async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     begun, may = held_claims(monkeypatch, store)
-    service = await opened(forever, store=store)
+    service = await open_service(forever, store=store)
     admitting = asyncio.create_task(service.admit(asking(), caller()))
-    await happened(begun)
+    await wait_for_event(begun)
     admitting.cancel()
     await asyncio.wait([admitting])
     assert service.registry.by_key[RUN].presence.is_abandoned(START)
     may.set()
     await service.drain(0)
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("retry.joins")
 async def test_a_retry_of_a_run_that_goes_on_here_is_one_more_reader_of_it() -> None:
-    service = await opened(forever)
+    service = await open_service(forever)
     first, again = [await service.admit(asking(), caller()) for _ in range(2)]
     assert again.run is first.run
     assert first.run.presence.local == 2
     await service.drain(0)
-    await finished(service)
+    await wait_until_stored(service)
 
 
 @requirement("durable.first")
@@ -118,10 +118,10 @@ async def test_a_run_that_is_cancelled_during_its_claim_keeps_what_was_said(
     service = make_service(talker, clock=clock, cluster=cluster)
     await cluster.open()
     reader = service.start(asking(), caller())
-    await happened(begun)
+    await wait_for_event(begun)
     reader.run.cancel()
     may.set()
-    await finished(service)
+    await wait_until_stored(service)
     kept = await store.threads.changes(THREAD)
     assert kept is not None
     assert [message.id for message in kept.messages] == ["u1"]

@@ -186,7 +186,7 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
     assert not service.health.ready
 
 
-async def test_what_the_agents_parts_hold_is_let_go_of_when_the_service_closes() -> None:
+async def test_the_resources_of_the_agents_parts_are_released_when_the_service_closes() -> None:
     closed = []
 
     async def close() -> None:
@@ -222,7 +222,7 @@ async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused(monkey
 
 
 @requirement("busy.leaving")
-async def test_who_waits_for_a_busy_thread_looks_again_only_when_a_reader_has_left(
+async def test_a_queued_run_tries_again_only_when_a_reader_has_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     service, asked = make_service(forever), list[str]()

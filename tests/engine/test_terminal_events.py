@@ -10,7 +10,7 @@ from agui_container.ports import Item
 from agui_container.protocol.conversation.state import SharedState
 from agui_container.settings import Settings
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, make_service
-from tests.engine.test_run import idle, names
+from tests.engine.test_run import names, wait_until_idle
 from tests.requirements import requirement
 
 
@@ -41,4 +41,4 @@ async def test_an_agent_that_hangs_behind_its_own_end_is_cut_off_when_its_time_i
     assert names(await envelopes(service.start(asking(), caller())))[-1] == "RUN_FINISHED"
     assert service.registry.tasks
     clock.advance(60)
-    await idle(service)
+    await wait_until_idle(service)

@@ -36,10 +36,10 @@ from agui_container.protocol.commands import (
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import parse_command
 from agui_container.stores.memory import MemoryStore
-from tests.engine.conversations import ANSWER, QUESTION, change, talked
+from tests.engine.conversations import ANSWER, QUESTION, change, store_conversation
 from tests.engine.doubles import START, WAIT, FakeClock, Json, caller
 from tests.requirements import requirement
-from tests.stores.doubles import A, claimed
+from tests.stores.doubles import A, claim_run
 
 RUN = RunKey("everybody", "t1", "r1")
 
@@ -116,10 +116,10 @@ async def do(store: Store, threads: ThreadCommands, step: Change | str, at: int)
 
 @requirement("thread.delta")
 @given(STEPS)
-async def test_whoever_puts_deltas_together_has_the_thread(steps: list[Change | str]) -> None:
+async def test_the_deltas_of_a_thread_merged_equal_the_thread(steps: list[Change | str]) -> None:
     store = MemoryStore()
     threads, often, seldom = threads_of(store), ThreadFollower(), ThreadFollower()
-    await claimed(store, RUN)
+    await claim_run(store, RUN)
     for at, step in enumerate(steps):
         await do(store, threads, step, at)
         if step == "look":
@@ -141,7 +141,7 @@ async def test_whoever_puts_deltas_together_has_the_thread(steps: list[Change | 
 @pytest.mark.parametrize("since", ["", "x", "0.0", "999.1", "1." + "9" * 400])
 async def test_a_strange_token_gives_everything(since: str) -> None:
     store = MemoryStore()
-    await talked(store, QUESTION)
+    await store_conversation(store, QUESTION)
     delta: Json = await threads_of(store).answer(caller(), ThreadsDelta(thread_id="t1", since=since))
     assert (delta["messages"], delta["order"]) == ([QUESTION], ["m1"])
 
@@ -152,7 +152,7 @@ async def test_a_strange_token_gives_everything(since: str) -> None:
 @requirement("thread.get")
 async def test_goals_are_told_with_what_became_of_them() -> None:
     store = MemoryStore()
-    await claimed(store, RUN)
+    await claim_run(store, RUN)
     goals = [StoredGoal("r1", at, kind, b'{"type":"object"}', START) for at, kind in enumerate(["price", "date"])]
     await store.goals.declare(RUN, goals)
     await store.goals.conclude(RUN, 0, GoalStatus.ACHIEVED, START + 1, result=b'{"amount":2.5}')
@@ -173,7 +173,7 @@ async def test_goals_are_told_with_what_became_of_them() -> None:
 @requirement("thread.get")
 async def test_messages_that_are_not_wanted_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     store, read = MemoryStore(), list[int]()
-    await talked(store)
+    await store_conversation(store)
     changes = store.threads.changes
 
     async def counted(key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
@@ -190,7 +190,7 @@ async def test_messages_that_are_not_wanted_are_not_read(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(("size", "apart"), [(LARGE_BYTES // 2, False), (2 * LARGE_BYTES, True)])
 async def test_a_large_thread_is_read_off_the_event_loop(size: int, *, apart: bool) -> None:
     store = MemoryStore()
-    await talked(store, {**QUESTION, "content": "x" * size})
+    await store_conversation(store, {**QUESTION, "content": "x" * size})
     delta = await store.threads.changes(ThreadKey("everybody", "t1"))
     assert delta is not None
     reading = await off_loop_if_large("", lambda _: threading.get_ident(), delta)
@@ -200,7 +200,7 @@ async def test_a_large_thread_is_read_off_the_event_loop(size: int, *, apart: bo
 @requirement("feedback.hidden")
 async def test_nothing_of_a_triage_reaches_a_user() -> None:
     store = MemoryStore()
-    await talked(store)
+    await store_conversation(store)
     key = ThreadKey("everybody", "t1")
     await store.feedbacks.put(key, Feedback("m4", "negative", ("slow",), "my words", START, START))
     secret = Triage("secret-label", "secret-note", "secret-operator", 1_234_567.0)
@@ -217,7 +217,7 @@ async def test_nothing_of_a_triage_reaches_a_user() -> None:
 
 async def test_a_thread_that_goes_while_it_is_rated_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
-    await talked(store, ANSWER)
+    await store_conversation(store, ANSWER)
 
     async def gone(*_: object) -> None:
         return None
@@ -237,7 +237,7 @@ async def test_a_thread_whose_run_is_cancelled_and_nobody_hears_it_is_deleted_al
     monkeypatch.setattr("agui_container.engine.threads.threads.CANCEL_SECONDS", 0.01)
     monkeypatch.setattr("agui_container.engine.threads.threads.POLL_SECONDS", 0)
     store, runs = MemoryStore(), NoRuns()
-    await claimed(store, RUN)
+    await claim_run(store, RUN)
     async with asyncio.timeout(WAIT):
         told = await threads_of(store, runs).answer(caller(), ThreadsDelete(thread_id="t1"))
     assert (told, runs.cancels) == ({"threadId": "t1", "deleted": True}, 1)
@@ -262,6 +262,6 @@ async def test_a_store_that_does_not_answer_is_said_so(monkeypatch: pytest.Monke
 async def test_messages_are_given_back_as_they_were() -> None:
     odd: Json = {"id": "m1", "role": "user", "content": "\u2028 é 😀", "metadata": {"x": [1.5, None]}, "own": {"a": 1}}
     store = MemoryStore()
-    await talked(store, odd)
+    await store_conversation(store, odd)
     whole: Json = await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1"))
     assert whole["messages"] == [odd]

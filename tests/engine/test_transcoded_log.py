@@ -57,7 +57,7 @@ async def test_much_is_made_in_a_thread_and_still_once() -> None:
     assert threading.get_ident() not in encoder.threads
 
 
-async def test_who_leaves_while_much_is_made_does_not_wait_for_it() -> None:
+async def test_a_reader_that_leaves_does_not_wait_for_a_large_encoding() -> None:
     begun, may = threading.Event(), threading.Event()
 
     def slow(data: bytes) -> bytes:

@@ -15,19 +15,19 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.commands import ThreadsDelete
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever, happened
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, wait_for_event
 from tests.engine.replicas import Replicas, held_claims
-from tests.engine.test_recorder import RUN, Nobody, finished, opened, talker
+from tests.engine.test_recorder import RUN, Nobody, open_service, talker, wait_until_stored
 from tests.requirements import requirement
 
 
-async def ran() -> tuple[Replicas, Service, Service, list[Envelope]]:
+async def replicas_after_a_run() -> tuple[Replicas, Service, Service, list[Envelope]]:
     """Two replicas, and a run that has ended on the first and has no reader."""
     replicas = Replicas()
     here, there = await replicas.start(talker), await replicas.start(talker)
     reader = await here.admit(asking(), caller())
     whole = await envelopes(reader)
-    await finished(here)
+    await wait_until_stored(here)
     reader.close()
     return replicas, here, there, whole
 
@@ -42,7 +42,7 @@ async def read(service: Service) -> list[Envelope]:
 
 @requirement("replica.deleted")
 async def test_a_thread_that_is_deleted_on_one_replica_is_gone_from_all() -> None:
-    _, here, there, whole = await ran()
+    _, here, there, whole = await replicas_after_a_run()
     assert await read(here) == await read(there) == whole
     await there.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
     for service in (here, there):
@@ -56,7 +56,7 @@ async def test_a_thread_that_is_deleted_on_one_replica_is_gone_from_all() -> Non
 async def test_a_run_whose_events_are_forgotten_is_found_and_only_cannot_be_read(
     asked: tuple[str | None, str | None],
 ) -> None:
-    replicas, here, there, _ = await ran()
+    replicas, here, there, _ = await replicas_after_a_run()
     replicas.clock.advance(RETENTION_SECONDS + 1)
     await Leases(here.cluster, Nobody()).purge()
     for service in (here, there):
@@ -69,11 +69,11 @@ async def test_a_run_whose_events_are_forgotten_is_found_and_only_cannot_be_read
 
 
 @requirement("replica.deleted")
-async def test_what_nobody_reads_any_more_takes_no_memory() -> None:
-    service = await opened(talker)
+async def test_a_stored_run_without_readers_takes_no_memory() -> None:
+    service = await open_service(talker)
     reader = await service.admit(asking(), caller())
     await envelopes(reader)
-    await finished(service)
+    await wait_until_stored(service)
     assert service.registry.get(RUN) is not None
     assert service.registry.budget.used_bytes > 0
     reader.close()
@@ -83,26 +83,26 @@ async def test_what_nobody_reads_any_more_takes_no_memory() -> None:
 
 @requirement("replica.deleted")
 async def test_a_run_that_nobody_waits_for_goes_when_it_is_stored() -> None:
-    service = await opened(talker)
+    service = await open_service(talker)
     (await service.admit(asking(), caller())).close()
-    await finished(service)
+    await wait_until_stored(service)
     await eventually(lambda: service.registry.get(RUN) is None)
     assert (await read(service))[-1].type == "RUN_FINISHED"
 
 
 @requirement("durable.gone")
-async def test_what_the_store_did_not_get_can_still_be_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_events_that_the_store_did_not_get_can_still_be_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", 0.05)
 
     async def gone(*_: object) -> None:
         raise StoreUnavailable("gone")
 
-    service = await opened(talker)
+    service = await open_service(talker)
     monkeypatch.setattr(service.cluster.store.runs, "append", gone)
     monkeypatch.setattr(service.cluster.store.runs, "finish", gone)
     reader = await service.admit(asking(), caller())
     whole = await envelopes(reader)
-    await finished(service)
+    await wait_until_stored(service)
     reader.close()
     assert await read(service) == whole
 
@@ -116,7 +116,7 @@ async def test_what_the_store_did_not_get_can_still_be_read_here(monkeypatch: py
 async def test_a_retry_gets_the_run_that_has_ended_whatever_is_cancelled_meanwhile(
     *, elsewhere: bool, turns: int
 ) -> None:
-    _, here, there, whole = await ran()
+    _, here, there, whole = await replicas_after_a_run()
     service = there if elsewhere else here
     retry = asyncio.create_task(service.admit(asking(), caller()))
     for _ in range(turns):
@@ -125,7 +125,7 @@ async def test_a_retry_gets_the_run_that_has_ended_whatever_is_cancelled_meanwhi
     reader = await retry
     assert await envelopes(reader) == whole
     reader.close()
-    await finished(service)
+    await wait_until_stored(service)
     assert service.registry.get(RUN) is None
     assert await read(service) == whole
 
@@ -133,15 +133,15 @@ async def test_a_retry_gets_the_run_that_has_ended_whatever_is_cancelled_meanwhi
 @requirement("replica.retry")
 @pytest.mark.parametrize("looked_up", [True, False])
 async def test_a_retry_that_is_cut_off_here_leaves_nothing(monkeypatch: pytest.MonkeyPatch, *, looked_up: bool) -> None:
-    replicas, _, there, whole = await ran()
+    replicas, _, there, whole = await replicas_after_a_run()
     asked, may = held_claims(monkeypatch, replicas.store)
     reader = there.start(asking(), caller())
     if looked_up:
-        await happened(asked)
+        await wait_for_event(asked)
     reader.run.cancel()
     may.set()
     assert await envelopes(reader) == whole
-    await finished(there)
+    await wait_until_stored(there)
     reader.close()
     assert there.registry.get(RUN) is None
     assert not there.registry.is_forgotten(RUN)
@@ -152,10 +152,10 @@ async def test_a_retry_that_is_cut_off_here_leaves_nothing(monkeypatch: pytest.M
 async def test_a_run_that_has_ended_is_shown_as_it_ended_while_its_retry_is_looked_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    replicas, _, there, whole = await ran()
+    replicas, _, there, whole = await replicas_after_a_run()
     asked, may = held_claims(monkeypatch, replicas.store)
     retry = asyncio.create_task(there.admit(asking(), caller()))
-    await happened(asked)
+    await wait_for_event(asked)
     assert (await there.runs.find(caller(), "t1", "r1"))["status"] == "finished"
     assert [run["status"] for run in await there.runs.list(caller())] == ["finished"]
     may.set()
@@ -176,15 +176,15 @@ async def test_a_cancel_reaches_a_run_that_has_begun_elsewhere_while_it_was_look
         looked.append(key)
         return await get(key) if len(looked) > 1 else None
 
-    await happened(asked)
+    await wait_for_event(asked)
     monkeypatch.setattr(replicas.store.runs, "get", late)
     assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"
     may.set()
     await Leases(there.cluster, there.local_runs).renew()
     assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     retry.close()
-    await finished(here)
-    await finished(there)
+    await wait_until_stored(here)
+    await wait_until_stored(there)
 
 
 @requirement("replica.runs")
@@ -195,23 +195,23 @@ async def test_the_latest_run_of_a_thread_is_that_of_any_replica() -> None:
     await envelopes(reader)
     replicas.clock.advance(1)
     await envelopes(await there.admit(asking(run="r2"), caller()))
-    await finished(there)
+    await wait_until_stored(there)
     assert here.runs.find_local(caller(), "t1", "r1") is reader.run
     assert (await here.runs.find(caller(), "t1", None))["runId"] == "r2"
     reader.close()
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("replica.runs")
 async def test_a_run_that_is_about_to_begin_is_its_threads_latest(monkeypatch: pytest.MonkeyPatch) -> None:
-    replicas, here, _, _ = await ran()
+    replicas, here, _, _ = await replicas_after_a_run()
     asked, may = held_claims(monkeypatch, replicas.store)
     starting = asyncio.create_task(here.admit(asking(run="r2"), caller()))
-    await happened(asked)
+    await wait_for_event(asked)
     assert (await here.runs.find(caller(), "t1", None))["runId"] == "r2"
     may.set()
     await envelopes(await starting)
-    await finished(here)
+    await wait_until_stored(here)
 
 
 # --- deletions during a reading ---------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ async def test_a_run_that_is_about_to_begin_is_its_threads_latest(monkeypatch: p
 async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_another_run(
     monkeypatch: pytest.MonkeyPatch, *, again: bool
 ) -> None:
-    replicas, here, there, whole = await ran()
+    replicas, here, there, whole = await replicas_after_a_run()
     page = replicas.store.runs.envelopes
 
     async def short(run: RunKey, after: int) -> Sequence[Envelope]:
@@ -235,7 +235,7 @@ async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_a
     if again:
         replicas.clock.advance(1)
         await envelopes(await here.admit(asking(), caller()))
-        await finished(here)
+        await wait_until_stored(here)
     seen += [envelope async for batch in replay for envelope in batch.envelopes()]
     assert seen[:2] == whole[:2]
     assert [envelope.type for envelope in seen[2:]] == ["RUN_ERROR"]
@@ -243,7 +243,7 @@ async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_a
 
 
 @requirement("replica.deleted")
-async def test_what_a_last_reader_has_rendered_after_the_deletion_counts_nowhere() -> None:
+async def test_bytes_that_are_transcoded_after_the_deletion_are_not_counted() -> None:
     budget = LogBudget(1 << 20, 1 << 20)
     log = EventLog("r1", budget, Flusher())
     log.append(EventType.CUSTOM, b"{}")

@@ -95,7 +95,7 @@ def test_a_result_of_which_the_framework_has_a_stand_in_is_not_told_under_anothe
     ]
 
 
-def test_what_the_client_is_to_do_stays_open_until_somebody_speaks() -> None:
+def test_client_calls_stay_open_until_the_next_user_message() -> None:
     asked: list[Message] = [user("1"), calls("a", "b"), result("b")]
     assert with_results(asked, {"use-a"}) == asked
     assert with_results([*asked, user("2")], {"use-a"}) == [*asked, missing("a"), user("2")]

@@ -44,12 +44,12 @@ from agui_container.ports.records import ThreadKey
 from agui_container.protocol.conversation.merge import MESSAGE
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.contexts import client_tool, collected, of_type, run_context, run_input, types
+from tests.contexts import client_tool, collect_items, of_type, run_context, run_input, types
 from tests.engine.doubles import asking, caller, envelopes, eventually, make_service
 from tests.frameworks import langgraph_agents
 
 
-def served(source: object) -> Agent:
+def load_framework_agent(source: object) -> Agent:
     agent = framework_agent(source, "mine:agent")
     assert agent
     return agent
@@ -57,7 +57,7 @@ def served(source: object) -> Agent:
 
 async def items(source: object, request: RunAgentInput, owner: str = "anonymous") -> list[Item]:
     ctx = replace(run_context(), caller=Caller(owner=owner, request_id="r"))
-    return await collected(served(source).run(request, ctx))
+    return await collect_items(load_framework_agent(source).run(request, ctx))
 
 
 def saying(*messages: AIMessage) -> object:
@@ -103,7 +103,7 @@ async def test_events_do_not_repeat_the_state_of_the_graph() -> None:
     assert "RAW" not in types(await items(langgraph_agents.agent, run_input("use roll")))
 
 
-async def test_what_a_model_says_at_once_is_streamed() -> None:
+async def test_a_message_that_arrives_in_one_piece_is_streamed() -> None:
     said = of_type(await items(saying(AIMessage("Hello.")), run_input("hi")), TextMessageContentEvent)
     assert [event.delta for event in said] == ["Hello."]
 
@@ -199,7 +199,7 @@ async def test_calls_that_a_node_returns_stand_before_their_results(graph: Graph
 
 
 async def test_calls_that_a_node_returns_stand_before_their_results_in_the_kept_thread() -> None:
-    service = make_service(served(calling()))
+    service = make_service(load_framework_agent(calling()))
     await service.open()
     try:
         await envelopes(await service.admit(asking(), caller()))
@@ -311,7 +311,7 @@ async def test_every_answer_goes_to_the_interrupt_that_it_names() -> None:
     assert sorted(thread.told) == [("assistant", "left: L"), ("assistant", "right: R"), ("user", "go")]
 
 
-async def test_what_is_not_answered_stays_open() -> None:
+async def test_an_interrupt_without_an_answer_stays_open() -> None:
     thread = Thread(langgraph_agents.both)
     await thread.ask(run_input("go"))
     await thread.ask(run_input(), thread.answer("right?", "R"))
@@ -360,7 +360,7 @@ async def test_a_graph_without_a_checkpointer_waits_for_nothing() -> None:
     assert [event.delta for event in of_type(await items(langgraph_agents.agent, request), TextMessageContentEvent)]
 
 
-async def test_what_a_user_says_meanwhile_is_kept_for_the_next_run() -> None:
+async def test_a_user_message_beside_an_open_interrupt_is_kept_for_the_next_run() -> None:
     thread = Thread(langgraph_agents.agent)
     first, second = run_input("use roll_if_allowed"), UserMessage(id="meanwhile", content="count")
     await thread.ask(first)
@@ -378,7 +378,7 @@ async def test_what_a_user_says_meanwhile_is_kept_for_the_next_run() -> None:
 
 
 @pytest.mark.parametrize(("field", "name"), [("state", "state"), ("forwarded_props", "forwardedProps")])
-async def test_what_must_be_an_object_is_refused_where_it_is_none(field: str, name: str) -> None:
+async def test_fields_that_must_be_objects_are_refused_if_they_are_not(field: str, name: str) -> None:
     with pytest.raises(AppError) as caught:
         await items(langgraph_agents.agent, run_input("hi").model_copy(update={field: [1]}))
     assert (caught.value.code, caught.value.message) == (
@@ -389,7 +389,7 @@ async def test_what_must_be_an_object_is_refused_where_it_is_none(field: str, na
 
 async def test_a_deleted_thread_is_forgotten() -> None:
     thread = Thread(langgraph_agents.agent)
-    rememberer = thread_cleanup_of(served(thread.graph))
+    rememberer = thread_cleanup_of(load_framework_agent(thread.graph))
     assert rememberer
     for owner, said in (("somebody else", "2 messages"), ("anonymous", "1 messages")):
         await items(thread.graph, run_input("say hi"))
@@ -406,7 +406,7 @@ async def test_a_checkpointer_that_cannot_delete_keeps_no_thread_from_being_dele
 
     saver = InMemorySaver()
     monkeypatch.setattr(saver, "adelete_thread", cannot)
-    rememberer = thread_cleanup_of(served(langgraph_agents.agent.copy({"checkpointer": saver})))
+    rememberer = thread_cleanup_of(load_framework_agent(langgraph_agents.agent.copy({"checkpointer": saver})))
     assert rememberer
     await rememberer.forget_thread("anonymous", "thread")
     assert "checkpoints stay thread=" in caplog.text

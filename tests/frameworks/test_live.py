@@ -65,7 +65,7 @@ def test_a_clients_tool_is_left_to_the_client(framework: FrameworkUnderTest, ser
 
 
 @pytest.mark.parametrize("said", ["fail", "fail late"])
-def test_what_an_exception_says_stays_here(
+def test_the_text_of_an_exception_stays_on_the_server(
     said: str, framework: FrameworkUnderTest, serve: Serve, transport: Connect, judge: Judge
 ) -> None:
     turn = transport(judge, serve(framework, framework.scripted)).ask(Ask(said))

@@ -19,13 +19,13 @@ from ag_ui.core import (
 from agui_container.agents.loader import load_agent
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.contexts import collected, of_type, run_context, run_input
+from tests.contexts import collect_items, of_type, run_context, run_input
 
 YES = {"approved": True}
 
 
 async def items(name: str, request: RunAgentInput) -> list[Item]:
-    return await collected(load_agent(f"tests.frameworks.pydantic_agents:{name}").run(request, run_context()))
+    return await collect_items(load_agent(f"tests.frameworks.pydantic_agents:{name}").run(request, run_context()))
 
 
 async def test_the_state_comes_in_and_goes_out() -> None:
@@ -65,7 +65,7 @@ def waiting(*calls: str, then: Sequence[ToolMessage | UserMessage] = ()) -> RunA
     return run_input("use roll", AssistantMessage(id="asks", tool_calls=made), *then)
 
 
-async def answered(request: RunAgentInput, *entries: ResumeEntry) -> dict[str, object]:
+async def results_by_call(request: RunAgentInput, *entries: ResumeEntry) -> dict[str, object]:
     """The results of a run that answers, by call."""
     done = await items("asking", request.model_copy(update={"resume": list(entries)}))
     assert isinstance(done[-1], RunFinishedEvent)
@@ -73,25 +73,27 @@ async def answered(request: RunAgentInput, *entries: ResumeEntry) -> dict[str, o
 
 
 async def test_every_answer_goes_to_the_call_that_it_names() -> None:
-    results = await answered(waiting("a", "b"), entry("b", {"approved": False}), entry("a"))
+    results = await results_by_call(waiting("a", "b"), entry("b", {"approved": False}), entry("a"))
     assert results == {"a": "rolled 6", "b": "The tool call was denied."}
 
 
 async def test_an_answer_may_come_with_a_message() -> None:
-    assert await answered(waiting("a", then=[UserMessage(id="u", content="say hi")]), entry("a")) == {"a": "rolled 6"}
+    assert await results_by_call(waiting("a", then=[UserMessage(id="u", content="say hi")]), entry("a")) == {
+        "a": "rolled 6"
+    }
 
 
 @pytest.mark.parametrize("role", ["assistant", "reasoning"])
-async def test_what_stands_behind_a_call_does_not_hide_it(role: str) -> None:
+async def test_messages_after_a_call_do_not_hide_it(role: str) -> None:
     request = waiting("a").model_dump(by_alias=True)
     request["messages"].append({"id": "behind", "role": role, "content": "well"})
-    assert await answered(RunAgentInput.model_validate(request), entry("a")) == {"a": "rolled 6"}
+    assert await results_by_call(RunAgentInput.model_validate(request), entry("a")) == {"a": "rolled 6"}
 
 
 async def test_an_answer_to_what_nobody_asked_is_left_out() -> None:
-    assert await answered(waiting("a"), entry("a"), entry("other"), entry("other")) == {"a": "rolled 6"}
+    assert await results_by_call(waiting("a"), entry("a"), entry("other"), entry("other")) == {"a": "rolled 6"}
     done = waiting("a", then=[ToolMessage(id="r", tool_call_id="a", content="rolled 6")])
-    assert await answered(done, entry("a")) == {}
+    assert await results_by_call(done, entry("a")) == {}
 
 
 @pytest.mark.parametrize(
@@ -108,5 +110,5 @@ async def test_answers_that_leave_a_call_open_are_refused_before_anything_runs(
     entries: Sequence[ResumeEntry], message: str
 ) -> None:
     with pytest.raises(AppError) as caught:
-        await answered(waiting("a", "b"), *entries)
+        await results_by_call(waiting("a", "b"), *entries)
     assert (caught.value.code, caught.value.message) == (ErrorCode.VALIDATION_ERROR, message)

@@ -12,7 +12,7 @@ from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import FrameworkError, check_events, own_input
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.contexts import collected, run_context, run_input
+from tests.contexts import collect_items, run_context, run_input
 
 SNAPSHOT = StateSnapshotEvent(snapshot={})
 
@@ -36,7 +36,7 @@ async def test_a_failure_is_raised_and_its_usage_kept() -> None:
     ctx, usage = run_context(), TokenUsage(model="m", input_tokens=1)
     stream = TrackedEvents(SNAPSHOT, RunErrorEvent(message="secret", usage=[usage]), SNAPSHOT)
     with pytest.raises(FrameworkError, match="RUN_ERROR: secret"):
-        await collected(check_events(stream(), ctx))
+        await collect_items(check_events(stream(), ctx))
     assert ctx.usage == [usage]
     assert stream.closed
 
@@ -44,23 +44,23 @@ async def test_a_failure_is_raised_and_its_usage_kept() -> None:
 async def test_a_refusal_that_a_client_can_act_on_is_told_in_our_words() -> None:
     stream = TrackedEvents(RunErrorEvent(message="secret", code="PENDING_INTERRUPTS"))
     with pytest.raises(AppError) as caught:
-        await collected(check_events(stream(), run_context()))
+        await collect_items(check_events(stream(), run_context()))
     assert caught.value.code is ErrorCode.VALIDATION_ERROR
     assert caught.value.message == "The thread waits for answers: send resume."
 
 
 async def test_answers_that_do_not_fit_are_the_clients_fault() -> None:
     with pytest.raises(AppError) as caught:
-        await collected(
+        await collect_items(
             check_events(TrackedEvents(RunErrorEvent(message="secret", code="INTERRUPT_RESUME_ERROR"))(), run_context())
         )
     assert (caught.value.code, "secret" in caught.value.message) == (ErrorCode.VALIDATION_ERROR, False)
 
 
-async def test_what_a_hook_raised_is_not_told() -> None:
+async def test_the_error_of_a_hook_is_not_sent() -> None:
     told = {"hook": "state_from_args", "tool": "roll", "error": "secret"}
     stream = TrackedEvents(CustomEvent(name="hook_error", value=told), CustomEvent(name="other", value=told))
-    first, second = await collected(check_events(stream(), run_context()))
+    first, second = await collect_items(check_events(stream(), run_context()))
     assert first == CustomEvent(
         name="hook_error", value={**told, "error": "The hook failed; the server's log has why."}
     )
@@ -90,39 +90,39 @@ def test_a_framework_is_given_a_thread_id_of_the_owner_and_a_state_of_its_own() 
 # --- per thread -----------------------------------------------------------------------------------------------------
 
 
-def numbered(room: int) -> PerThread[int]:
+def numbers_per_thread(room: int) -> PerThread[int]:
     numbers = count()
     return PerThread(lambda: next(numbers), room)
 
 
-async def used(kept: PerThread[int], thread: str) -> int:
+async def use_value(kept: PerThread[int], thread: str) -> int:
     async with kept.acquire(thread) as value:
         return value
 
 
 async def test_a_thread_keeps_its_own_until_others_need_the_room() -> None:
-    kept = numbered(2)
-    assert [await used(kept, thread) for thread in "abacab"] == [0, 1, 0, 2, 0, 3]
+    kept = numbers_per_thread(2)
+    assert [await use_value(kept, thread) for thread in "abacab"] == [0, 1, 0, 2, 0, 3]
 
 
 async def test_a_thread_that_is_dropped_begins_anew() -> None:
-    kept = numbered(2)
-    assert await used(kept, "a") == 0
+    kept = numbers_per_thread(2)
+    assert await use_value(kept, "a") == 0
     kept.drop("a")
     kept.drop("unknown")
-    assert await used(kept, "a") == 1
+    assert await use_value(kept, "a") == 1
 
 
-async def test_what_is_in_use_is_not_dropped() -> None:
-    kept = numbered(1)
+async def test_a_value_in_use_is_not_dropped() -> None:
+    kept = numbers_per_thread(1)
     async with kept.acquire("a") as value:
-        assert [await used(kept, thread) for thread in "bc"] == [1, 2]
+        assert [await use_value(kept, thread) for thread in "bc"] == [1, 2]
         assert value == 0
-    assert await used(kept, "a") == 0
+    assert await use_value(kept, "a") == 0
 
 
 async def test_one_run_at_a_time_has_it() -> None:
-    kept, order = numbered(1), list[str]()
+    kept, order = numbers_per_thread(1), list[str]()
     entered, leave = asyncio.Event(), asyncio.Event()
 
     async def first() -> None:

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
-from tests.console.driver import PageServer, chromium, served
+from tests.console.driver import PageServer, chromium, serve_page
 from tests.front_ends.driver import Visitor, need_app, previewed
 
 POLICY = '[{"tool_pattern": "calculate", "policy": "ask"}]'
@@ -19,7 +19,7 @@ Visit = Callable[[str], Awaitable[Visitor]]
 @pytest.fixture(scope="package")
 def server() -> Iterator[PageServer]:
     """The built-in assistant on the offline model, which asks before it calculates."""
-    with served(AGUI_TOOL_POLICY=POLICY) as server:
+    with serve_page(AGUI_TOOL_POLICY=POLICY) as server:
         yield server
 
 

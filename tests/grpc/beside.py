@@ -47,7 +47,7 @@ async def raw(port: int, window: int | None = None, address: str = LOCALHOST) ->
         yield client
 
 
-async def begun(client: Raw, thread: str = "") -> int:
+async def begin_run(client: Raw, thread: str = "") -> int:
     """A call that has said something."""
     stream = client.call(RUN)
     start = kontekst.StartRunCommand(prompt="hi", session_id=thread)

@@ -1,5 +1,6 @@
 """A client of one bidirectional call, with a queue of requests and bounded waits for responses."""
 
+import json
 import queue
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, Self, TypeVar
@@ -94,3 +95,8 @@ class GrpcCall(Generic[Out, In]):
             if not found or found[-1] != kind:
                 found.append(kind)
         return found
+
+
+def call_text(name: str, /, **arguments: object) -> str:
+    """Return the prompt that lets the offline model call a tool."""
+    return f"call {name} {json.dumps(arguments)}"

@@ -35,7 +35,7 @@ def executed(*command: str) -> subprocess.CompletedProcess[str]:
 # --- @grpc/grpc-js ----------------------------------------------------------------------------------------------------
 
 
-def played(server: ServerProcess, scenario: str) -> Json:
+def play_scenario(server: ServerProcess, scenario: str) -> Json:
     """Run a scenario of ``client.mjs`` and return its result."""
     done = executed("node", "client.mjs", str(server.port), scenario)
     assert done.returncode == 0, done.stderr
@@ -45,7 +45,7 @@ def played(server: ServerProcess, scenario: str) -> Json:
 
 @requirement("grpc.clients", "roz.session")
 def test_a_session_of_roz_on_node(server: ServerProcess) -> None:
-    assert played(server, "roz") == {
+    assert play_scenario(server, "roz") == {
         "model": "offline",
         "tool": "move",
         "text": "The result of move is moved to 3.",
@@ -57,7 +57,7 @@ def test_a_session_of_roz_on_node(server: ServerProcess) -> None:
 
 @requirement("grpc.clients", "kontekst.runs")
 def test_a_run_of_kontekst_on_node(server: ServerProcess) -> None:
-    assert played(server, "kontekst") == {
+    assert play_scenario(server, "kontekst") == {
         "kinds": [
             *("started", "turn_completed", "context_snapshot", "tools_proposed", "tool_started", "tool_completed"),
             *("tools_completed", "token", "turn_completed", "context_snapshot", "completed"),
@@ -70,7 +70,7 @@ def test_a_run_of_kontekst_on_node(server: ServerProcess) -> None:
 
 @requirement("grpc.clients", "grpc.errors", "grpc.deadline")
 def test_calls_that_end_otherwise_on_node(server: ServerProcess) -> None:
-    assert played(server, "calls") == {
+    assert play_scenario(server, "calls") == {
         "bind": f"127.0.0.1:{server.port}",
         "codes": [CANCELLED, DEADLINE_EXCEEDED, INVALID_ARGUMENT],
         "agui": "VALIDATION_ERROR",
@@ -80,7 +80,7 @@ def test_calls_that_end_otherwise_on_node(server: ServerProcess) -> None:
 
 @requirement("grpc.clients", "grpc.messages", "grpc.slow")
 def test_a_client_on_node_that_reads_slowly_compresses_and_pings(server: ServerProcess) -> None:
-    assert played(server, "slow") == {"length": 20_000 * len("hello world, "), "status": 0}
+    assert play_scenario(server, "slow") == {"length": 20_000 * len("hello world, "), "status": 0}
 
 
 # --- buf curl ---------------------------------------------------------------------------------------------------------

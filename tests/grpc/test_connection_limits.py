@@ -10,7 +10,7 @@ from agui_container.server.connections import MIN_RESERVED, ConnectionLimit
 from agui_container.transports.grpc import server
 from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import WAIT
-from tests.grpc.beside import begun, beside, port_of, raw
+from tests.grpc.beside import begin_run, beside, port_of, raw
 from tests.grpc.h2 import Raw
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
@@ -28,17 +28,18 @@ def is_cut(client: Raw) -> bool:
 
 @requirement("grpc.floods", "caller.streams")
 async def test_a_caller_has_half_of_the_grpc_connections_and_another_one_the_other_half(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 4)
     agent = WaitingAgent()
     async with port_of(agent) as port, raw(port) as one, raw(port) as two:
-        stream = await begun(one, "one")
-        await begun(two, "two")
+        stream = await begin_run(one, "one")
+        await begin_run(two, "two")
         with Raw(port) as third:
             assert await beside(third.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
+        assert "limit reached limit=grpcConnections caller=address:127.0.0.1" in caplog.messages
         async with raw(port, address=OTHER) as other:
-            assert await begun(other, "other")
+            assert await begin_run(other, "other")
         agent.may_end.set()
         assert (await beside(one.status, stream))[0] == "0"
 
@@ -48,10 +49,10 @@ async def test_a_connection_without_calls_gives_way_to_a_new_one_of_its_caller(m
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 4)
     agent = WaitingAgent()
     async with port_of(agent) as port, raw(port) as busy, raw(port) as idle:
-        stream = await begun(busy)
+        stream = await begin_run(busy)
         async with raw(port) as new:
             assert await beside(is_cut, idle)
-            await begun(new, "new")
+            await begin_run(new, "new")
         agent.may_end.set()
         assert (await beside(busy.status, stream))[0] == "0"
 
@@ -61,7 +62,7 @@ async def test_a_grpc_connection_without_calls_gives_way_as_other_idle_connectio
     agent = WaitingAgent()
     limit = ConnectionLimit(MIN_RESERVED + 2)
     async with port_of(agent, limit=limit) as port, raw(port) as busy, raw(port) as idle:
-        stream = await begun(busy)
+        stream = await begin_run(busy)
         async with http_client(f"http://127.0.0.1:{port}") as http:
             assert (await http.get("/runs")).status_code == 200
         assert await beside(is_cut, idle)
@@ -77,5 +78,5 @@ async def test_connections_that_have_ended_leave_room(monkeypatch: pytest.Monkey
         while served < 3:
             with contextlib.suppress(ConnectionError):  # the server has not noticed the end of the one before
                 async with raw(port) as client:
-                    await begun(client, f"thread {served}")
+                    await begin_run(client, f"thread {served}")
                     served += 1

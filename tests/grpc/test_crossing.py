@@ -4,7 +4,6 @@ import json
 import urllib.parse
 import urllib.request
 from datetime import datetime
-from typing import Any
 
 import grpc
 import pytest
@@ -12,27 +11,12 @@ from google.protobuf.json_format import MessageToDict
 from websockets.sync.client import connect
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from tests.grpc.client import WAIT
-from tests.grpc.test_kontekst import RunTalk, started
-from tests.grpc.test_roz import RozTalk, begun, calling, schema, session_of, turned, waiting
+from tests.grpc.client import WAIT, call_text
+from tests.grpc.http_requests import Json, answer_approval, get_json, run_over_sse
+from tests.grpc.kontekst_calls import RunTalk, start_run
+from tests.grpc.roz_calls import RozTalk, schema, session_of, start_session, wait_for_approval, wait_for_turn
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
-
-Json = dict[str, Any]
-
-
-def posted(server: ServerProcess, body: Json) -> list[Json]:
-    """The events of a run over SSE."""
-    url = f"http://127.0.0.1:{server.port}/invocations"
-    request = urllib.request.Request(url, json.dumps({"protocolVersion": "1.0", **body}).encode())
-    with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
-        return [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
-
-
-def fetched(server: ServerProcess, path: str) -> Json:
-    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=WAIT) as answer:
-        found: Json = json.load(answer)
-        return found
 
 
 def roboto(server: ServerProcess, method: str, path: str, body: Json | None = None) -> Json:
@@ -44,7 +28,7 @@ def roboto(server: ServerProcess, method: str, path: str, body: Json | None = No
         return found
 
 
-def said(text: str) -> Json:
+def user_message(text: str) -> Json:
     """A message of a Roboto client."""
     return {"role": "user", "content": [{"text": text}]}
 
@@ -72,41 +56,34 @@ def roles(run: RunTalk) -> list[str]:
     return [row.role for row in context.messages if row.source == "history"]
 
 
-def approval(server: ServerProcess, thread: str, run: str, *, approved: bool, **payload: object) -> list[Json]:
-    """Answer the one approval of a thread over SSE."""
-    (asked,) = fetched(server, f"/threads/{thread}")["waiting"]
-    answer = {"interruptId": asked["id"], "status": "resolved", "payload": {"approved": approved, **payload}}
-    return posted(server, {"threadId": thread, "runId": run, "messages": [], "resume": [answer]})
-
-
 @requirement("protocol.crossed")
 def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: ServerProcess, channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         thread = talk.all("session_started")[0].session_id
-        talk.say(calling("pay", amount=9), message_id="m1")
-        waiting(talk)
-        events = approval(server, thread, "over-sse", approved=True)
+        talk.say(call_text("pay", amount=9), message_id="m1")
+        wait_for_approval(talk)
+        events = answer_approval(server, thread, "over-sse", approved=True)
         assert "paid 9" in next(event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT")
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert [kind for kind in talk.new if kind in {"tool_call_started", "tool_call_finished"}] == [
             "tool_call_started",
             "tool_call_finished",
         ]
         assert "paid 9" in "".join(delta.content for delta in talk.all("text_delta")), "the roz client has followed"
         assert outcomes(talk) == [{"approved": True, "elsewhere": True}]
-    with started(channel, "hello", session_id=thread) as run:
+    with start_run(channel, "hello", session_id=thread) as run:
         list(run.rest())
     assert roles(run) == ["user", "assistant", "tool", "assistant"]
 
 
 @requirement("protocol.crossed")
-@pytest.mark.parametrize("call", [calling("pay", amount=9), "delegate " + calling("pay", amount=9)])
+@pytest.mark.parametrize("call", [call_text("pay", amount=9), "delegate " + call_text("pay", amount=9)])
 def test_begun_in_roz_and_denied_over_sse(server: ServerProcess, channel: grpc.Channel, call: str) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say(call)
-        waiting(talk)
-        approval(server, session_of(talk), "denied", approved=False, reason="not now")
-        assert turned(talk).stop_reason == "end_turn"
+        wait_for_approval(talk)
+        answer_approval(server, session_of(talk), "denied", approved=False, reason="not now")
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert outcomes(talk) == [{"approved": False, "elsewhere": True}]
 
 
@@ -118,10 +95,10 @@ def outcomes(talk: RozTalk) -> list[Json]:
 
 @requirement("protocol.crossed")
 def test_proposed_in_kontekst_and_denied_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
-    with started(channel, calling("echo", text="x")) as run:
+    with start_run(channel, call_text("echo", text="x")) as run:
         run.until("tools_proposed")
         thread = run.seen[0].started.session_id
-        approval(server, thread, "over-sse-2", approved=False, reason="not now")
+        answer_approval(server, thread, "over-sse-2", approved=False, reason="not now")
         list(run.rest())
     assert "not now" in next(event.tool_failed.error for event in run.seen if event.HasField("tool_failed"))
     assert run.kinds[-1] == "completed"
@@ -129,10 +106,10 @@ def test_proposed_in_kontekst_and_denied_over_sse(server: ServerProcess, channel
 
 @requirement("protocol.crossed")
 def test_proposed_in_kontekst_and_approved_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
-    with started(channel, calling("pay", amount=9)) as run:
+    with start_run(channel, call_text("pay", amount=9)) as run:
         run.until("tools_proposed")
         thread = run.seen[0].started.session_id
-        approval(server, thread, "over-sse-3", approved=True)
+        answer_approval(server, thread, "over-sse-3", approved=True)
         list(run.rest())
     tools = [kind for kind in run.kinds if kind.startswith("tool")]
     assert tools == ["tools_proposed", "tool_started", "tool_completed", "tools_completed"]
@@ -142,44 +119,44 @@ def test_proposed_in_kontekst_and_approved_over_sse(server: ServerProcess, chann
 @requirement("protocol.crossed")
 def test_begun_over_sse_and_continued_in_roz(server: ServerProcess, channel: grpc.Channel) -> None:
     message = {"id": "u1", "role": "user", "content": "one two three four five six seven"}
-    posted(server, {"threadId": "from-sse", "runId": "r1", "messages": [message]})
-    with begun(channel, metadata=[("agui-thread-id", "from-sse")]) as talk, begun(channel) as fresh:
+    run_over_sse(server, {"threadId": "from-sse", "runId": "r1", "messages": [message]})
+    with start_session(channel, metadata=[("agui-thread-id", "from-sse")]) as talk, start_session(channel) as fresh:
         talk.say("hello")
         fresh.say("hello")
-        assert turned(talk).usage.input_tokens >= turned(fresh).usage.input_tokens + 7
-    assert len(fetched(server, "/threads/from-sse")["messages"]) == 4
+        assert wait_for_turn(talk).usage.input_tokens >= wait_for_turn(fresh).usage.input_tokens + 7
+    assert len(get_json(server, "/threads/from-sse")["messages"]) == 4
 
 
 @requirement("protocol.crossed")
 def test_a_run_of_roz_is_cancelled_over_http(server: ServerProcess, channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         thread = talk.all("session_started")[0].session_id
         talk.say("wait 30")
         talk.until("text_delta")
         posted_command = {"command": {"type": "cancel", "threadId": thread}}
-        posted(server, posted_command)
-        assert turned(talk).stop_reason == "cancelled"
+        run_over_sse(server, posted_command)
+        assert wait_for_turn(talk).stop_reason == "cancelled"
 
 
 @requirement("protocol.crossed")
 def test_sessions_of_agentcore_keep_their_threads_apart(server: ServerProcess, channel: grpc.Channel) -> None:
     header = "x-amzn-bedrock-agentcore-runtime-session-id"
-    with started(channel, "hello", session_id="mine", metadata=[(header, "a" * 33)]) as run:
+    with start_run(channel, "hello", session_id="mine", metadata=[(header, "a" * 33)]) as run:
         list(run.rest())
     request = urllib.request.Request(f"http://127.0.0.1:{server.port}/threads", headers={header: "a" * 33})
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310
         assert "mine" in {it["threadId"] for it in json.load(answer)["threads"]}
-    assert "mine" not in {it["threadId"] for it in fetched(server, "/threads")["threads"]}
+    assert "mine" not in {it["threadId"] for it in get_json(server, "/threads")["threads"]}
 
 
 @requirement("protocol.crossed")
 def test_begun_in_roz_read_over_a_socket_continued_in_roboto_and_read_over_kontekst(
     server: ServerProcess, channel: grpc.Channel
 ) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         thread = session_of(talk)
         talk.say("stream 1")
-        turned(talk)
+        wait_for_turn(talk)
     first = [("user", "stream 1"), ("assistant", "hello world, ")]
     with connect(f"ws://127.0.0.1:{server.port}/ws", open_timeout=WAIT) as socket:
         socket.send(json.dumps({"threadId": thread, "runId": "look", "messages": [], "protocolVersion": "1.0"}))
@@ -189,27 +166,27 @@ def test_begun_in_roz_read_over_a_socket_continued_in_roboto_and_read_over_konte
     (shown,) = [event["messages"] for event in events if event["type"] == "MESSAGES_SNAPSHOT"]
     assert [(message["role"], message["content"]) for message in shown] == first
     assert conversation(session(server, thread)) == first
-    roboto(server, "POST", f"/{thread}/messages", {"message": said("stream 2")})
+    roboto(server, "POST", f"/{thread}/messages", {"message": user_message("stream 2")})
     both = [*first, ("user", "stream 2"), ("assistant", "hello world, hello world, ")]
     assert conversation(session(server, thread)) == both
-    with started(channel, "stream 1", session_id=thread) as run:
+    with start_run(channel, "stream 1", session_id=thread) as run:
         list(run.rest())
     assert roles(run) == ["user", "assistant", "user", "assistant"]
 
 
 @requirement("protocol.crossed")
 def test_begun_in_roboto_and_continued_in_roz_and_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
-    thread = roboto(server, "POST", "", {"messages": [said("stream 1")]})["thread_id"]
+    thread = roboto(server, "POST", "", {"messages": [user_message("stream 1")]})["thread_id"]
     session(server, thread)
-    with begun(channel, metadata=[("agui-thread-id", thread)]) as talk:
+    with start_session(channel, metadata=[("agui-thread-id", thread)]) as talk:
         talk.say("stream 2")
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
     message = {"id": "over-sse", "role": "user", "content": "stream 3"}
-    posted(server, {"threadId": thread, "runId": "third", "messages": [message]})
+    run_over_sse(server, {"threadId": thread, "runId": "third", "messages": [message]})
     assert conversation(session(server, thread)) == [
         turn for count in (1, 2, 3) for turn in (("user", f"stream {count}"), ("assistant", "hello world, " * count))
     ]
-    assert [message["role"] for message in fetched(server, f"/threads/{thread}")["messages"]] == [
+    assert [message["role"] for message in get_json(server, f"/threads/{thread}")["messages"]] == [
         *("user", "assistant") * 3
     ]
 
@@ -218,15 +195,15 @@ def test_begun_in_roboto_and_continued_in_roz_and_over_sse(server: ServerProcess
 def test_a_client_tool_of_roz_stays_open_while_another_client_approves_and_is_then_answered_in_roz(
     server: ServerProcess, channel: grpc.Channel
 ) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
-        talk.say(f"{calling('pay', amount=7)}\n{calling('move', x=1)}")
+    with start_session(channel, tools=[schema("move")]) as talk:
+        talk.say(f"{call_text('pay', amount=7)}\n{call_text('move', x=1)}")
         request = talk.until("tool_request")
         talk.until("1.0 approval_requested")
-        approval(server, session_of(talk), "beside", approved=True)
+        answer_approval(server, session_of(talk), "beside", approved=True)
         talk.until("1.0 approval_resolved")
         talk.until("1.0 tool_call_finished")
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert [asked.tool_name for asked in talk.all("tool_request")] == ["move"]
         assert "moved" in "".join(delta.content for delta in talk.all("text_delta"))
 
@@ -236,18 +213,18 @@ def test_a_client_tool_of_roz_stays_open_while_another_client_approves_and_is_th
 def test_feedback_of_roz_is_read_over_http_and_replaced_in_roboto(
     server: ServerProcess, channel: grpc.Channel, rating: str
 ) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         thread = session_of(talk)
         talk.say("stream 1", message_id="m1")
-        turned(talk)
+        wait_for_turn(talk)
         talk.send(feedback=pb.MessageFeedback(session_id=thread, message_id="m1", rating=rating))
         talk.send(ping=pb.Ping()).until("pong")
-    read = fetched(server, f"/threads/{thread}")
+    read = get_json(server, f"/threads/{thread}")
     (given,) = read["feedback"]
     assert (given["messageId"], given["sentiment"]) == (read["messages"][1]["id"], rating)
     other = {"sentiment": "negative", "categories": ["other"], "notes": "on second thoughts"}
     record = roboto(server, "POST", f"/{thread}/messages/1/feedback", other)
     assert datetime.fromisoformat(record["created"]).timestamp() == pytest.approx(given["createdAt"], abs=0.01)
     assert record["modified"] > record["created"]
-    (replaced,) = fetched(server, f"/threads/{thread}")["feedback"]
+    (replaced,) = get_json(server, f"/threads/{thread}")["feedback"]
     assert (replaced["sentiment"], replaced["notes"]) == ("negative", "on second thoughts")

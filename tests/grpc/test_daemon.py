@@ -14,7 +14,7 @@ from tests.behaviour.server import serving
 from tests.grpc.beside import STATUS, beside, raw
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import message
-from tests.grpc.test_kontekst import started, unary
+from tests.grpc.kontekst_calls import start_run, unary
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
@@ -78,7 +78,7 @@ async def test_an_endpoint_that_stops_is_noticed(monkeypatch: pytest.MonkeyPatch
 def test_a_shutdown_lets_short_runs_end_and_ends_long_ones_before_the_process(dial: Dial) -> None:
     with ServerProcess(**ASSISTANT, AGUI_GRPC_SHUTDOWN="on") as server:
         channel = dial(server)
-        with started(channel, "wait 1") as short, started(channel, "wait 30") as long:
+        with start_run(channel, "wait 1") as short, start_run(channel, "wait 30") as long:
             for run in (short, long):
                 run.until("token")
             unary(channel, "Shutdown", kontekst.ShutdownRequest(), kontekst.ShutdownResponse)

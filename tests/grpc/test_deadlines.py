@@ -15,12 +15,12 @@ from agui_container.transports.grpc import call
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.server import serving
-from tests.engine.doubles import FakeClock, Json, caller, eventually, happened, make_service
+from tests.engine.doubles import FakeClock, Json, caller, eventually, make_service, wait_for_event
 from tests.grpc.beside import beside, raw
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import Raw, message
-from tests.grpc.test_crossing import fetched
-from tests.grpc.test_kontekst import running
+from tests.grpc.http_requests import get_json
+from tests.grpc.kontekst_calls import open_run
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
 from tests.waiting_agent import WaitingAgent
@@ -108,7 +108,7 @@ async def test_a_call_that_is_cancelled_long_before_its_deadline_is_dropped(path
         stream, _ = await begin(client, service, path, requests, "90S")
         client.h2.reset_stream(stream, ErrorCodes.CANCEL)
         client.flush()
-        await happened(agent.cut_off)
+        await wait_for_event(agent.cut_off)
 
 
 @requirement("grpc.deadline", "drop.cancel")
@@ -120,14 +120,14 @@ async def test_a_run_that_goes_on_ends_with_the_next_reader_that_is_dropped() ->
         await unread(run)
         reader = await service.attach(caller(), None, run.key.run_id, 0)
         reader.close()
-        await happened(agent.cut_off)
+        await wait_for_event(agent.cut_off)
 
 
 def run_without_readers(server: ServerProcess, thread: str) -> Json:
     """The run of a thread, once no client reads it."""
     while True:
         run: Json
-        (run,) = (run for run in fetched(server, "/runs")["runs"] if run["threadId"] == thread)
+        (run,) = (run for run in get_json(server, "/runs")["runs"] if run["threadId"] == thread)
         if not run["readers"]:
             found: Json = run
             return found
@@ -136,7 +136,7 @@ def run_without_readers(server: ServerProcess, thread: str) -> Json:
 @requirement("grpc.deadline")
 def test_a_deadline_of_grpcio_leaves_the_run(servers: Servers, dial: Dial) -> None:
     server = servers(**ASSISTANT, AGUI_ON_DISCONNECT="cancel")
-    with running(dial(server), timeout=2) as run:
+    with open_run(dial(server), timeout=2) as run:
         run.send(start=kontekst.StartRunCommand(prompt="wait 20", session_id="patient"))
         run.until("token")
         with pytest.raises(grpc.RpcError) as late:

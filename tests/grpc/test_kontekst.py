@@ -1,48 +1,24 @@
 """kontekst's runs and its daemon, as a client of the seed's release speaks to them."""
 
 import json
-from typing import Any
 
 import grpc
 import pytest
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
-from tests.grpc.client import GrpcCall
+from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
+from tests.grpc.kontekst_calls import RunTalk, open_run, start_run, unary
 from tests.requirements import requirement
 from tests.secret_search import planted
 from tests.sockets.process import ServerProcess, Servers
-
-RunTalk = GrpcCall[pb.RunCommand, pb.RunEvent]
-
-
-def running(channel: grpc.Channel, **options: Any) -> RunTalk:
-    return GrpcCall(channel, "/kontekst.AgentService/Run", pb.RunCommand, pb.RunEvent, "event", **options)
-
-
-def started(channel: grpc.Channel, prompt: str = "", metadata: Any = (), **fields: Any) -> RunTalk:
-    return running(channel, metadata=metadata).send(start=pb.StartRunCommand(prompt=prompt, **fields))
-
-
-def calling(name: str, **arguments: object) -> str:
-    return f"call {name} {json.dumps(arguments)}"
-
-
-def unary(channel: grpc.Channel, method: str, request: Any, reply: Any, **options: Any) -> Any:
-    call = channel.unary_unary(
-        f"/kontekst.DaemonService/{method}",
-        request_serializer=type(request).SerializeToString,
-        response_deserializer=reply.FromString,
-    )
-    return call(request, timeout=30, **options)
-
 
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
 @requirement("kontekst.runs")
 def test_a_prompt_is_answered_in_the_documented_order(channel: grpc.Channel) -> None:
-    with started(channel, "think about it", agent_name="default") as talk:
+    with start_run(channel, "think about it", agent_name="default") as talk:
         list(talk.rest())
     assert talk.kinds == ["started", "reasoning", "token", "turn_completed", "context_snapshot", "completed"]
     first, last = talk.seen[0].started, talk.seen[-1].completed
@@ -56,7 +32,7 @@ def test_a_prompt_is_answered_in_the_documented_order(channel: grpc.Channel) -> 
 
 @requirement("kontekst.asks")
 def test_every_call_is_proposed_and_runs_when_it_is_approved(channel: grpc.Channel) -> None:
-    with started(channel, calling("echo", text="ahoy")) as talk:
+    with start_run(channel, call_text("echo", text="ahoy")) as talk:
         proposed = talk.until("tools_proposed")
         (call,) = proposed.calls
         assert (call.name, json.loads(call.arguments_json), call.preview) == ("echo", {"text": "ahoy"}, "")
@@ -73,15 +49,15 @@ def test_every_call_is_proposed_and_runs_when_it_is_approved(channel: grpc.Chann
 
 @requirement("kontekst.asks")
 def test_a_preview_comes_with_the_proposal(channel: grpc.Channel) -> None:
-    with started(channel, calling("write_file", path="a.txt", text="hello")) as talk:
+    with start_run(channel, call_text("write_file", path="a.txt", text="hello")) as talk:
         (call,) = talk.until("tools_proposed").calls
         assert call.preview == "a.txt: +hello"
 
 
 @requirement("kontekst.asks")
 def test_two_calls_are_decided_one_by_one_and_a_denial_ends_the_run(channel: grpc.Channel) -> None:
-    lines = f"{calling('echo', text='one')}\n{calling('echo', text='two')}"
-    with started(channel, lines) as talk:
+    lines = f"{call_text('echo', text='one')}\n{call_text('echo', text='two')}"
+    with start_run(channel, lines) as talk:
         one, two = talk.until("tools_proposed").calls
         talk.send(deny_tool=pb.DenyToolCommand(call_id=two.call_id, reason="too risky"))
         talk.send(approve_tool=pb.ApproveToolCommand(call_id=one.call_id))
@@ -93,7 +69,7 @@ def test_two_calls_are_decided_one_by_one_and_a_denial_ends_the_run(channel: grp
     assert failed.call_id == two.call_id
     assert "too risky" in failed.error
     session = talk.seen[0].started.session_id
-    with started(channel, "anything else", session_id=session) as again:
+    with start_run(channel, "anything else", session_id=session) as again:
         list(again.rest())
     rows = next(event.context_snapshot for event in again.seen if event.HasField("context_snapshot")).context.messages
     assert [row.role for row in rows if row.source == "history"] == ["user", "assistant", "tool", "tool"]
@@ -101,7 +77,7 @@ def test_two_calls_are_decided_one_by_one_and_a_denial_ends_the_run(channel: grp
 
 @requirement("kontekst.asks")
 def test_a_tool_that_raises_fails_without_its_secret(channel: grpc.Channel) -> None:
-    with started(channel, calling("echo", wrong=1)) as talk:
+    with start_run(channel, call_text("echo", wrong=1)) as talk:
         (call,) = talk.until("tools_proposed").calls
         talk.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
         failed = talk.until("tool_failed")
@@ -112,10 +88,10 @@ def test_a_tool_that_raises_fails_without_its_secret(channel: grpc.Channel) -> N
 
 @requirement("kontekst.start")
 def test_a_session_goes_on_and_a_snapshot_counts_its_messages(channel: grpc.Channel) -> None:
-    with started(channel, "first words") as talk:
+    with start_run(channel, "first words") as talk:
         list(talk.rest())
     session = talk.seen[0].started.session_id
-    with started(channel, "second words", session_id=session) as again:
+    with start_run(channel, "second words", session_id=session) as again:
         list(again.rest())
     assert again.seen[0].started.session_id == session
     context = next(event.context_snapshot for event in again.seen if event.HasField("context_snapshot")).context
@@ -126,7 +102,7 @@ def test_a_session_goes_on_and_a_snapshot_counts_its_messages(channel: grpc.Chan
 
 @requirement("kontekst.start")
 def test_a_budget_is_the_size_of_the_context(servers: Servers, dial: Dial) -> None:
-    with started(dial(servers(AGUI_AGENT="assistant", AGUI_CONTEXT_TOKENS="5000")), "hello") as talk:
+    with start_run(dial(servers(AGUI_AGENT="assistant", AGUI_CONTEXT_TOKENS="5000")), "hello") as talk:
         list(talk.rest())
     context = next(event.context_snapshot for event in talk.seen if event.HasField("context_snapshot")).context
     assert context.context_size == 5000
@@ -136,9 +112,9 @@ def test_a_budget_is_the_size_of_the_context(servers: Servers, dial: Dial) -> No
 
 @requirement("kontekst.start")
 def test_a_working_directory_reaches_the_agent(channel: grpc.Channel) -> None:
-    with started(channel, "hello", working_dir="/srv/one/two/three four five") as talk:
+    with start_run(channel, "hello", working_dir="/srv/one/two/three four five") as talk:
         list(talk.rest())
-    with started(channel, "hello") as bare:
+    with start_run(channel, "hello") as bare:
         list(bare.rest())
 
     def system(of: RunTalk) -> int:
@@ -151,7 +127,7 @@ def test_a_working_directory_reaches_the_agent(channel: grpc.Channel) -> None:
 
 @requirement("kontekst.runs")
 def test_a_cancel_ends_the_run(channel: grpc.Channel) -> None:
-    with started(channel, "wait 30") as talk:
+    with start_run(channel, "wait 30") as talk:
         talk.until("token")
         talk.send(cancel=pb.CancelRunCommand())
         list(talk.rest())
@@ -161,33 +137,33 @@ def test_a_cancel_ends_the_run(channel: grpc.Channel) -> None:
 
 @requirement("kontekst.asks")
 def test_a_cancel_in_the_place_of_a_decision_ends_the_run_and_frees_the_session(channel: grpc.Channel) -> None:
-    with started(channel, calling("echo", text="x")) as talk:
+    with start_run(channel, call_text("echo", text="x")) as talk:
         talk.until("tools_proposed")
         talk.send(cancel=pb.CancelRunCommand())
         list(talk.rest())
     assert talk.kinds[-1] == "cancelled"
-    with started(channel, "hello", session_id=talk.seen[0].started.session_id) as again:
+    with start_run(channel, "hello", session_id=talk.seen[0].started.session_id) as again:
         list(again.rest())
     assert again.kinds[-1] == "completed"
 
 
 @requirement("kontekst.runs")
 def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) -> None:
-    with started(channel, "hello").end() as talk:
+    with start_run(channel, "hello").end() as talk:
         list(talk.rest())
     assert talk.kinds[-1] == "completed"
 
 
 @requirement("kontekst.asks")
 def test_a_client_that_can_decide_nothing_more_gets_its_run_cancelled(channel: grpc.Channel) -> None:
-    with started(channel, calling("echo", text="x")).end() as talk:
+    with start_run(channel, call_text("echo", text="x")).end() as talk:
         list(talk.rest())
     assert talk.kinds[-1] == "cancelled"
 
 
 @requirement("kontekst.asks")
 def test_decisions_of_calls_that_do_not_wait_harm_nothing(channel: grpc.Channel) -> None:
-    with started(channel, calling("echo", text="x")) as talk:
+    with start_run(channel, call_text("echo", text="x")) as talk:
         (call,) = talk.until("tools_proposed").calls
         talk.send(approve_tool=pb.ApproveToolCommand(call_id="nobody"))
         talk.send(deny_tool=pb.DenyToolCommand(call_id="nobody", reason="?"))
@@ -199,7 +175,7 @@ def test_decisions_of_calls_that_do_not_wait_harm_nothing(channel: grpc.Channel)
 
 @requirement("kontekst.runs")
 def test_a_model_that_fails_fails_the_run(dial: Dial) -> None:
-    with ServerProcess(**ASSISTANT) as server, started(dial(server), "fail") as talk:
+    with ServerProcess(**ASSISTANT) as server, start_run(dial(server), "fail") as talk:
         list(talk.rest())
     assert talk.kinds[-1] == "failed"
     assert talk.seen[-1].failed.error == "The model failed."
@@ -207,7 +183,7 @@ def test_a_model_that_fails_fails_the_run(dial: Dial) -> None:
 
 @requirement("kontekst.start")
 def test_an_agent_that_is_not_here_fails_the_run_with_the_names_there_are(channel: grpc.Channel) -> None:
-    with started(channel, "hello", agent_name="poet") as talk:
+    with start_run(channel, "hello", agent_name="poet") as talk:
         list(talk.rest())
     assert talk.kinds == ["failed"]
     assert "'poet'" in talk.seen[0].failed.error
@@ -217,7 +193,7 @@ def test_an_agent_that_is_not_here_fails_the_run_with_the_names_there_are(channe
 @requirement("kontekst.start")
 @pytest.mark.parametrize("name", ["", "default", "assistant"])
 def test_an_agent_is_found_by_the_name_in_the_settings(channel: grpc.Channel, name: str) -> None:
-    with started(channel, "hello", agent_name=name) as talk:
+    with start_run(channel, "hello", agent_name=name) as talk:
         list(talk.rest())
     assert talk.kinds[-1] == "completed"
     assert talk.seen[0].started.agent_name == (name or "default")
@@ -227,10 +203,10 @@ def test_an_agent_is_found_by_the_name_in_the_settings(channel: grpc.Channel, na
 def test_an_agent_is_found_by_the_name_that_it_gives_itself(servers: Servers, dial: Dial) -> None:
     channel = dial(servers(AGUI_AGENT="tests.grpc.tools:poet"))
     for name in ("poet", "tests.grpc.tools:poet"):
-        with started(channel, "hello", agent_name=name) as talk:
+        with start_run(channel, "hello", agent_name=name) as talk:
             list(talk.rest())
         assert (talk.seen[0].started.agent_name, talk.seen[-1].completed.content) == (name, "Roses are red.")
-    with started(channel, "hello", agent_name="assistant") as unknown:
+    with start_run(channel, "hello", agent_name="assistant") as unknown:
         list(unknown.rest())
     assert unknown.kinds == ["failed"]
     assert unknown.seen[0].failed.error == (
@@ -246,10 +222,10 @@ def test_a_skill_takes_the_place_of_a_prompt(
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\nname: haiku\ndescription: Three lines.\n---\n\nWrite three lines.\n")
     channel = dial(servers(AGUI_AGENT="assistant", AGUI_SKILLS=str(folder.parent)))
-    with started(channel, skill=pb.SkillInvocation(name="haiku", arguments="about rain")) as talk:
+    with start_run(channel, skill=pb.SkillInvocation(name="haiku", arguments="about rain")) as talk:
         list(talk.rest())
     assert talk.kinds[-1] == "completed"
-    with started(channel, skill=pb.SkillInvocation(name="sonnet")) as unknown:
+    with start_run(channel, skill=pb.SkillInvocation(name="sonnet")) as unknown:
         list(unknown.rest())
     assert unknown.kinds[-1] == "failed"
     assert "sonnet" in unknown.seen[-1].failed.error
@@ -257,14 +233,14 @@ def test_a_skill_takes_the_place_of_a_prompt(
 
 @requirement("kontekst.start")
 def test_a_start_that_asks_for_nothing_fails(channel: grpc.Channel) -> None:
-    with started(channel) as talk:
+    with start_run(channel) as talk:
         list(talk.rest())
     assert talk.kinds == ["failed"]
 
 
 @requirement("kontekst.runs", "grpc.errors")
 def test_a_call_that_does_not_begin_with_start_is_refused(channel: grpc.Channel) -> None:
-    with running(channel).send(cancel=pb.CancelRunCommand()) as talk, pytest.raises(grpc.RpcError) as refused:
+    with open_run(channel).send(cancel=pb.CancelRunCommand()) as talk, pytest.raises(grpc.RpcError) as refused:
         talk.next()
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert dict(refused.value.trailing_metadata())["agui-code"] == "VALIDATION_ERROR"
@@ -272,9 +248,9 @@ def test_a_call_that_does_not_begin_with_start_is_refused(channel: grpc.Channel)
 
 @requirement("kontekst.runs")
 def test_a_busy_session_fails_the_second_run_and_not_the_first(channel: grpc.Channel) -> None:
-    with started(channel, "wait 30", session_id="busy") as talk:
+    with start_run(channel, "wait 30", session_id="busy") as talk:
         talk.until("token")
-        with started(channel, "hello", session_id="busy") as second:
+        with start_run(channel, "hello", session_id="busy") as second:
             list(second.rest())
         assert second.kinds == ["failed"]
         talk.send(cancel=pb.CancelRunCommand())

@@ -14,8 +14,8 @@ from h2.errors import ErrorCodes
 from agui_container.ports import Item
 from agui_container.transports.grpc import call, connection
 from tests.behaviour.over_sse import http_client
-from tests.engine.doubles import WAIT, happened
-from tests.grpc.beside import STATUS, answers, begun, beside, port_of, raw
+from tests.engine.doubles import WAIT, wait_for_event
+from tests.grpc.beside import STATUS, answers, begin_run, beside, port_of, raw
 from tests.grpc.h2 import Raw
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
@@ -60,9 +60,9 @@ async def test_a_client_that_answers_no_ping_loses_its_connection_and_its_run(mo
     ping_soon(monkeypatch, answer_within=MOMENT)
     agent = WaitingAgent(rest=" there")
     async with port_of(agent, on_disconnect="cancel") as port, raw(port) as client:
-        await begun(client)
+        await begin_run(client)
         await beside(read_without_answers, client)
-        await happened(agent.cut_off)
+        await wait_for_event(agent.cut_off)
 
 
 @requirement("grpc.gone")
@@ -70,7 +70,7 @@ async def test_a_client_that_answers_pings_stays(monkeypatch: pytest.MonkeyPatch
     ping_soon(monkeypatch, answer_within=WAIT)
     agent = WaitingAgent(rest=" there")
     async with port_of(agent, on_disconnect="cancel") as port, raw(port) as client:
-        stream = await begun(client)
+        stream = await begin_run(client)
         pings = 0
         while pings < 4:
             await beside(client.read)
@@ -83,7 +83,7 @@ async def test_a_client_that_answers_pings_stays(monkeypatch: pytest.MonkeyPatch
 async def test_a_connection_without_calls_is_closed_and_one_with_a_call_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = WaitingAgent(rest=" there")
     async with port_of(agent) as port, raw(port) as busy:
-        stream = await begun(busy)
+        stream = await begin_run(busy)
         monkeypatch.setattr(connection, "IDLE_SECONDS", MOMENT)
         async with raw(port) as idle:
             assert await beside(idle.goodbye) is ErrorCodes.NO_ERROR
@@ -115,11 +115,11 @@ async def test_a_client_that_takes_nothing_loses_its_call_and_harms_no_other(mon
         has_ended.set()
 
     async with port_of(agent) as port, raw(port, window=1_000) as slow, raw(port) as other:
-        patient = await begun(other)
+        patient = await begin_run(other)
         with monkeypatch.context() as patch:
             patch.setattr(call, "SEND_SECONDS", MOMENT)
-            stream = await begun(slow, thread=SLOW)
-            await happened(has_ended)  # nothing holds the run
+            stream = await begin_run(slow, thread=SLOW)
+            await wait_for_event(has_ended)  # nothing holds the run
             status, words = await beside(status_without_reading, slow, stream)
         assert (status, "slowly" in words) == (EXHAUSTED, True)
         assert len(slow.body(stream)) <= 2_000

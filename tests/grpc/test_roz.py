@@ -9,81 +9,12 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from tests.grpc.client import GrpcCall
+from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
+from tests.grpc.roz_calls import RozTalk, schema, start_session, wait_for_approval, wait_for_turn
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
 from tests.tools.mcp_fixtures import ENVIRONMENT
-
-SESSION = "/roz.v1.AgentService/StreamSession"
-
-
-class RozTalk(GrpcCall[pb.SessionRequest, pb.SessionResponse]):
-    """One session. A message of release 1.0 is known by the name of its event."""
-
-    def __init__(self, channel: grpc.Channel, **options: Any) -> None:
-        super().__init__(channel, SESSION, pb.SessionRequest, pb.SessionResponse, "response", **options)
-
-    def kind(self, message: pb.SessionResponse) -> str:
-        kind = super().kind(message)
-        return f"1.0 {message.session_event.WhichOneof('typed_event')}" if kind == "session_event" else kind
-
-    def next(self) -> tuple[str, Any]:
-        message = next(self.call)
-        self.seen.append(message)
-        kind = self.kind(message)
-        if kind.startswith("1.0 "):
-            assert message.session_event.event_type == kind[4:]
-            return kind, getattr(message.session_event, kind[4:])
-        return kind, getattr(message, kind)
-
-    def say(self, text: str, **fields: Any) -> "RozTalk":
-        self.send(user_message=pb.UserMessage(content=text, **fields))
-        return self
-
-    @property
-    def old(self) -> list[str]:
-        """Kinds that a client of release 0.2 reads."""
-        return [kind for kind in self.kinds if not kind.startswith("1.0 ")]
-
-    @property
-    def new(self) -> list[str]:
-        """Kinds that a client of release 1.0 reads."""
-        return [kind[4:] for kind in self.kinds if kind.startswith("1.0 ")]
-
-    def all(self, kind: str) -> list[Any]:
-        """Return all received messages of one kind."""
-        return [getattr(message, kind) for message in self.seen if message.HasField(kind)]
-
-
-def begun(channel: grpc.Channel, metadata: Any = (), timeout: float = 30, **fields: Any) -> RozTalk:
-    talk = RozTalk(channel, metadata=metadata, timeout=timeout)
-    talk.send(start=pb.StartSession(environment_id="here", **fields))
-    talk.until("session_started")
-    return talk
-
-
-def session_of(talk: RozTalk) -> str:
-    """The id of a session, which is its thread's."""
-    session: str = talk.all("session_started")[0].session_id
-    return session
-
-
-def turned(talk: RozTalk) -> Any:
-    """The end of a turn, and what is said behind it."""
-    complete = talk.until("turn_complete")
-    talk.until("presence_hint")
-    return complete
-
-
-def calling(name: str, /, **arguments: object) -> str:
-    return f"call {name} {json.dumps(arguments)}"
-
-
-def schema(name: str, **fields: Any) -> pb.ToolSchema:
-    made = pb.ToolSchema(name=name, description=f"The tool {name}.", **fields)
-    made.parameters_schema.update({"type": "object", "properties": {"x": {"type": "number"}}})
-    return made
 
 
 @pytest.fixture
@@ -97,7 +28,9 @@ def old_channel(servers: Servers, dial: Dial) -> grpc.Channel:
 
 @requirement("roz.session")
 def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
-    with begun(old_channel, tools=[schema("move", timeout_ms=5000, category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
+    with start_session(
+        old_channel, tools=[schema("move", timeout_ms=5000, category=pb.TOOL_CATEGORY_PHYSICAL)]
+    ) as talk:
         started = talk.all("session_started")[0]
         assert started.session_id
         assert started.model == "offline"
@@ -105,12 +38,12 @@ def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
             ("pay", "ask"),
             ("order", "ask"),
         ]
-        talk.say(calling("move", x=3), message_id="m1")
+        talk.say(call_text("move", x=3), message_id="m1")
         request = talk.until("tool_request")
         assert (request.tool_name, MessageToDict(request.parameters), request.timeout_ms) == ("move", {"x": 3}, 5000)
         result = pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved to 3", exit_code=0)
         talk.send(tool_result=result)
-        complete = turned(talk)
+        complete = wait_for_turn(talk)
         assert (complete.message_id, complete.stop_reason) == ("m1", "end_turn")
         assert complete.usage.input_tokens > 0
         assert complete.usage.output_tokens > 0
@@ -124,20 +57,20 @@ def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
 
 @requirement("roz.session")
 def test_thinking_comes_as_thinking(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("think about it", message_id="m1")
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert {delta.message_id for delta in talk.all("thinking_delta")} == {"m1"}
         assert talk.old.index("thinking_delta") < talk.old.index("text_delta") < talk.old.index("turn_complete")
 
 
 @requirement("roz.session")
 def test_activity_and_presence_follow_the_turn(old_channel: grpc.Channel) -> None:
-    with begun(old_channel, tools=[schema("move", category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
-        talk.say(calling("move", x=1))
+    with start_session(old_channel, tools=[schema("move", category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
+        talk.say(call_text("move", x=1))
         request = talk.until("tool_request")
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="ok"))
-        turned(talk)
+        wait_for_turn(talk)
         states = [(update.state, update.detail) for update in talk.all("activity_update")]
         assert states == [("thinking", ""), ("calling_tool", "move"), ("thinking", ""), ("idle", "")]
         assert [hint.level for hint in talk.all("presence_hint")] == ["mini", "full", "mini", "hidden"]
@@ -145,11 +78,11 @@ def test_activity_and_presence_follow_the_turn(old_channel: grpc.Channel) -> Non
 
 @requirement("roz.session")
 def test_turns_follow_one_another_in_one_conversation(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("one")
-        first = turned(talk)
+        first = wait_for_turn(talk)
         talk.say("two")
-        second = turned(talk)
+        second = wait_for_turn(talk)
         assert second.usage.input_tokens > first.usage.input_tokens
         assert first.message_id != second.message_id
 
@@ -159,20 +92,20 @@ def test_turns_follow_one_another_in_one_conversation(channel: grpc.Channel) -> 
 
 @requirement("roz.tools")
 def test_a_tool_that_fails_is_an_error_for_the_model(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
-        talk.say(calling("move", x=1))
+    with start_session(channel, tools=[schema("move")]) as talk:
+        talk.say(call_text("move", x=1))
         request = talk.until("tool_request")
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=False, result="it is stuck"))
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert "it is stuck" in "".join(delta.content for delta in talk.all("text_delta"))
 
 
 @requirement("roz.tools")
 def test_a_result_that_never_comes_is_a_tool_error(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move", timeout_ms=200)]) as talk:
-        talk.say(calling("move", x=1))
+    with start_session(channel, tools=[schema("move", timeout_ms=200)]) as talk:
+        talk.say(call_text("move", x=1))
         request = talk.until("tool_request")
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert "within 200 ms" in "".join(delta.content for delta in talk.all("text_delta"))
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="late"))
         assert talk.until("error").code == "VALIDATION_ERROR"
@@ -180,31 +113,31 @@ def test_a_result_that_never_comes_is_a_tool_error(channel: grpc.Channel) -> Non
 
 @requirement("roz.tools")
 def test_tools_of_client_and_server_work_side_by_side(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
-        talk.say(f"{calling('echo', text='ahoy')}\n{calling('move', x=1)}")
+    with start_session(channel, tools=[schema("move")]) as talk:
+        talk.say(f"{call_text('echo', text='ahoy')}\n{call_text('move', x=1)}")
         request = talk.until("tool_request")
         assert request.tool_name == "move"
-        assert finished(talk) == {"echo": "ahoy"}
+        assert result_summaries(talk) == {"echo": "ahoy"}
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
 
 
 @requirement("roz.tools", "protocol.crossed")
 def test_tools_of_client_server_and_mcp_server_work_in_one_turn(servers: Servers, dial: Dial) -> None:
     demo = {"name": "demo", "command": sys.executable, "args": ["-m", "tests.tools.mcp_demo"], "env": ENVIRONMENT}
     channel = dial(servers(**ASSISTANT, AGUI_MCP_SERVERS=json.dumps([demo])))
-    with begun(channel, tools=[schema("move")]) as talk:
-        talk.say("\n".join([calling("echo", text="ahoy"), calling("demo_add", a=40, b=2), calling("move", x=1)]))
+    with start_session(channel, tools=[schema("move")]) as talk:
+        talk.say("\n".join([call_text("echo", text="ahoy"), call_text("demo_add", a=40, b=2), call_text("move", x=1)]))
         request = talk.until("tool_request")
         assert request.tool_name == "move", "only the client's own tool is asked of the client"
-        assert finished(talk) == {"echo": "ahoy", "demo_add": "42"}
+        assert result_summaries(talk) == {"echo": "ahoy", "demo_add": "42"}
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
-        assert turned(talk).stop_reason == "end_turn"
-        assert finished(talk) == {"echo": "ahoy", "demo_add": "42", "move": "moved"}
+        assert wait_for_turn(talk).stop_reason == "end_turn"
+        assert result_summaries(talk) == {"echo": "ahoy", "demo_add": "42", "move": "moved"}
         assert len(talk.all("tool_request")) == 1
 
 
-def finished(talk: RozTalk) -> dict[str, str]:
+def result_summaries(talk: RozTalk) -> dict[str, str]:
     """Results of the tools that a client of release 1.0 has been told of, by name."""
     events = [it.tool_call_finished for it in talk.all("session_event") if it.HasField("tool_call_finished")]
     return {event.tool_name: event.result_summary for event in events}
@@ -212,12 +145,12 @@ def finished(talk: RozTalk) -> dict[str, str]:
 
 def requested(talk: RozTalk, name: str) -> bool:
     """Return True if a call of this tool is sent to the client."""
-    talk.say(calling(name, x=1))
+    talk.say(call_text(name, x=1))
     while True:
         kind, content = talk.next()
         if kind == "tool_request":
             talk.send(tool_result=pb.ToolResult(tool_call_id=content.tool_call_id, success=True, result="ok"))
-            turned(talk)
+            wait_for_turn(talk)
             return True
         if kind == "turn_complete":
             talk.until("presence_hint")
@@ -229,7 +162,7 @@ def test_a_source_registers_replaces_and_removes_its_tools(channel: grpc.Channel
     def register(*names: str, source: str = "sim") -> pb.RegisterTools:
         return pb.RegisterTools(source=source, tools=[schema(name) for name in names], system_context="Move slowly.")
 
-    with begun(channel, tools=[schema("base"), schema("sim__old")]) as talk:
+    with start_session(channel, tools=[schema("base"), schema("sim__old")]) as talk:
         talk.send(register_tools=register("sim__a", "sim__b"))
         assert [requested(talk, name) for name in ("base", "sim__a", "sim__b", "sim__old")] == [True, True, True, False]
         talk.send(register_tools=register("sim__b"))
@@ -241,83 +174,75 @@ def test_a_source_registers_replaces_and_removes_its_tools(channel: grpc.Channel
 
 @requirement("roz.tools")
 def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("base")]) as talk:
-        talk.say(calling("special", x=1), tools=[schema("special")])
+    with start_session(channel, tools=[schema("base")]) as talk:
+        talk.say(call_text("special", x=1), tools=[schema("special")])
         request = talk.until("tool_request")
         assert request.tool_name == "special"
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="ok"))
-        turned(talk)
+        wait_for_turn(talk)
         assert [requested(talk, name) for name in ("special", "base")] == [False, True]
 
 
 # --- approvals --------------------------------------------------------------------------------------------------------
 
 
-def waiting(talk: RozTalk) -> Any:
-    """Return the details of a waiting call that a client of release 0.2 gets."""
-    while True:
-        update = talk.until("activity_update")
-        if update.state == "waiting_approval":
-            return json.loads(update.detail)
-
-
 @requirement("roz.approvals")
 def test_an_approved_call_runs(old_channel: grpc.Channel) -> None:
-    with begun(old_channel) as talk:
-        talk.say(calling("pay", amount=5))
-        detail = waiting(talk)
+    with start_session(old_channel) as talk:
+        talk.say(call_text("pay", amount=5))
+        detail = wait_for_approval(talk)
         assert (detail["tool_name"], detail["reason"]) == ("pay", "it costs money")
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=detail["tool_call_id"], approved=True))
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert "paid 5" in "".join(delta.content for delta in talk.all("text_delta"))
         assert "full" in [hint.level for hint in talk.all("presence_hint")]
 
 
 @requirement("roz.approvals", "approval.edited")
 def test_a_modifier_replaces_the_arguments_of_an_approved_call(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
-        talk.say(calling("pay", amount=5))
-        decision = pb.PermissionDecision(tool_call_id=waiting(talk)["tool_call_id"], approved=True)
+    with start_session(channel) as talk:
+        talk.say(call_text("pay", amount=5))
+        decision = pb.PermissionDecision(tool_call_id=wait_for_approval(talk)["tool_call_id"], approved=True)
         decision.modifier.update({"amount": 2})
         talk.send(permission_decision=decision)
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert "paid 2" in "".join(delta.content for delta in talk.all("text_delta"))
 
 
 @requirement("roz.approvals")
 def test_a_denied_call_does_not_run_and_the_model_is_told(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
-        talk.say(calling("pay", amount=5))
-        detail = waiting(talk)
+    with start_session(channel) as talk:
+        talk.say(call_text("pay", amount=5))
+        detail = wait_for_approval(talk)
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=detail["tool_call_id"], approved=False))
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert "denied" in "".join(delta.content for delta in talk.all("text_delta"))
 
 
 @requirement("roz.approvals")
 def test_late_and_unknown_decisions_are_refused_without_harm(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id="nobody", approved=True))
         assert talk.until("error").code == "VALIDATION_ERROR"
-        talk.say(calling("pay", amount=5))
-        call_id = waiting(talk)["tool_call_id"]
+        talk.say(call_text("pay", amount=5))
+        call_id = wait_for_approval(talk)["tool_call_id"]
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id="nobody", approved=True))
         assert "nobody" in talk.until("error").message
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
-        turned(talk)
+        wait_for_turn(talk)
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=False))
         assert not talk.until("error").retryable
 
 
 @requirement("roz.approvals")
 def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
-        talk.say(f"{calling('pay', amount=7)}\n{calling('move', x=1)}")
+    with start_session(channel, tools=[schema("move")]) as talk:
+        talk.say(f"{call_text('pay', amount=7)}\n{call_text('move', x=1)}")
         request = talk.until("tool_request")
-        call_id = waiting(talk)["tool_call_id"]
+        call_id = wait_for_approval(talk)["tool_call_id"]
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert "paid 7" in "".join(delta.content for delta in talk.all("text_delta"))
 
 
@@ -326,53 +251,53 @@ def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: gr
 
 @requirement("roz.control")
 def test_a_cancelled_turn_ends_and_the_session_goes_on(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("wait 30", message_id="m1")
         talk.until("text_delta")
         talk.send(cancel_turn=pb.CancelTurn(reason="too slow"))
-        assert turned(talk).stop_reason == "cancelled"
+        assert wait_for_turn(talk).stop_reason == "cancelled"
         talk.say("hello")
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
 
 
 @requirement("roz.control")
 def test_a_turn_that_waits_for_the_client_can_be_cancelled(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
+    with start_session(channel, tools=[schema("move")]) as talk:
         for text, kind in (
-            (calling("move", x=1), "tool_request"),
-            (calling("pay", amount=1), "1.0 approval_requested"),
+            (call_text("move", x=1), "tool_request"),
+            (call_text("pay", amount=1), "1.0 approval_requested"),
         ):
             talk.say(text)
             talk.until(kind)
             talk.send(cancel_turn=pb.CancelTurn())
-            assert turned(talk).stop_reason == "cancelled"
+            assert wait_for_turn(talk).stop_reason == "cancelled"
         talk.say("hello")
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
 
 
 @requirement("roz.control")
 def test_a_cancelled_session_ends_its_turn(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("wait 30")
         talk.until("text_delta")
         talk.send(cancel_session=pb.CancelSession(reason="bye"))
-        assert turned(talk).stop_reason == "cancelled"
+        assert wait_for_turn(talk).stop_reason == "cancelled"
         assert list(talk.rest())[-1] == "1.0 session_completed"
 
 
 @requirement("roz.control")
 def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("hello").end()
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert list(talk.rest())[-1] == "1.0 session_completed"
 
 
 @requirement("roz.control")
 def test_a_call_of_a_client_that_says_nothing_more_stays_open(channel: grpc.Channel) -> None:
-    with begun(channel, tools=[schema("move")]) as talk:
-        talk.say(calling("move", x=1)).end()
-        assert turned(talk).stop_reason == "tool_use"
+    with start_session(channel, tools=[schema("move")]) as talk:
+        talk.say(call_text("move", x=1)).end()
+        assert wait_for_turn(talk).stop_reason == "tool_use"
 
 
 @requirement("roz.control")
@@ -385,19 +310,19 @@ def test_a_ping_is_answered(channel: grpc.Channel) -> None:
 @requirement("roz.control")
 def test_silence_is_broken_by_keepalives_with_tokens(servers: Servers, dial: Dial) -> None:
     channel = dial(servers(AGUI_AGENT="assistant", AGUI_KEEPALIVE="0.2"))
-    with begun(channel, max_context_tokens=5000) as talk:
+    with start_session(channel, max_context_tokens=5000) as talk:
         talk.say("hello")
-        turned(talk)
+        wait_for_turn(talk)
         beat = talk.until("keepalive")
         assert 0 < beat.tokens_used < beat.tokens_max == 5000
 
 
 @requirement("roz.control")
 def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id
         talk.say("hello", message_id="m1")
-        turned(talk)
+        wait_for_turn(talk)
         talk.send(feedback=pb.MessageFeedback(session_id=session, message_id="m1", rating="positive"))
         talk.send(feedback=pb.MessageFeedback(session_id=session, message_id="m1", rating="so-so"))
         assert "rating" in talk.until("error").message
@@ -407,31 +332,31 @@ def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
 
 @requirement("roz.control")
 def test_a_failing_turn_is_told_and_the_session_goes_on(dial: Dial) -> None:
-    with ServerProcess(**ASSISTANT) as server, begun(dial(server)) as talk:
+    with ServerProcess(**ASSISTANT) as server, start_session(dial(server)) as talk:
         talk.say("fail", message_id="m1")
         error = talk.until("error")
         assert (error.code, error.message, error.retryable) == ("MODEL_ERROR", "The model failed.", True)
-        assert turned(talk).stop_reason == "error"
+        assert wait_for_turn(talk).stop_reason == "error"
         talk.say("hello")
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
 
 
 @requirement("roz.control")
 def test_a_message_during_a_turn_is_refused_or_waits(servers: Servers, dial: Dial, channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("wait 0.5", message_id="m1")
         talk.say("hello", message_id="m2")
         error = talk.until("error")
         assert (error.code, error.retryable) == ("THREAD_BUSY", True)
-        assert turned(talk).message_id == "m1"
-    with begun(dial(servers(**ASSISTANT, AGUI_ON_BUSY="enqueue"))) as talk:
+        assert wait_for_turn(talk).message_id == "m1"
+    with start_session(dial(servers(**ASSISTANT, AGUI_ON_BUSY="enqueue"))) as talk:
         talk.say("wait 0.5", message_id="m1").say("hello", message_id="m2")
-        assert [turned(talk).message_id, turned(talk).message_id] == ["m1", "m2"]
-    with begun(dial(servers(**ASSISTANT, AGUI_ON_BUSY="interrupt"))) as talk:
+        assert [wait_for_turn(talk).message_id, wait_for_turn(talk).message_id] == ["m1", "m2"]
+    with start_session(dial(servers(**ASSISTANT, AGUI_ON_BUSY="interrupt"))) as talk:
         talk.say("wait 30", message_id="m1")
         talk.until("text_delta")
         talk.say("hello", message_id="m2")
-        assert [turned(talk).stop_reason, turned(talk).stop_reason] == ["cancelled", "end_turn"]
+        assert [wait_for_turn(talk).stop_reason, wait_for_turn(talk).stop_reason] == ["cancelled", "end_turn"]
 
 
 # --- the start --------------------------------------------------------------------------------------------------------
@@ -461,24 +386,24 @@ def test_a_history_is_resumed(channel: grpc.Channel) -> None:
         ),
         pb.ConversationMessage(role="assistant", parts=[part(text=pb.TextContent(text="done"))]),
     ]
-    with begun(channel, history=history) as talk, begun(channel) as bare:
+    with start_session(channel, history=history) as talk, start_session(channel) as bare:
         talk.say("hello")
         bare.say("hello")
-        with_history, without = turned(talk), turned(bare)
+        with_history, without = wait_for_turn(talk), wait_for_turn(bare)
         assert with_history.usage.input_tokens == without.usage.input_tokens + 8
         summary = next(event.resume_summary for event in talk.all("session_event") if event.HasField("resume_summary"))
         assert MessageToDict(summary.summary) == {"messages": 5.0}
         talk.say("again")
-        assert turned(talk).usage.input_tokens > with_history.usage.input_tokens
+        assert wait_for_turn(talk).usage.input_tokens > with_history.usage.input_tokens
 
 
 @requirement("roz.start")
 def test_project_and_turn_context_reach_the_model(channel: grpc.Channel) -> None:
     def used(**fields: Any) -> int:
         turn = {name: fields.pop(name) for name in ("system_context", "context") if name in fields}
-        with begun(channel, **fields) as talk:
+        with start_session(channel, **fields) as talk:
             talk.say("hello", **turn)
-            return int(turned(talk).usage.input_tokens)
+            return int(wait_for_turn(talk).usage.input_tokens)
 
     bare = used()
     assert used(project_context=["one two three"]) >= bare + 3
@@ -492,7 +417,7 @@ def test_project_and_turn_context_reach_the_model(channel: grpc.Channel) -> None
 @requirement("roz.start")
 def test_a_model_that_may_not_be_chosen_is_refused_with_the_names_that_may(servers: Servers, dial: Dial) -> None:
     channel = dial(servers(**ASSISTANT, AGUI_MODELS="small=offline"))
-    with begun(channel, model="small") as talk:
+    with start_session(channel, model="small") as talk:
         assert talk.all("session_started")[0].model == "small"
     with RozTalk(channel) as talk:
         talk.send(start=pb.StartSession(model="huge"))
@@ -506,10 +431,10 @@ def test_a_model_that_may_not_be_chosen_is_refused_with_the_names_that_may(serve
 @requirement("roz.start")
 def test_a_small_context_is_compacted_and_told(old_channel: grpc.Channel) -> None:
     words = "word " * 60
-    with begun(old_channel, max_context_tokens=300) as talk:
+    with start_session(old_channel, max_context_tokens=300) as talk:
         for number in range(6):
             talk.say(f"{number} {words}")
-            turned(talk)
+            wait_for_turn(talk)
         compacted = talk.all("context_compacted")[0]
         assert compacted.level == "trim"
         assert compacted.tokens_after < compacted.tokens_before
@@ -534,11 +459,11 @@ def test_a_client_of_release_1_0_is_told_of_a_compaction_and_of_the_end_of_the_s
 
 @requirement("roz.start")
 def test_a_mode_that_no_agent_has_is_refused(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("hello", ai_mode="ooda_re_act")
         assert "ooda_re_act" in talk.until("error").message
         talk.say("hello", ai_mode="react")
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
 
 
 @requirement("roz.start")
@@ -564,12 +489,14 @@ def test_requests_out_of_order_are_refused_and_the_session_can_begin(channel: gr
 
 @requirement("roz.start")
 def test_messages_of_robots_are_ignored(channel: grpc.Channel) -> None:
-    with begun(channel, camera_ids=["front"], enable_video=True, agent_placement=pb.AGENT_PLACEMENT_EDGE) as talk:
+    with start_session(
+        channel, camera_ids=["front"], enable_video=True, agent_placement=pb.AGENT_PLACEMENT_EDGE
+    ) as talk:
         talk.send(webrtc_answer=pb.WebRtcAnswer(sdp="x"))
         talk.send(ice_candidate=pb.IceCandidate(candidate="x"))
         talk.send(camera_request=pb.CameraRequest(camera_ids=["front"]))
         talk.say("hello")
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         assert talk.all("error") == []
 
 
@@ -584,7 +511,7 @@ def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Serv
         talk.send(start=pb.StartSession(tools=[schema("move")]))
         started = talk.until("1.0 session_started")
         assert (started.mode, started.model_name) == ("react", "offline")
-        talk.say(f"{calling('pay', amount=3)}\n{calling('move', x=2)}", message_id="m1")
+        talk.say(f"{call_text('pay', amount=3)}\n{call_text('move', x=2)}", message_id="m1")
         requested = talk.until("1.0 tool_call_requested")
         asked = talk.until("1.0 approval_requested")
         assert (asked.action, asked.reason) == ("pay", "it costs money")
@@ -595,7 +522,7 @@ def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Serv
         assert (finished.message_id, finished.stop_reason) == ("m1", "end_turn")
         talk.say("think about echo")
         talk.until("1.0 turn_finished")
-        talk.say(calling("echo", text="x"))
+        talk.say(call_text("echo", text="x"))
         talk.until("1.0 turn_finished")
         talk.say("hello", ai_mode="ooda_re_act")
         assert talk.until("1.0 session_rejected").code == "VALIDATION_ERROR"
@@ -615,9 +542,9 @@ def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Serv
 
 @requirement("roz.answers")
 def test_by_default_each_generation_finds_its_own_form(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         talk.say("hello")
-        turned(talk)
+        wait_for_turn(talk)
         old = "".join(delta.content for delta in talk.all("text_delta"))
         new = "".join(event.text_delta.content for event in talk.all("session_event") if event.HasField("text_delta"))
         assert old == new != ""
@@ -628,6 +555,6 @@ def test_a_skill_that_is_read_is_told(servers: Servers, dial: Dial, tmp_path_fac
     folder = tmp_path_factory.mktemp("skills") / "haiku"
     folder.mkdir()
     (folder / "SKILL.md").write_text("---\nname: haiku\ndescription: Three lines.\n---\n\nWrite three lines.\n")
-    with begun(dial(servers(AGUI_AGENT="assistant", AGUI_SKILLS=str(folder.parent)))) as talk:
-        talk.say(calling("load_skill", name="haiku"))
+    with start_session(dial(servers(AGUI_AGENT="assistant", AGUI_SKILLS=str(folder.parent)))) as talk:
+        talk.say(call_text("load_skill", name="haiku"))
         assert talk.until("1.0 skill_loaded").name == "haiku"

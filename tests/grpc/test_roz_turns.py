@@ -22,7 +22,7 @@ from agui_container.ports import Item
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.behaviour.over_grpc import ClientCall
 from tests.grpc.beside import port_of
-from tests.grpc.test_roz import SESSION, begun, schema, turned
+from tests.grpc.roz_calls import SESSION, schema, start_session, wait_for_turn
 from tests.requirements import requirement
 
 
@@ -151,11 +151,11 @@ async def test_a_turn_keeps_the_tools_that_it_began_with() -> None:
 @requirement("roz.tools")
 def test_the_context_of_a_source_reaches_the_model_until_the_source_is_removed(channel: grpc.Channel) -> None:
     def used(*registrations: pb.RegisterTools) -> int:
-        with begun(channel) as talk:
+        with start_session(channel) as talk:
             for registration in registrations:
                 talk.send(register_tools=registration)
             talk.say("hello")
-            return int(turned(talk).usage.input_tokens)
+            return int(wait_for_turn(talk).usage.input_tokens)
 
     tools = [schema("sim__move")]
     plain, removal = pb.RegisterTools(source="sim", tools=tools), pb.RegisterTools(source="sim")

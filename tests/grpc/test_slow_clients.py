@@ -12,7 +12,7 @@ from agui_container.ports import Item
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from tests.engine.doubles import happened
+from tests.engine.doubles import wait_for_event
 from tests.grpc.beside import answers, beside, port_of, raw
 from tests.grpc.h2 import message
 from tests.requirements import requirement
@@ -58,7 +58,7 @@ async def test_a_client_that_takes_nothing_is_given_no_more_than_one_batch(
         stream = slow.call(path)
         for request in requests:
             slow.data(stream, message(request.SerializeToString()))
-        await happened(has_ended)  # the client does not hold the run
+        await wait_for_event(has_ended)  # the client does not hold the run
         assert await answers(port)
         assert 0 < sum(taken) <= 2 * BATCH_BYTES < PIECES * len(PIECE)
         before = sum(taken)

@@ -1,49 +1,36 @@
 """``WatchTeam``: the subagents of a thread, as any number of clients watch them."""
 
 from collections import defaultdict
-from typing import Any
 
 import grpc
 import pytest
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
-from tests.grpc.test_crossing import approval, fetched, posted
-from tests.grpc.test_roz import begun, calling, session_of, turned, waiting
+from tests.grpc.http_requests import answer_approval, get_json, run_over_sse
+from tests.grpc.roz_calls import (
+    events_until,
+    kinds_of,
+    session_of,
+    start_session,
+    wait_for_approval,
+    wait_for_turn,
+    watch_team,
+)
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
 WATCHERS = 10
 
 
-def kinds(team: list[pb.TeamEvent]) -> list[str]:
-    return [str(event.WhichOneof("event")) for event in team]
-
-
-def until(events: Any, kind: str) -> list[pb.TeamEvent]:
-    """The events up to one of this kind."""
-    team: list[pb.TeamEvent] = []
-    while not team or not team[-1].HasField(kind):
-        team.append(next(events))
-    return team
-
-
-def watching(channel: grpc.Channel, task_id: str) -> Any:
-    call = channel.unary_stream(
-        "/roz.v1.AgentService/WatchTeam",
-        request_serializer=pb.WatchTeamRequest.SerializeToString,
-        response_deserializer=pb.TeamEvent.FromString,
-    )
-    return call(pb.WatchTeamRequest(task_id=task_id), timeout=30)
-
-
 @requirement("roz.team")
 def test_a_team_is_watched_by_many_while_it_works_and_afterwards(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id
-        talk.say("delegate " + calling("echo", text="ahoy"))
-        turned(talk)
-        teams = [list(watching(channel, session)) for _ in range(2)]
+        talk.say("delegate " + call_text("echo", text="ahoy"))
+        wait_for_turn(talk)
+        teams = [list(watch_team(channel, session)) for _ in range(2)]
     assert teams[0] == teams[1]
     kinds = [event.WhichOneof("event") for event in teams[0]]
     assert kinds == [
@@ -62,30 +49,30 @@ def test_a_team_is_watched_by_many_while_it_works_and_afterwards(channel: grpc.C
 def test_a_team_is_watched_live_and_a_failing_worker_fails(dial: Dial) -> None:
     with ServerProcess(**ASSISTANT) as server:
         channel = dial(server)
-        with begun(channel) as talk:
+        with start_session(channel) as talk:
             session = talk.all("session_started")[0].session_id
             talk.say("delegate fail")
             talk.until("activity_update")
             talk.until("1.0 tool_call_started")
-            kinds = [event.WhichOneof("event") for event in watching(channel, session)]
+            kinds = [event.WhichOneof("event") for event in watch_team(channel, session)]
     assert kinds[0] == "worker_started"
     assert kinds[-2:] == ["worker_failed", "worker_exited"]
 
 
 @requirement("roz.team", "approval.delegated")
 def test_a_worker_that_asks_is_watched(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id
-        talk.say("delegate " + calling("pay", amount=4))
-        call_id = waiting(talk)["tool_call_id"]
-        events = watching(channel, session)
+        talk.say("delegate " + call_text("pay", amount=4))
+        call_id = wait_for_approval(talk)["tool_call_id"]
+        events = watch_team(channel, session)
         team: list[pb.TeamEvent] = []
         while not team or not team[-1].HasField("worker_approval_requested"):
             team.append(next(events))
         requested = team[-1].worker_approval_requested
         assert (requested.approval_id, requested.tool_name) == (call_id, "pay")
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
-        assert turned(talk).stop_reason == "end_turn"
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         team += events
     seen = [event.WhichOneof("event") for event in team]
     assert seen[:2] == ["worker_started", "worker_phase"]
@@ -95,47 +82,47 @@ def test_a_worker_that_asks_is_watched(channel: grpc.Channel) -> None:
 
 @requirement("roz.team")
 def test_ten_clients_that_watch_at_the_same_time_get_equal_events_replayed_and_then_live(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
-        talk.say("delegate " + calling("pay", amount=4))
-        call_id = waiting(talk)["tool_call_id"]
-        calls = [watching(channel, session_of(talk)) for _ in range(WATCHERS)]
-        teams = [until(call, "worker_approval_requested") for call in calls]
+    with start_session(channel) as talk:
+        talk.say("delegate " + call_text("pay", amount=4))
+        call_id = wait_for_approval(talk)["tool_call_id"]
+        calls = [watch_team(channel, session_of(talk)) for _ in range(WATCHERS)]
+        teams = [events_until(call, "worker_approval_requested") for call in calls]
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
-        turned(talk)
+        wait_for_turn(talk)
         teams = [[*team, *call] for team, call in zip(teams, calls, strict=True)]
     assert all(team == teams[0] for team in teams)
-    assert kinds(teams[0])[0] == "worker_started"
-    assert kinds(teams[0])[-2:] == ["worker_completed", "worker_exited"]
+    assert kinds_of(teams[0])[0] == "worker_started"
+    assert kinds_of(teams[0])[-2:] == ["worker_completed", "worker_exited"]
 
 
 @requirement("roz.team")
 def test_a_watcher_that_leaves_ends_neither_the_run_nor_the_watching_of_others(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
-        talk.say("delegate " + calling("pay", amount=4))
-        call_id = waiting(talk)["tool_call_id"]
-        leaving, staying = (watching(channel, session_of(talk)) for _ in range(2))
-        seen = until(staying, "worker_approval_requested")
+    with start_session(channel) as talk:
+        talk.say("delegate " + call_text("pay", amount=4))
+        call_id = wait_for_approval(talk)["tool_call_id"]
+        leaving, staying = (watch_team(channel, session_of(talk)) for _ in range(2))
+        seen = events_until(staying, "worker_approval_requested")
         next(leaving)
         leaving.cancel()
         with pytest.raises(grpc.RpcError):
             list(leaving)
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
-        assert turned(talk).stop_reason == "end_turn"
-        assert kinds([*seen, *staying])[-2:] == ["worker_completed", "worker_exited"]
+        assert wait_for_turn(talk).stop_reason == "end_turn"
+        assert kinds_of([*seen, *staying])[-2:] == ["worker_completed", "worker_exited"]
 
 
 @requirement("roz.team")
 def test_workers_that_work_side_by_side_have_events_of_their_own(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
-        talk.say("\n".join(calling("delegate", task=f"calculate {number}*2") for number in (1, 2)))
-        turned(talk)
-        team = list(watching(channel, session_of(talk)))
+    with start_session(channel) as talk:
+        talk.say("\n".join(call_text("delegate", task=f"calculate {number}*2") for number in (1, 2)))
+        wait_for_turn(talk)
+        team = list(watch_team(channel, session_of(talk)))
     by_worker: defaultdict[str, list[pb.TeamEvent]] = defaultdict(list)
     for event in team:
         by_worker[getattr(event, str(event.WhichOneof("event"))).worker_id].append(event)
     assert len(by_worker) == 2
     for events in by_worker.values():
-        assert kinds(events) == [
+        assert kinds_of(events) == [
             *("worker_started", "worker_phase", "worker_tool_call", "worker_phase", "worker_completed"),
             "worker_exited",
         ]
@@ -145,28 +132,28 @@ def test_workers_that_work_side_by_side_have_events_of_their_own(channel: grpc.C
 @requirement("roz.team", "approval.delegated")
 @pytest.mark.parametrize("approved", [True, False])
 def test_a_watcher_learns_the_decision_on_a_call_of_a_worker(channel: grpc.Channel, *, approved: bool) -> None:
-    with begun(channel) as talk:
-        talk.say("delegate " + calling("pay", amount=4))
-        call_id = waiting(talk)["tool_call_id"]
-        events = watching(channel, session_of(talk))
-        until(events, "worker_approval_requested")
+    with start_session(channel) as talk:
+        talk.say("delegate " + call_text("pay", amount=4))
+        call_id = wait_for_approval(talk)["tool_call_id"]
+        events = watch_team(channel, session_of(talk))
+        events_until(events, "worker_approval_requested")
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=approved))
-        turned(talk)
+        wait_for_turn(talk)
         team = list(events)
     (resolved,) = [event.worker_approval_resolved for event in team if event.HasField("worker_approval_resolved")]
     assert (resolved.approval_id, resolved.approved) == (call_id, approved)
-    assert kinds(team)[-1] == "worker_exited"
+    assert kinds_of(team)[-1] == "worker_exited"
 
 
 @requirement("roz.team", "approval.delegated")
 def test_a_call_that_is_approved_and_fails_was_approved(channel: grpc.Channel) -> None:
-    with begun(channel) as talk:
-        talk.say("delegate " + calling("misname"))
-        call_id = waiting(talk)["tool_call_id"]
-        events = watching(channel, session_of(talk))
-        until(events, "worker_approval_requested")
+    with start_session(channel) as talk:
+        talk.say("delegate " + call_text("misname"))
+        call_id = wait_for_approval(talk)["tool_call_id"]
+        events = watch_team(channel, session_of(talk))
+        events_until(events, "worker_approval_requested")
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
-        turned(talk)
+        wait_for_turn(talk)
         (resolved,) = [event for event in events if event.HasField("worker_approval_resolved")]
     assert resolved.worker_approval_resolved.approved
 
@@ -176,35 +163,35 @@ def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open(
     server: ServerProcess, channel: grpc.Channel
 ) -> None:
     tool = {"name": "move", "description": "Move.", "parameters": {"type": "object"}}
-    both = f"{calling('delegate', task=calling('pay', amount=4))}\n{calling('move')}"
+    both = f"{call_text('delegate', task=call_text('pay', amount=4))}\n{call_text('move')}"
     message = {"id": "u1", "role": "user", "content": both}
-    posted(server, {"threadId": "watched", "runId": "w1", "messages": [message], "tools": [tool]})
-    events = watching(channel, "watched")
-    until(events, "worker_approval_requested")
-    approval(server, "watched", "w2", approved=True)
-    until(events, "worker_exited")
-    assert fetched(server, "/threads/watched")["status"] == "client_tool_turn"
+    run_over_sse(server, {"threadId": "watched", "runId": "w1", "messages": [message], "tools": [tool]})
+    events = watch_team(channel, "watched")
+    events_until(events, "worker_approval_requested")
+    answer_approval(server, "watched", "w2", approved=True)
+    events_until(events, "worker_exited")
+    assert get_json(server, "/threads/watched")["status"] == "client_tool_turn"
     message = {"id": "u2", "role": "user", "content": "delegate calculate 1+1"}
-    posted(server, {"threadId": "watched", "runId": "w3", "messages": [message]})
-    assert kinds(list(events))[0] == "worker_started", "the next run is watched, too"
+    run_over_sse(server, {"threadId": "watched", "runId": "w3", "messages": [message]})
+    assert kinds_of(list(events))[0] == "worker_started", "the next run is watched, too"
 
 
 @requirement("roz.team")
 def test_a_run_is_watched_to_its_own_end(server: ServerProcess, channel: grpc.Channel) -> None:
-    message = {"id": "u1", "role": "user", "content": "delegate " + calling("pay", amount=4)}
-    posted(server, {"threadId": "one-run", "runId": "only-this", "messages": [message]})
-    assert kinds(list(watching(channel, "only-this")))[-1] == "worker_approval_requested"
+    message = {"id": "u1", "role": "user", "content": "delegate " + call_text("pay", amount=4)}
+    run_over_sse(server, {"threadId": "one-run", "runId": "only-this", "messages": [message]})
+    assert kinds_of(list(watch_team(channel, "only-this")))[-1] == "worker_approval_requested"
 
 
 @requirement("roz.team")
 def test_a_task_that_is_not_the_callers_is_not_found(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as refused:
-        list(watching(channel, "nobody's"))
+        list(watch_team(channel, "nobody's"))
     assert refused.value.code() is grpc.StatusCode.NOT_FOUND
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id
         talk.say("hello")
-        turned(talk)
+        wait_for_turn(talk)
     header = [("x-amzn-bedrock-agentcore-runtime-session-id", "s" * 33)]
     call = channel.unary_stream(
         "/roz.v1.AgentService/WatchTeam",

@@ -3,10 +3,10 @@
 import pytest
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
-from tests.grpc.test_crossing import fetched
-from tests.grpc.test_roz import begun, calling, session_of, turned
-from tests.grpc.test_team import kinds, until, watching
+from tests.grpc.http_requests import get_json
+from tests.grpc.roz_calls import events_until, kinds_of, session_of, start_session, wait_for_turn, watch_team
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
 
@@ -29,7 +29,7 @@ def server(request: pytest.FixtureRequest, servers: Servers, database: str) -> S
 
 def runs_of(server: ServerProcess, thread: str) -> list[str]:
     """Ids of a thread's runs, in order."""
-    return [run["runId"] for run in reversed(fetched(server, "/runs")["runs"]) if run["threadId"] == thread]
+    return [run["runId"] for run in reversed(get_json(server, "/runs")["runs"]) if run["threadId"] == thread]
 
 
 def results(team: list[pb.TeamEvent]) -> list[str]:
@@ -39,17 +39,17 @@ def results(team: list[pb.TeamEvent]) -> list[str]:
 @requirement("roz.team")
 def test_a_thread_is_replayed_from_its_first_run_and_a_run_alone(server: ServerProcess, dial: Dial) -> None:
     channel = dial(server)
-    with begun(channel) as talk:
+    with start_session(channel) as talk:
         session = session_of(talk)
-        for said in ("delegate " + calling("echo", text="one"), "hello", "delegate " + calling("echo", text="two")):
+        for said in ("delegate " + call_text("echo", text="one"), "hello", "delegate " + call_text("echo", text="two")):
             talk.say(said)
-            turned(talk)
-        team = list(watching(channel, session))
-        assert kinds(team) == 2 * ONE_WORKER
+            wait_for_turn(talk)
+        team = list(watch_team(channel, session))
+        assert kinds_of(team) == 2 * ONE_WORKER
         assert ["one" in result for result in results(team)] == [True, False]
         assert ["two" in result for result in results(team)] == [False, True]
-        by_run = [list(watching(channel, run)) for run in runs_of(server, session)]
-    assert [kinds(events) for events in by_run] == [ONE_WORKER, [], ONE_WORKER]
+        by_run = [list(watch_team(channel, run)) for run in runs_of(server, session)]
+    assert [kinds_of(events) for events in by_run] == [ONE_WORKER, [], ONE_WORKER]
     assert [results(events) for events in by_run] == [results(team)[:1], [], results(team)[1:]]
 
 
@@ -58,14 +58,14 @@ def test_a_thread_whose_last_turn_had_no_subagent_is_replayed_and_then_followed(
     server: ServerProcess, dial: Dial
 ) -> None:
     channel = dial(server)
-    with begun(channel) as talk:
-        talk.say("delegate " + calling("echo", text="one"))
-        turned(talk)
+    with start_session(channel) as talk:
+        talk.say("delegate " + call_text("echo", text="one"))
+        wait_for_turn(talk)
         talk.say("hello")
-        turned(talk)
-        assert kinds(list(watching(channel, session_of(talk)))) == ONE_WORKER
+        wait_for_turn(talk)
+        assert kinds_of(list(watch_team(channel, session_of(talk)))) == ONE_WORKER
         talk.say("delegate wait 1")
         talk.until("1.0 tool_call_started")
-        live = watching(channel, session_of(talk))
-        assert kinds(until(live, "worker_exited")) == ONE_WORKER
-        assert kinds(list(live)) == ["worker_started", "worker_phase", "worker_completed", "worker_exited"]
+        live = watch_team(channel, session_of(talk))
+        assert kinds_of(events_until(live, "worker_exited")) == ONE_WORKER
+        assert kinds_of(list(live)) == ["worker_started", "worker_phase", "worker_completed", "worker_exited"]

@@ -18,7 +18,7 @@ from agui_container.transports.grpc.roz.events import TurnEvents
 from agui_container.transports.grpc.roz.requests import MAX_HISTORY, history_of, tool_message, tool_of, user_message
 from agui_container.transports.grpc.roz.team import TeamEvents
 from agui_container.transports.grpc.roz.tools import MAX_TOOLS, ClientTools, tools_by_name
-from agui_container.transports.grpc.roz.wire import Wire
+from agui_container.transports.grpc.roz.wire import RozEncoder
 
 Event = dict[str, Any]
 
@@ -35,12 +35,12 @@ def event(kind: str, **fields: Any) -> Event:
     return {"type": kind, **fields}
 
 
-def told(events: RunEvents, *given: Event) -> list[str]:
+def event_kinds(events: RunEvents, *given: Event) -> list[str]:
     out = [each for it in given for each in events.feed(EventType(it["type"]), it)]
     return [str(each.WhichOneof("event")) for each in out]
 
 
-def asked(*interrupts: Event) -> Event:
+def interrupt_event(*interrupts: Event) -> Event:
     return event("RUN_FINISHED", outcome={"type": "interrupt", "interrupts": list(interrupts)})
 
 
@@ -49,7 +49,7 @@ def asked(*interrupts: Event) -> Event:
 
 def test_an_agent_that_asks_for_nothing_has_its_tools_shown_when_they_are_through() -> None:
     events = RunEvents("r", "s", "default")
-    assert told(
+    assert event_kinds(
         events,
         event("TOOL_CALL_START", toolCallId="c1", toolCallName="look"),
         event("TOOL_CALL_RESULT", toolCallId="c1", content="seen"),
@@ -64,19 +64,24 @@ def test_an_agent_that_asks_for_nothing_has_its_tools_shown_when_they_are_throug
 
 def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:
     events = RunEvents("r", "s", "default")
-    assert told(events, asked({"id": "i9", "reason": "confirm", "message": "Really?"})) == ["tools_proposed"]
+    assert event_kinds(events, interrupt_event({"id": "i9", "reason": "confirm", "message": "Really?"})) == [
+        "tools_proposed"
+    ]
     assert list(events.pending_approvals) == ["i9"]
 
 
 def test_nothing_follows_the_end_of_a_run() -> None:
     events = RunEvents("r", "s", "default")
-    assert told(events, event("RUN_ERROR", message="no")) == ["failed"]
+    assert event_kinds(events, event("RUN_ERROR", message="no")) == ["failed"]
     assert events.fail("again") == events.cancel() == []
 
 
-def test_what_a_subagent_does_inside_is_not_shown() -> None:
+def test_events_inside_a_subagent_are_not_shown() -> None:
     assert (
-        told(RunEvents("r", "s", "d"), event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w")) == []
+        event_kinds(
+            RunEvents("r", "s", "d"), event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w")
+        )
+        == []
     )
 
 
@@ -99,7 +104,7 @@ def test_a_run_of_kontekst_asks_for_every_call() -> None:
 
 def turn(generation: RozWire = RozWire.V0_2, tools: Collection[roz.ToolSchema] = ()) -> TurnEvents:
     numbers = count(1)
-    wire = Wire(generation, lambda: f"e{next(numbers)}", lambda: 100.0)
+    wire = RozEncoder(generation, lambda: f"e{next(numbers)}", lambda: 100.0)
     return TurnEvents(wire, "m1", tools_by_name(tools), [("pay", "ask", "physical", "money")], lambda: 100.0)
 
 
@@ -138,7 +143,7 @@ def test_a_tool_is_requested_once_though_another_client_approves_the_call_beside
     events = turn(tools=[roz.ToolSchema(name="move")])
     for call, name in (("c1", "pay"), ("c2", "move")):
         events.feed(EventType.TOOL_CALL_START, event("TOOL_CALL_START", toolCallId=call, toolCallName=name))
-    asked_for = kinds(events.feed(EventType.RUN_FINISHED, asked(INTERRUPT)))
+    asked_for = kinds(events.feed(EventType.RUN_FINISHED, interrupt_event(INTERRUPT)))
     assert asked_for.count("tool_request") == 1
     events.follow()
     assert events.is_waiting
@@ -210,7 +215,7 @@ def test_a_tool_needs_a_name_and_there_are_not_too_many() -> None:
 
 
 def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:
-    finished = asked({**INTERRUPT, "subagentRunId": "w1"})
+    finished = interrupt_event({**INTERRUPT, "subagentRunId": "w1"})
     again = event("SUBAGENT_STARTED", subagentRunId="w1", name="helper")
     paid = event("TOOL_CALL_RESULT", toolCallId="c1", content="paid", subagentRunId="w1")
     for has_approvals, expected in ((True, ["worker_approval_requested", "worker_approval_resolved"]), (False, [])):
@@ -230,7 +235,7 @@ def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:
 
 
 def test_an_interrupt_is_an_approval_request() -> None:
-    (request,) = approval_requests(asked(INTERRUPT))
+    (request,) = approval_requests(interrupt_event(INTERRUPT))
     assert (request.call_id, request.interrupt_id, request.name) == ("c1", "i1", "pay")
     assert (request.arguments, request.reason, request.preview) == ('{"amount":1}', "money", "-1")
     assert approval_requests(event("RUN_FINISHED", outcome={"type": "success"})) == []

@@ -243,7 +243,7 @@ async def over_kontekst(caller: GrpcCaller, prompt: str) -> str:
     return last.failed.error
 
 
-RunPrompt = Callable[[GrpcCaller, str], Coroutine[object, object, str]]
+RunPrompt = Callable[[GrpcCaller, str], Coroutine[None, None, str]]
 each_protocol = pytest.mark.parametrize("run", [over_roz, over_kontekst])
 
 

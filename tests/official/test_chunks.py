@@ -31,7 +31,7 @@ DELTA_TYPES = ("TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONT
 START_TYPES = ("TEXT_MESSAGE_START", "TOOL_CALL_START", "REASONING_MESSAGE_START")
 
 
-def joined(events: list[Json]) -> list[Json]:
+def join_pieces(events: list[Json]) -> list[Json]:
     """The pieces that one item's delta became, as one event again."""
     pieces = [event for event in events if event["type"] in DELTA_TYPES]
     if len(pieces) < 2:
@@ -66,7 +66,7 @@ class Difference:
 DIFFERENCES = {
     "split": Difference(
         "a delta above MAX_DELTA leaves as several events, so that each fits a WebSocket frame of AgentCore",
-        ours=joined,
+        ours=join_pieces,
     ),
     "timestamp": Difference(
         "what a chunk becomes keeps its timestamp; the client, which consumes it, has no use for it", ours=untimed

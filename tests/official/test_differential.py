@@ -140,6 +140,6 @@ FORCED: dict[str, tuple[BaseEvent, dict[str, object]]] = {
 
 
 @pytest.mark.parametrize(("event", "update"), FORCED.values(), ids=FORCED)
-def test_what_was_forced_past_the_classes_does_not_encode(event: BaseEvent, update: dict[str, object]) -> None:
+def test_values_forced_past_the_classes_do_not_encode(event: BaseEvent, update: dict[str, object]) -> None:
     with pytest.raises(IllegalEvent):
         encode(event.model_copy(update=update))

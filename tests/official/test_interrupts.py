@@ -43,7 +43,7 @@ def talk(judge: Judge, fixture: ServerAddress, *turns: Json) -> Conversation:
     return judge.run(fixture.invocations, turns, threadId=f"fixture-{next(NUMBERS)}")
 
 
-def held(conversation: Conversation) -> list[tuple[str, list[str]]]:
+def results_by_call(conversation: Conversation) -> list[tuple[str, list[str]]]:
     """The calls that the client holds, with the results it holds of each."""
     messages = conversation.messages
     calls = [call["id"] for message in messages for call in message.get("toolCalls", ())]
@@ -58,7 +58,7 @@ def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, fix
     assert asked.events[-1]["outcome"]["interrupts"] == asked.interrupts == conversation.interrupts
     assert [interrupt["reason"] for interrupt in asked.interrupts] == ["tool_call", "tool_call"]
     assert [interrupt["metadata"]["reason"] for interrupt in asked.interrupts] == [RULE, RULE]
-    assert [(interrupt["toolCallId"], []) for interrupt in asked.interrupts] == held(conversation)
+    assert [(interrupt["toolCallId"], []) for interrupt in asked.interrupts] == results_by_call(conversation)
 
 
 @requirement("approval.client")
@@ -82,7 +82,7 @@ def test_the_client_sends_every_answer_and_holds_each_call_with_one_result(
     assert check(judge, resumed) == check(judge, after) == "RUN_FINISHED"
     assert resumed.events[-1]["outcome"] == {"type": "success"}
     assert resumed.interrupts == conversation.interrupts == []
-    assert [given for _, given in held(conversation)] == [[result] for result in results]
+    assert [given for _, given in results_by_call(conversation)] == [[result] for result in results]
     assert resumed.text
     assert after.text == "hello world, "
 
@@ -108,15 +108,15 @@ def test_the_client_itself_refuses_what_no_server_may_be_sent(
     assert refused.wire["status"] is None
     assert refused.interrupts == asked.interrupts
     assert check(judge, resumed) == "RUN_FINISHED"
-    assert [given for _, given in held(conversation)] == [["paid 5"], [DENIAL]]
+    assert [given for _, given in results_by_call(conversation)] == [["paid 5"], [DENIAL]]
 
 
 @requirement("approval.client")
-def test_what_has_expired_can_still_be_cancelled(judge: Judge, fixture: ServerAddress) -> None:
+def test_an_expired_interrupt_can_still_be_cancelled(judge: Judge, fixture: ServerAddress) -> None:
     late = {"decide": [CANCELLED], "seconds": HOUR + 60}
     conversation = talk(judge, fixture, pay(5), late)
     assert check(judge, conversation.turns[1]) == "RUN_FINISHED"
-    assert held(conversation)[0][1] == [UNANSWERED]
+    assert results_by_call(conversation)[0][1] == [UNANSWERED]
 
 
 @requirement("approval.client")
@@ -130,7 +130,7 @@ def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(
     assert refused.events[-1]["code"] == "VALIDATION_ERROR"
     assert refused.interrupts == asked.interrupts
     assert check(judge, resumed) == "RUN_FINISHED"
-    assert held(conversation)[0][1] == ["paid 5"]
+    assert results_by_call(conversation)[0][1] == ["paid 5"]
 
 
 @requirement("approval.client")
@@ -140,7 +140,7 @@ def test_a_resumed_run_may_ask_again(judge: Judge, fixture: ServerAddress) -> No
     first, second, third = conversation.turns
     assert [check(judge, turn) for turn in (first, second, third)] == ["RUN_FINISHED"] * 3
     assert [len(turn.interrupts) for turn in (first, second, third)] == [1, 1, 0]
-    assert [given for _, given in held(conversation)] == [["paid 5"], ["paid 2"]]
+    assert [given for _, given in results_by_call(conversation)] == [["paid 5"], ["paid 2"]]
 
 
 @requirement("approval.client-aborts")
@@ -163,4 +163,4 @@ def test_an_abort_while_an_approved_call_waits_does_not_start_it_again(judge: Ju
     assert stopped.events[-1]["code"] == "abort"
     assert stopped.interrupts == asked.interrupts
     assert check(judge, resumed) == "RUN_FINISHED"
-    assert held(conversation)[0][1] == [CUT_OFF]
+    assert results_by_call(conversation)[0][1] == [CUT_OFF]

@@ -68,7 +68,7 @@ EXTENDED: dict[str, BaseEvent] = {
 
 @requirement("binary.bytes")
 @pytest.mark.parametrize("extended", EXTENDED.values(), ids=EXTENDED)
-def test_what_few_events_have_is_encoded_as_officially(judge: Judge, extended: BaseEvent) -> None:
+def test_rare_fields_are_encoded_as_officially(judge: Judge, extended: BaseEvent) -> None:
     ours, theirs = official(judge, [extended])
     assert theirs.encoded == ours
 

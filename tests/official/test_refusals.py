@@ -25,7 +25,7 @@ def busy(server: ServerAddress, thread: str) -> Iterator[None]:
             pass
 
 
-def refused(judge: Judge, server: ServerAddress, thread: str, **agent: object) -> Turn:
+def run_on_busy_thread(judge: Judge, server: ServerAddress, thread: str, **agent: object) -> Turn:
     """A run that the client asks for on a busy thread."""
     messages: list[Json] = [{"id": "u1", "role": "user", "content": "hello"}]
     with busy(server, thread):
@@ -36,7 +36,7 @@ def refused(judge: Judge, server: ServerAddress, thread: str, **agent: object) -
 
 @requirement("http.refused-in-stream")
 def test_a_busy_thread_is_an_event_and_no_exception(judge: Judge, assistant: ServerAddress) -> None:
-    turn = refused(judge, assistant, "busy for 1.0")
+    turn = run_on_busy_thread(judge, assistant, "busy for 1.0")
     assert (turn.error, turn.failed, turn.wire["status"]) == (None, None, 200)
     assert [(event["type"], event["code"]) for event in turn.events] == [("RUN_ERROR", "THREAD_BUSY")]
     assert turn.events[0]["metadata"]["retryable"] is True
@@ -52,7 +52,7 @@ def test_an_input_that_fails_validation_is_an_event_too(judge: Judge, assistant:
 
 @requirement("http.refused-in-stream")
 def test_a_client_before_1_0_gets_the_status(judge: Judge, assistant: ServerAddress) -> None:
-    turn = refused(judge, assistant, "busy for 0.0.59", older=True)
+    turn = run_on_busy_thread(judge, assistant, "busy for 0.0.59", older=True)
     assert turn.wire["status"] == 409
     assert turn.error is not None
     assert "THREAD_BUSY" in turn.error

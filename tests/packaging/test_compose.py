@@ -78,7 +78,7 @@ def test_a_replica_waits_until_the_database_and_the_bus_answer(name: str) -> Non
     assert "127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]  # by address it answers once it is made
 
 
-def test_what_replicas_keep_outlives_the_container_of_the_database() -> None:
+def test_data_of_replicas_outlives_the_container_of_the_database() -> None:
     postgres = SERVICES["postgres"]
     volume, _, folder = postgres["volumes"][0].partition(":")
     assert volume in COMPOSE["volumes"]
@@ -87,7 +87,7 @@ def test_what_replicas_keep_outlives_the_container_of_the_database() -> None:
     assert postgres["environment"] == login
 
 
-def test_nobody_but_replicas_reaches_the_database_and_the_bus() -> None:
+def test_only_replicas_can_connect_to_the_database_and_the_bus() -> None:
     for name in ("postgres", "valkey"):
         assert SERVICES[name]["profiles"] == ["replicas"]
         assert "ports" not in SERVICES[name]

@@ -65,7 +65,7 @@ def closer(entity: Entity, key: str = "k", owner: str | None = None) -> BaseEven
     return of(classes(entity, Phase.CLOSE)[0], key, owner)
 
 
-def fed(*events: BaseEvent) -> RunSequence:
+def sequence_after(*events: BaseEvent) -> RunSequence:
     """A sequence that has accepted these events in a started run."""
     sequence = RunSequence()
     for each in (START, *events):

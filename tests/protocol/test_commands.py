@@ -91,7 +91,7 @@ def test_a_thread_is_named_by_the_command_or_by_what_is_around_it(document: Json
         (feedback(notes="x" * (MAX_NOTES + 1)), "command.notes: String should have at most 4000 characters"),
     ],
 )
-def test_what_is_wrong_is_said_of_its_field(command: Json, said: str) -> None:
+def test_a_mistake_is_reported_with_its_field(command: Json, said: str) -> None:
     with pytest.raises(AppError) as refused:
         parse(json.dumps({"command": command}).encode())
     assert refused.value.code is ErrorCode.VALIDATION_ERROR
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_said_of_its_field(command: Json, said: str) -> None:
     assert "more" not in refused.value.message  # the errors of a list are not all built
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(AppError) as refused:
         parse_command({"type": "threads.feedback", "threadId": "t", "sentiment": "meh", "categories": ["other"]})
     fields = [part.split(":")[0] for part in refused.value.message.split("; ")]

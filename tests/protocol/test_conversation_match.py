@@ -302,7 +302,7 @@ DELEGATED: Messages = [U1, CALL, BELOW, RESULT, SUM]
         pytest.param([U1, answer("e", "")], renamed(U1, answer("e", None), U2), "u1 e new-u2", id="an answer cut off"),
     ],
 )
-def test_what_clients_drop_stays_with_what_matches(kept: Messages, sent: Messages, expected: str) -> None:
+def test_messages_that_clients_drop_stay_beside_their_matches(kept: Messages, sent: Messages, expected: str) -> None:
     assert ids(together(kept, sent)) == expected
 
 
@@ -323,7 +323,7 @@ def test_changing_instructions_do_not_pile_up() -> None:
 
 
 @requirement("thread.new-ids")
-def test_what_is_kept_already_is_not_written_again() -> None:
+def test_a_message_that_is_stored_already_is_not_written_again() -> None:
     kept: dict[str, bytes] = {it.id: dump_message(it) for it in DELEGATED}
     found = merge_history(kept, renamed(U1, CALL, RESULT, SUM, U2))
     assert (found.changed, found.order) == ({"new-u2": dump_message(renamed_one(U2))}, None)
@@ -347,7 +347,7 @@ MESSAGES: st.SearchStrategy[Messages] = st.lists(
 
 @requirement("thread.new-ids")
 @given(MESSAGES, MESSAGES)
-def test_whatever_is_sent_agent_and_store_have_the_same_conversation(kept: Messages, sent: Messages) -> None:
+def test_agent_and_store_have_the_same_conversation_for_any_messages(kept: Messages, sent: Messages) -> None:
     before = {it.id: dump_message(it) for it in kept}
     found = merge_history(before, renamed(*sent))
     stored = {**before, **found.changed}
@@ -359,7 +359,7 @@ def test_whatever_is_sent_agent_and_store_have_the_same_conversation(kept: Messa
 
 @requirement("thread.new-ids")
 @given(MESSAGES)
-def test_what_is_sent_a_second_time_adds_nothing(kept: Messages) -> None:
+def test_messages_that_are_sent_a_second_time_add_nothing(kept: Messages) -> None:
     if any(isinstance(it, AssistantMessage) and it.subagent_run_id is None for it in kept):
         assert together(kept, renamed(*kept)) == kept
 

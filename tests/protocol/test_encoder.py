@@ -53,7 +53,7 @@ def outcome(function: Any, event: BaseEvent) -> bytes | str:  # noqa: ANN401 - a
     return data
 
 
-def published(event: BaseEvent) -> bytes:
+def published_encoding(event: BaseEvent) -> bytes:
     """Return the JSON that the published ``EventEncoder`` writes after ``data:``."""
     return EventEncoder().encode(event).removeprefix("data: ").removesuffix("\n\n").encode()
 
@@ -63,7 +63,7 @@ def check(event: BaseEvent) -> None:
     written = outcome(encode, event)
     assert written == outcome(encode_with_pydantic, event)
     if written != "refused":
-        assert written == published(event)
+        assert written == published_encoding(event)
 
 
 def models(value: object) -> Iterator[BaseModel]:
@@ -82,13 +82,13 @@ def is_free(field: FieldInfo) -> bool:
 
 @pytest.mark.parametrize("event", SAMPLES, ids=lambda event: event.type.value)
 def test_every_sample_is_written_as_the_published_encoder_writes_it(event: BaseEvent) -> None:
-    assert encode(event) == encode_with_pydantic(event) == published(event)
+    assert encode(event) == encode_with_pydantic(event) == published_encoding(event)
 
 
 def test_every_character_is_written_as_the_official_model_writes_it() -> None:
     whole = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
     event = TextMessageContentEvent(message_id="m", delta=whole)
-    assert encode(event) == encode_with_pydantic(event) == published(event)
+    assert encode(event) == encode_with_pydantic(event) == published_encoding(event)
 
 
 class Markup(str):
@@ -111,7 +111,7 @@ def test_a_text_of_another_class_is_written_as_the_text_that_it_is(text: str) ->
 
 
 @given(st.sampled_from(SAMPLES), st.data())
-def test_whatever_a_field_holds_the_outcome_is_the_official_one(event: BaseEvent, data: st.DataObject) -> None:
+def test_any_value_of_a_field_has_the_official_outcome(event: BaseEvent, data: st.DataObject) -> None:
     fields = data.draw(st.lists(st.sampled_from(sorted(type(event).model_fields)), max_size=3))
     check(event.model_copy(update={name: data.draw(values, name) for name in fields}))
 
@@ -141,11 +141,11 @@ FREE = [(event, name) for event in SAMPLES for name, field in type(event).model_
 
 @pytest.mark.parametrize("value", [*NOTHINGS, NOTHINGS, {"a": NOTHINGS}], ids=str)
 @pytest.mark.parametrize(("event", "name"), FREE, ids=lambda part: getattr(part, "type", part))
-def test_what_is_written_as_null_is_left_out_where_the_published_encoder_leaves_it_out(
+def test_null_fields_are_left_out_exactly_like_in_the_published_encoder(
     event: BaseEvent, name: str, value: object
 ) -> None:
     changed = event.model_copy(update={name: value})
-    assert encode(changed) == published(changed)
+    assert encode(changed) == published_encoding(changed)
 
 
 PATCHES = {"STATE_DELTA", "ACTIVITY_DELTA"}
@@ -160,7 +160,7 @@ def test_every_event_but_a_patch_is_written_by_a_plan(event: BaseEvent, monkeypa
     assert encode(event) == written
 
 
-def test_what_comes_once_per_token_has_a_plan_and_odd_values_have_none() -> None:
+def test_events_of_every_token_have_a_plan_and_odd_values_have_none() -> None:
     event = TextMessageContentEvent(message_id="m", delta="d", timestamp=1, subagent_run_id="s", metadata={"a": None})
     assert orjson.dumps(PLANS[TextMessageContentEvent](event)) == encode(event)
     with pytest.raises(PlanMismatch):
@@ -176,7 +176,7 @@ NESTED = [event for event in SAMPLES if any(models(event))]
 
 
 @given(st.sampled_from(NESTED), st.data())
-def test_whatever_a_model_inside_holds_the_outcome_is_the_official_one(event: BaseEvent, data: st.DataObject) -> None:
+def test_any_value_of_a_nested_model_has_the_official_outcome(event: BaseEvent, data: st.DataObject) -> None:
     changed = event.model_copy(deep=True)
     inner = data.draw(st.sampled_from(list(models(changed))))
     for name in data.draw(st.lists(st.sampled_from(sorted(type(inner).model_fields)), max_size=3)):
@@ -205,7 +205,7 @@ NOTHING = forged(RunFinishedInterruptOutcome, type="interrupt", interrupts=[])
     ],
 )
 @pytest.mark.filterwarnings("ignore")  # as in production, where pydantic would write some of these and warn
-def test_what_a_field_does_not_allow_is_refused(event: BaseEvent) -> None:
+def test_values_that_a_field_does_not_allow_are_refused(event: BaseEvent) -> None:
     with pytest.raises(IllegalEvent, match=r"cannot be encoded|would not be understood"):
         encode(event)
 

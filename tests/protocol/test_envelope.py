@@ -91,7 +91,7 @@ REFUSED: dict[str, Callable[[], BaseEvent]] = {
 
 
 @pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_sent_is_an_illegal_event(make: Callable[[], BaseEvent]) -> None:
+def test_an_event_that_cannot_be_sent_is_illegal(make: Callable[[], BaseEvent]) -> None:
     with pytest.raises(IllegalEvent):
         encode(make())
 

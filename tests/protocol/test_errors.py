@@ -36,7 +36,7 @@ def test_the_statuses_are_those_of_the_design(code: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("code", [code for code in ErrorCode if code.startswith("MODEL_")])
-def test_what_happens_inside_a_stream_has_status_200(code: ErrorCode) -> None:
+def test_codes_inside_a_stream_have_status_200(code: ErrorCode) -> None:
     assert ERRORS[code].http == 200
 
 

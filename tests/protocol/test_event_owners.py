@@ -26,7 +26,7 @@ from ag_ui.core import (
 from agui_container.protocol import grammar
 from agui_container.protocol.grammar import ENTITIES, Entity, IdSpace, Phase
 from agui_container.protocol.validator import RunSequence, tag_of
-from tests.protocol.grammar_cells import FINISH, START, accepts, closer, event, fed, of, opener
+from tests.protocol.grammar_cells import FINISH, START, accepts, closer, event, of, opener, sequence_after
 
 OWNED = sorted({entity for entity, _ in ENTITIES.values() if entity.id_space}, key=lambda entity: entity.noun)
 OWNERS = (None, "s", "")
@@ -44,26 +44,26 @@ pairs = pytest.mark.parametrize(("owner", "tag"), list(product(OWNERS, (*OWNERS,
 def test_a_tag_agrees_with_the_opener_or_is_left_out(kind: type[BaseEvent], owner: str | None, tag: str | None) -> None:
     entity, phase = ENTITIES[kind]
     reopened = [closer(entity)] if phase is Phase.OPEN else []
-    sequence = fed(opener(entity, owner=owner), *reopened)
+    sequence = sequence_after(opener(entity, owner=owner), *reopened)
     assert accepts(sequence, of(kind, owner=tag)) is (tag is None or tag == owner)
 
 
 @each_owned
 def test_an_untagged_reopening_keeps_the_owner(entity: Entity) -> None:
-    sequence = fed(opener(entity, owner="s"), closer(entity), opener(entity))
+    sequence = sequence_after(opener(entity, owner="s"), closer(entity), opener(entity))
     assert not accepts(sequence, closer(entity, owner="z"))
     assert accepts(sequence, closer(entity, owner="s"))
 
 
 def test_a_reasoning_span_and_the_message_inside_share_their_owner() -> None:
-    sequence = fed(opener(grammar.REASONING_SPAN, owner="s"))
+    sequence = sequence_after(opener(grammar.REASONING_SPAN, owner="s"))
     assert not accepts(sequence, opener(grammar.REASONING_MESSAGE, owner="z"))
     assert accepts(sequence, opener(grammar.REASONING_MESSAGE, owner="s"))
 
 
 def test_owners_of_one_id_in_different_kinds_do_not_meet() -> None:
     assert accepts(
-        fed(opener(grammar.TEXT, owner="a"), opener(grammar.REASONING_SPAN, owner="b")),
+        sequence_after(opener(grammar.TEXT, owner="a"), opener(grammar.REASONING_SPAN, owner="b")),
         opener(grammar.TOOL_CALL, owner="c"),
     )
 
@@ -73,9 +73,9 @@ def test_owners_of_one_id_in_different_kinds_do_not_meet() -> None:
 
 @pairs
 def test_a_step_is_finished_by_who_started_it(owner: str | None, tag: str | None) -> None:
-    sequence = fed(opener(grammar.STEP, owner=owner))
+    sequence = sequence_after(opener(grammar.STEP, owner=owner))
     assert accepts(sequence, opener(grammar.STEP, owner=tag)) is (tag != owner)
-    assert accepts(fed(opener(grammar.STEP, owner=owner)), closer(grammar.STEP, owner=tag)) is (tag == owner)
+    assert accepts(sequence_after(opener(grammar.STEP, owner=owner)), closer(grammar.STEP, owner=tag)) is (tag == owner)
 
 
 # --- V14, V15: owners of tool calls ---
@@ -89,7 +89,7 @@ UNKNOWN = "unknown"
 def test_a_tool_call_belongs_to_the_message_that_carries_it(
     carrier: str | None, before: str | None, tag: str | None
 ) -> None:
-    sequence = fed()
+    sequence = sequence_after()
     if carrier != UNKNOWN:
         sequence.feed(opener(grammar.TEXT, "m", carrier))
     if before != UNKNOWN:
@@ -137,17 +137,17 @@ def started_with(*messages: Message) -> RunSequence:
 def test_messages_in_a_snapshot_and_in_the_input_put_owners_on_record(ids: IdSpace) -> None:
     message, probe = MESSAGES[ids], PROBES[ids]
     agreeing = probe.model_copy(update={"subagent_run_id": "s"})
-    for sequence in (fed(MessagesSnapshotEvent(messages=[message])), started_with(message)):
+    for sequence in (sequence_after(MessagesSnapshotEvent(messages=[message])), started_with(message)):
         assert not accepts(sequence, probe)
         assert accepts(sequence, agreeing)
-    assert accepts(fed(), probe)
+    assert accepts(sequence_after(), probe)
 
 
 @pytest.mark.parametrize("ids", IdSpace)
 def test_a_snapshot_states_owners_anew_and_the_input_fills_gaps_only(ids: IdSpace) -> None:
     first = MESSAGES[ids]
     second = first.model_copy(update={"subagent_run_id": "z"})
-    assert accepts(fed(MessagesSnapshotEvent(messages=[first, second])), PROBES[ids])
+    assert accepts(sequence_after(MessagesSnapshotEvent(messages=[first, second])), PROBES[ids])
     assert not accepts(started_with(first, second), PROBES[ids])
 
 
@@ -155,13 +155,15 @@ def test_a_snapshot_states_owners_anew_and_the_input_fills_gaps_only(ids: IdSpac
 def test_every_spoken_message_is_in_the_space_of_text_messages(role: type) -> None:
     fields = {"content": "", "tool_call_id": "c"} if role is ToolMessage else {"content": ""}
     snapshot = MessagesSnapshotEvent(messages=[role(id="k", subagent_run_id="s", **fields)])
-    assert not accepts(fed(snapshot), PROBES[IdSpace.MESSAGE])
+    assert not accepts(sequence_after(snapshot), PROBES[IdSpace.MESSAGE])
 
 
 def test_a_result_puts_its_message_on_record_whoever_owned_it() -> None:
     result = ToolCallResultEvent(message_id="k", tool_call_id="c", content="ok", subagent_run_id="z")
-    assert accepts(fed(opener(grammar.TEXT, owner="s"), closer(grammar.TEXT), result), opener(grammar.TEXT, owner="z"))
-    assert not accepts(fed(result), opener(grammar.TEXT, owner="s"))
+    assert accepts(
+        sequence_after(opener(grammar.TEXT, owner="s"), closer(grammar.TEXT), result), opener(grammar.TEXT, owner="z")
+    )
+    assert not accepts(sequence_after(result), opener(grammar.TEXT, owner="s"))
 
 
 # --- events that open nothing ---
@@ -172,7 +174,7 @@ def test_an_activity_snapshot_changes_hands_unless_it_does_not_replace(replace: 
     def snapshot(tag: str, *, replace: bool | None) -> BaseEvent:
         return event(ActivitySnapshotEvent, message_id="k", subagent_run_id=tag, replace=replace)
 
-    sequence = fed(snapshot("s", replace=False), snapshot("z", replace=replace))
+    sequence = sequence_after(snapshot("s", replace=False), snapshot("z", replace=replace))
     for tag in ("s", "z"):
         delta = event(ActivityDeltaEvent, message_id="k", subagent_run_id=tag)
         assert accepts(sequence, delta) is (tag == owner)
@@ -192,15 +194,15 @@ def test_an_encrypted_value_belongs_to_what_it_names(subtype: str) -> None:
     def value(tag: str | None) -> BaseEvent:
         return event(ReasoningEncryptedValueEvent, subtype=subtype, entity_id="k", subagent_run_id=tag)
 
-    sequence = fed(opener(named, owner="s"), opener(other, owner="z"), closer(named))
+    sequence = sequence_after(opener(named, owner="s"), opener(other, owner="z"), closer(named))
     assert accepts(sequence, value("s"), value(None))
     assert not accepts(sequence, value("z"))
-    assert accepts(fed(), value("anybody"))
+    assert accepts(sequence_after(), value("anybody"))
 
 
 def test_an_encrypted_value_of_a_message_may_name_reasoning() -> None:
     value = event(ReasoningEncryptedValueEvent, subtype="message", entity_id="k", subagent_run_id="z")
-    assert not accepts(fed(opener(grammar.REASONING_MESSAGE, owner="s")), value)
+    assert not accepts(sequence_after(opener(grammar.REASONING_MESSAGE, owner="s")), value)
 
 
 # --- V25 to V28: subagents ---
@@ -211,19 +213,22 @@ def child(key: str, parent: str | None) -> BaseEvent:
 
 
 def test_a_subagent_runs_once() -> None:
-    assert not accepts(fed(opener(grammar.SUBAGENT)), opener(grammar.SUBAGENT))
-    assert not accepts(fed(opener(grammar.SUBAGENT), closer(grammar.SUBAGENT)), opener(grammar.SUBAGENT))
-    assert not accepts(fed(), closer(grammar.SUBAGENT))
+    assert not accepts(sequence_after(opener(grammar.SUBAGENT)), opener(grammar.SUBAGENT))
+    assert not accepts(sequence_after(opener(grammar.SUBAGENT), closer(grammar.SUBAGENT)), opener(grammar.SUBAGENT))
+    assert not accepts(sequence_after(), closer(grammar.SUBAGENT))
 
 
 def test_a_subagents_parent_was_started_but_may_be_over() -> None:
-    assert accepts(fed(opener(grammar.SUBAGENT)), child("c", "k"))
+    assert accepts(sequence_after(opener(grammar.SUBAGENT)), child("c", "k"))
     assert accepts(
-        fed(opener(grammar.SUBAGENT), closer(grammar.SUBAGENT)), child("c", "k"), closer(grammar.SUBAGENT, "c"), FINISH
+        sequence_after(opener(grammar.SUBAGENT), closer(grammar.SUBAGENT)),
+        child("c", "k"),
+        closer(grammar.SUBAGENT, "c"),
+        FINISH,
     )
-    assert not accepts(fed(), child("c", "k"))
-    assert not accepts(fed(), child("c", "c"))
+    assert not accepts(sequence_after(), child("c", "k"))
+    assert not accepts(sequence_after(), child("c", "c"))
 
 
 def test_a_tag_needs_no_subagent_of_that_id() -> None:
-    assert accepts(fed(), opener(grammar.TEXT, owner="never started"), closer(grammar.TEXT), FINISH)
+    assert accepts(sequence_after(), opener(grammar.TEXT, owner="never started"), closer(grammar.TEXT), FINISH)

@@ -83,7 +83,7 @@ def test_a_string_does_not_continue_what_is_not_assistant_text(other: BaseEvent)
 
 
 @pytest.mark.parametrize("item", [None, 1, {"type": "CUSTOM"}, b"a", ["a"], object(), CustomEvent])
-def test_what_is_neither_text_nor_an_event_is_illegal(item: Any) -> None:  # noqa: ANN401 - whatever an agent yields
+def test_an_item_that_is_neither_text_nor_an_event_is_illegal(item: Any) -> None:  # noqa: ANN401 - whatever an agent yields
     with pytest.raises(IllegalEvent, match="neither an AG-UI event nor a string"):
         expander().expand(item)
 

@@ -17,11 +17,11 @@ TEAS = TypeAdapter(list[Tea])
 
 
 @pytest.mark.parametrize("props", [None, "teas", 5, [], {}, {"teas": None}, {"coffee": 1}])
-def test_what_is_not_there_is_nothing(props: object) -> None:
+def test_absent_props_are_none(props: object) -> None:
     assert read_forwarded_prop(props, "teas", TEAS) is None
 
 
-def test_what_is_there_is_read() -> None:
+def test_present_props_are_read() -> None:
     assert read_forwarded_prop({"teas": [{"cups": 2}], "coffee": 1}, "teas", TEAS) == [Tea(cups=2)]
 
 
@@ -33,7 +33,7 @@ def test_what_is_there_is_read() -> None:
         ([{"cups": 0}], "forwardedProps.teas.0.cups: Input should be greater than or equal to 1."),
     ],
 )
-def test_what_is_wrong_is_refused_by_its_name(teas: object, message: str) -> None:
+def test_wrong_props_are_refused_by_name(teas: object, message: str) -> None:
     with pytest.raises(AppError) as refused:
         read_forwarded_prop({"teas": teas}, "teas", TEAS)
     assert (refused.value.code, refused.value.message) == (ErrorCode.VALIDATION_ERROR, message)

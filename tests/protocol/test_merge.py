@@ -79,7 +79,7 @@ def texts(messages: Sequence[Message]) -> str:
         pytest.param("a", "a b B", "a b B", "B", None, id="everything with an id twice"),
     ],
 )
-def test_what_is_kept_and_what_is_sent_are_one_conversation(
+def test_stored_and_sent_messages_are_merged_into_one_conversation(
     kept: str, sent: str, together: str, changed: str, order: str | None
 ) -> None:
     found = merge_history(kept_of(kept.split()), [message(word) for word in sent.split()])
@@ -120,7 +120,7 @@ def test_a_message_of_another_role_is_another_message() -> None:
     assert list(found.changed) == ["a"]
 
 
-def test_what_is_kept_comes_back_as_the_message_it_was() -> None:
+def test_stored_messages_come_back_unchanged() -> None:
     call = ToolCall(id="c", function=FunctionCall(name="f", arguments="{}"))
     said: list[Message] = [
         UserMessage(id="u", content=[TextPart(text="see"), IMAGE]),
@@ -131,7 +131,7 @@ def test_what_is_kept_comes_back_as_the_message_it_was() -> None:
     assert list(found.messages) == [*said, message("new")]
 
 
-def test_what_is_kept_and_is_no_message_is_an_error() -> None:
+def test_a_stored_value_that_is_not_a_message_is_an_error() -> None:
     with pytest.raises(ValueError, match="JSON"):
         merge_history({"a": b"no message"}, [message("b")])
 
@@ -147,7 +147,7 @@ def as_stored(kept: Mapping[str, bytes], together: MergedHistory) -> dict[str, b
 
 @requirement("thread.merge")
 @given(st.lists(WORDS, unique_by=str.lower), st.lists(WORDS))
-def test_whatever_is_sent_the_agent_and_the_store_have_the_same_conversation(kept: list[str], sent: list[str]) -> None:
+def test_the_agent_and_the_store_have_the_same_conversation_for_any_input(kept: list[str], sent: list[str]) -> None:
     before, said = kept_of(kept), kept_of(sent)
     together = merge_history(before, [message(word) for word in sent])
     after = as_stored(before, together)
@@ -188,7 +188,7 @@ def test_a_title_is_how_the_first_user_began(content: str | list[TextPart | Imag
     assert make_title(said) == title
 
 
-def test_where_no_user_has_spoken_there_is_no_title() -> None:
+def test_a_conversation_without_a_user_message_has_no_title() -> None:
     assert make_title([AssistantMessage(id="a", content="Hello.")]) is None
     assert make_title([]) is None
 

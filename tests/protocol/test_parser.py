@@ -22,7 +22,7 @@ from agui_container.protocol.strict_json import MAX_BRACKETS, MAX_COMMAS, MAX_DE
 from tests.engine.doubles import Json, ask
 
 
-def parsed(body: object) -> Request:
+def parse_json(body: object) -> Request:
     return parse(json.dumps(body).encode())
 
 
@@ -32,7 +32,7 @@ def run_of(result: Request) -> RunAgentInput:
 
 
 def run_input(**fields: Any) -> RunAgentInput:  # noqa: ANN401 - as in JSON
-    return run_of(parsed(ask(**fields)))
+    return run_of(parse_json(ask(**fields)))
 
 
 def refusal(body: bytes) -> str:
@@ -46,7 +46,7 @@ def refusal(body: bytes) -> str:
 
 
 def test_absent_fields_get_the_value_that_absence_means() -> None:
-    result = run_of(parsed({"threadId": "t", "runId": "r", "messages": []}))
+    result = run_of(parse_json({"threadId": "t", "runId": "r", "messages": []}))
     assert (result.tools, result.context, result.state, result.forwarded_props) == ([], [], None, {})
     assert (result.parent_run_id, result.resume, result.protocol_version) == (None, None, None)
 
@@ -266,22 +266,22 @@ def test_a_refusal_does_not_repeat_what_was_sent() -> None:
 
 def test_a_bare_command_is_a_command() -> None:
     body = {"command": {"type": "cancel", "runId": "r"}, "threadId": "t", "id": 7}
-    assert parsed(body) == CommandRequest(Cancel(thread_id="t", run_id="r"), "t", None, 7)
+    assert parse_json(body) == CommandRequest(Cancel(thread_id="t", run_id="r"), "t", None, 7)
 
 
 def test_a_commands_own_thread_comes_first() -> None:
     body = {"command": {"type": "attach", "threadId": "mine", "after": 3}, "threadId": "other"}
-    assert parsed(body) == CommandRequest(Attach(thread_id="mine", after=3), "mine", None, None)
+    assert parse_json(body) == CommandRequest(Attach(thread_id="mine", after=3), "mine", None, None)
 
 
 def test_a_command_inside_an_input_takes_its_thread_and_its_ids() -> None:
     body = ask("t", "c1", forwardedProps={"command": {"type": "cancel"}})
-    assert parsed(body) == CommandRequest(Cancel(thread_id="t"), "t", "c1", None, "1.0")
+    assert parse_json(body) == CommandRequest(Cancel(thread_id="t"), "t", "c1", None, "1.0")
 
 
 def test_a_command_inside_an_input_may_name_another_run() -> None:
     body = ask("t", "c1", forwardedProps={"command": {"type": "attach", "runId": "r", "threadId": "u"}})
-    assert parsed(body) == CommandRequest(Attach(thread_id="u", run_id="r"), "t", "c1", None, "1.0")
+    assert parse_json(body) == CommandRequest(Attach(thread_id="u", run_id="r"), "t", "c1", None, "1.0")
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_command_inside_an_input_may_name_another_run() -> None:
     ],
 )
 def test_commands_without_fields(body: Json, command: object) -> None:
-    result = parsed(body)
+    result = parse_json(body)
     assert isinstance(result, CommandRequest)
     assert result.command == command
 
@@ -340,7 +340,7 @@ def test_lists_are_bounded_before_they_are_looked_at(fields: Json, message: str)
     assert refusal(json.dumps({**ask(), **fields}).encode()).startswith(message)
 
 
-def test_what_a_frame_is_called_is_short() -> None:
+def test_the_id_of_a_frame_is_short() -> None:
     assert (
         refusal(json.dumps({"type": "ping", "id": 513 * "x"}).encode())
         == "id: must have at most 512 characters as JSON."
@@ -361,5 +361,5 @@ def test_what_a_frame_is_called_is_short() -> None:
 )
 def test_a_refusal_knows_what_the_frame_is_called(body: Json, frame_id: object) -> None:
     with pytest.raises(MalformedRequest) as refused:
-        parsed(body)
+        parse_json(body)
     assert refused.value.frame_id == frame_id

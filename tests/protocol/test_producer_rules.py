@@ -35,7 +35,7 @@ def asking(*keys: str) -> AssistantMessage:
     return AssistantMessage(id="a", tool_calls=calls)
 
 
-def finished(*interrupts: str) -> BaseEvent:
+def finish_event(*interrupts: str) -> BaseEvent:
     named = [Interrupt(id=key, reason="r") for key in interrupts]
     outcome = RunFinishedInterruptOutcome.model_construct(interrupts=named)
     return RunFinishedEvent(thread_id="t", run_id="r", outcome=None).model_copy(update={"outcome": outcome})
@@ -88,11 +88,11 @@ def test_a_call_that_is_made_again_is_pending_again() -> None:
 
 
 def test_an_interrupt_outcome_names_each_interrupt_once() -> None:
-    after(finished("i", "j"))
+    after(finish_event("i", "j"))
     with pytest.raises(IllegalEvent, match="share one id"):
-        after(finished("i", "i"))
+        after(finish_event("i", "i"))
     with pytest.raises(IllegalEvent, match="without an interrupt"):
-        after(finished())
+        after(finish_event())
 
 
 @pytest.mark.parametrize("outcome", [None, RunFinishedSuccessOutcome(), RunFinishedCancelledOutcome()])

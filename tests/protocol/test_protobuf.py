@@ -42,7 +42,7 @@ def test_array_indexes_come_first_as_in_javascript() -> None:
     assert members == ["0", "2", "10", "4294967294", "b", "a", "01", "-1", "4294967295", "\u0663", ""]
 
 
-def test_what_would_be_a_prototype_in_javascript_stays_behind() -> None:
+def test_a_key_that_would_be_a_prototype_in_javascript_is_left_out() -> None:
     [message] = messages(
         encode_frame(encode(CustomEvent(name="n", value={"__proto__": {"a": 1}, "b": {"__proto__": 2}})))
     )

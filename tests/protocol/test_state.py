@@ -36,7 +36,7 @@ def test_deltas_change_it_and_snapshots_replace_it() -> None:
     assert state.value() == {"items": [2]}
 
 
-def test_what_is_handed_in_and_out_is_a_copy() -> None:
+def test_the_state_is_copied_in_and_out() -> None:
     given: dict[str, Any] = {"items": [1]}
     state = SharedState(given)
     given["items"].append(9)

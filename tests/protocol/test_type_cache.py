@@ -3,7 +3,7 @@
 from agui_container.protocol.type_cache import MAX_TYPES, TypeCache
 
 
-def test_what_is_known_of_a_class_is_found_out_once() -> None:
+def test_a_fact_about_a_class_is_computed_once() -> None:
     asked: list[type] = []
 
     def name(kind: type) -> str:

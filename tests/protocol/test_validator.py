@@ -38,9 +38,9 @@ from tests.protocol.grammar_cells import (
     classes,
     closer,
     event,
-    fed,
     of,
     opener,
+    sequence_after,
 )
 
 ALL_ENTITIES = sorted({entity for entity, _ in ENTITIES.values()}, key=lambda entity: entity.noun)
@@ -108,7 +108,7 @@ def test_a_run_may_err_before_it_starts_and_start_again() -> None:
 
 
 def test_a_new_run_forgets_the_last_one() -> None:
-    sequence = fed(opener(grammar.SUBAGENT), opener(grammar.TEXT, owner="k"), ERROR, START)
+    sequence = sequence_after(opener(grammar.SUBAGENT), opener(grammar.TEXT, owner="k"), ERROR, START)
     assert accepts(sequence, opener(grammar.SUBAGENT), opener(grammar.TEXT, owner="other"))
 
 
@@ -120,7 +120,7 @@ def test_a_new_run_forgets_the_last_one() -> None:
 def test_each_phase_of_each_entity(kind: type[BaseEvent], when: str) -> None:
     entity, phase = ENTITIES[kind]
     before = {"never opened": [], "open": [opener(entity)], "closed": [opener(entity), closer(entity)]}[when]
-    sequence = fed(*before)
+    sequence = sequence_after(*before)
     owed = sequence.closers()
     only_once = entity is grammar.SUBAGENT and (phase, when) == (Phase.OPEN, "closed")  # V26
     if LEGAL_WHEN[phase, when] and not only_once:
@@ -134,14 +134,14 @@ def test_each_phase_of_each_entity(kind: type[BaseEvent], when: str) -> None:
 
 @each_entity
 def test_two_of_a_kind_are_told_apart_by_their_keys(entity: Entity) -> None:
-    sequence = fed(opener(entity, "a"), opener(entity, "b"), closer(entity, "a"))
+    sequence = sequence_after(opener(entity, "a"), opener(entity, "b"), closer(entity, "a"))
     assert not accepts(sequence, closer(entity, "a"))
     assert accepts(sequence, closer(entity, "b"))
 
 
 def test_one_key_may_name_one_entity_of_each_kind() -> None:
     everything = [opener(entity) for entity in ALL_ENTITIES]
-    assert len(fed(*everything).closers()) == len(ALL_ENTITIES)
+    assert len(sequence_after(*everything).closers()) == len(ALL_ENTITIES)
 
 
 def test_every_entity_can_be_opened_closed_and_named() -> None:
@@ -158,7 +158,7 @@ def test_the_vocabulary_is_all_of_agui_but_the_chunks() -> None:
 
 def test_a_chunk_is_not_in_the_vocabulary() -> None:
     with pytest.raises(IllegalEvent, match="TextMessageChunkEvent is not an AG-UI event"):
-        fed(TextMessageChunkEvent(message_id="m"))
+        sequence_after(TextMessageChunkEvent(message_id="m"))
 
 
 def test_a_subclass_counts_as_the_official_class() -> None:
@@ -168,13 +168,13 @@ def test_a_subclass_counts_as_the_official_class() -> None:
     class Foreign(BaseEvent):
         pass
 
-    assert accepts(fed(), Note(name="n", value=1))
-    assert not accepts(fed(), Foreign(type=EventType.CUSTOM))
+    assert accepts(sequence_after(), Note(name="n", value=1))
+    assert not accepts(sequence_after(), Foreign(type=EventType.CUSTOM))
 
 
 @pytest.mark.parametrize("kind", [RunStartedEvent, RunFinishedEvent, RunErrorEvent, MessagesSnapshotEvent])
 def test_a_null_tag_is_illegal_even_where_no_tag_belongs(kind: type[BaseEvent]) -> None:
-    sequence = RunSequence() if kind is RunStartedEvent else fed()
+    sequence = RunSequence() if kind is RunStartedEvent else sequence_after()
     tagged = kind.model_validate({**event(kind).model_dump(by_alias=True), "subagentRunId": None})
     assert not accepts(sequence, tagged)
     assert accepts(sequence, event(kind))
@@ -185,7 +185,7 @@ def test_a_null_tag_is_illegal_even_where_no_tag_belongs(kind: type[BaseEvent]) 
 
 @each_entity
 def test_a_run_may_not_finish_while_something_is_open_but_may_err(entity: Entity) -> None:
-    sequence = fed(opener(entity))
+    sequence = sequence_after(opener(entity))
     with pytest.raises(IllegalEvent, match=f"{entity.noun} .*'k'"):
         sequence.feed(FINISH)
     assert accepts(sequence, ERROR)
@@ -194,7 +194,7 @@ def test_a_run_may_not_finish_while_something_is_open_but_may_err(entity: Entity
 @each_entity
 @pytest.mark.parametrize("owner", [None, "s"])
 def test_a_closer_closes_what_was_opened_under_its_owner(entity: Entity, owner: str | None) -> None:
-    sequence = fed(opener(entity, owner=owner))
+    sequence = sequence_after(opener(entity, owner=owner))
     owed = sequence.closers()
     assert len(owed) == 1
     assert type(owed[0]) in classes(entity, Phase.CLOSE)
@@ -202,20 +202,20 @@ def test_a_closer_closes_what_was_opened_under_its_owner(entity: Entity, owner: 
     assert accepts(sequence, *owed, FINISH)
 
 
-def test_what_was_opened_last_is_closed_first() -> None:
-    sequence = fed(*(opener(entity) for entity in ALL_ENTITIES))
+def test_the_entity_that_was_opened_last_is_closed_first() -> None:
+    sequence = sequence_after(*(opener(entity) for entity in ALL_ENTITIES))
     owed = [ENTITIES[type(each)][0] for each in sequence.closers()]
     assert owed == ALL_ENTITIES[::-1]
 
 
 def test_a_subagent_that_was_cut_off_has_failed() -> None:
-    sequence = fed(opener(grammar.SUBAGENT))
+    sequence = sequence_after(opener(grammar.SUBAGENT))
     assert sequence.closers() == [SubagentFinishedEvent(subagent_run_id="k")]
     assert sequence.closers("stopped") == [SubagentErrorEvent(subagent_run_id="k", message="stopped")]
 
 
 def test_steps_of_one_name_are_closed_each_for_its_owner() -> None:
-    sequence = fed(opener(grammar.STEP), opener(grammar.STEP, owner="s"), opener(grammar.STEP, owner=""))
+    sequence = sequence_after(opener(grammar.STEP), opener(grammar.STEP, owner="s"), opener(grammar.STEP, owner=""))
     assert sequence.closers() == [StepFinishedEvent(step_name="k", subagent_run_id=owner) for owner in ("", "s", None)]
 
 
@@ -226,8 +226,8 @@ MOVES: list[BaseEvent] = [
 
 @settings(derandomize=True, deadline=None, max_examples=400)
 @given(moves=st.lists(st.sampled_from(MOVES), max_size=60), failure=st.sampled_from([None, "stopped"]))
-def test_whatever_happened_closers_then_a_terminal_event_are_legal(moves: list[BaseEvent], failure: str | None) -> None:
-    sequence = fed()
+def test_closers_and_a_terminal_event_are_legal_after_any_events(moves: list[BaseEvent], failure: str | None) -> None:
+    sequence = sequence_after()
     for move in moves:
         accepts(sequence, move)
     if sequence.state is LifecycleState.ACTIVE:

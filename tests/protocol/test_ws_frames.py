@@ -114,7 +114,7 @@ def by_parsing(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[Json]:
             merged.append((event, stream if mergeable else None))
         if with_seq:
             merged[-1][0]["seq of the last"] = each.seq
-    return [numbered(event) for event, _ in merged]
+    return [with_last_seq(event) for event, _ in merged]
 
 
 def compact(event: Json) -> bytes:
@@ -122,7 +122,7 @@ def compact(event: Json) -> bytes:
     return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def numbered(event: Json) -> Json:
+def with_last_seq(event: Json) -> Json:
     seq = event.pop("seq of the last", None)
     return event if seq is None else event | {"metadata": {**(event.get("metadata") or {}), "seq": seq}}
 

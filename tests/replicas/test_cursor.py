@@ -67,7 +67,7 @@ def ports(request: pytest.FixtureRequest, start: Start) -> Sequence[int]:
     return [replica().port, replica().port]
 
 
-async def taken(pieces: Pieces, reach: int) -> list[Piece]:
+async def take_until(pieces: Pieces, reach: int) -> list[Piece]:
     """Return the pieces up to the event with this number."""
     took = []
     async for each in pieces:
@@ -106,25 +106,25 @@ class Cutting:
         """A connection while the run waits."""
         if self.at < AT_REST:
             async with aclosing(self.read(cut.by, cut.server)) as pieces:
-                self.seen += await taken(pieces, min(self.at + cut.events, AT_REST))
+                self.seen += await take_until(pieces, min(self.at + cut.events, AT_REST))
 
     async def between(self, cut: Cut, whole: Reading) -> None:
         """The connection during which the run goes on."""
         reach = self.at + 1 + cut.events
         async with aclosing(self.read(cut.by, cut.server)) as pieces:
             if self.at < AT_REST:
-                self.seen += await taken(pieces, self.at)
+                self.seen += await take_until(pieces, self.at)
             await self.go_on()
             if cut.is_slow:
                 await whole.whole()
             if self.at < reach:
-                self.seen += await taken(pieces, reach)
+                self.seen += await take_until(pieces, reach)
 
     async def after(self, by: Transport, server: int, events: int) -> None:
         """A connection to a run that goes on or is over."""
         if not self.seen or not self.seen[-1].is_last:
             async with aclosing(self.read(by, server)) as pieces:
-                self.seen += await taken(pieces, self.at + events)
+                self.seen += await take_until(pieces, self.at + events)
 
 
 @requirement("durable.cursor")

@@ -42,7 +42,7 @@ def path_of(asked: Json) -> str:
     return f"/runs/{asked['runId']}?threadId={asked['threadId']}"
 
 
-async def over(server: ServerProcess, asked: Json) -> None:
+async def wait_for_end(server: ServerProcess, asked: Json) -> None:
     """Until the run has ended in its process, whatever has been stored of it."""
 
     async def ended() -> bool:
@@ -51,7 +51,7 @@ async def over(server: ServerProcess, asked: Json) -> None:
     await become(ended)
 
 
-async def refused(server: ServerProcess) -> None:
+async def expect_refusal(server: ServerProcess) -> None:
     """A new run is not let in."""
     answer = await ask(server.port, post(run_input("hello")))
     assert (answer.status, answer.events[0]["code"]) == (503, "STORE_UNAVAILABLE")
@@ -84,7 +84,7 @@ async def test_a_database_that_stands_still_for_a_moment_costs_no_event(start: S
     asked = run_input(f"tick {TICKS}")
     reader = await Reading.live(over_sse(server.port, post(asked)))
     frail_postgres.pause()
-    await over(server, asked)
+    await wait_for_end(server, asked)
     await quick(server, "/ping", "/capabilities")
     assert not reader.is_over
     frail_postgres.resume()
@@ -109,14 +109,14 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
     await (await (await HttpExchange.open(server.port, post(flood))).until(is_text)).close()
     frail_postgres.kill()
     ending = asyncio.create_task(churning.rest())
-    await refused(server)
+    await expect_refusal(server)
     why = f"error='the database at {make_url(frail_postgres.url).host}:"
     assert any(f"store unavailable {why}" in line and "OperationalError: " in line for line in server.log)
     while not ending.done():
         await quick(server, "/ping")
         await asyncio.wait([ending], timeout=0.2)
     assert (await ending).events[-1]["code"] == "STORE_UNAVAILABLE"
-    await over(server, flood)
+    await wait_for_end(server, flood)
     assert server.memory - before < 4 * CapacityLimits().run_bytes
     frail_postgres.start()
     await works(server, thread=asked["threadId"])
@@ -133,11 +133,11 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     before = await ask(server.port, post(kept))
     reader = await Reading.live(over_sse(server.port, post(asked)))
     server.limit_files(1)
-    await refused(server)
+    await expect_refusal(server)
     assert any(
         re.search(r"store unavailable error='the database file .*: OperationalError: \w", line) for line in server.log
     )
-    await over(server, asked)
+    await wait_for_end(server, asked)
     assert not reader.is_over
     about = f"/threads/{kept['threadId']}"
     await quick(server, "/ping", "/runs", "/threads", about, f"{about}/transcript", path_of(kept))
@@ -160,7 +160,7 @@ async def test_a_file_that_was_deleted_is_noticed_in_the_log_and_ends_runs(proce
     churning = await (await HttpExchange.open(server.port, post(asked))).until(is_text)
     for file in tmp_path.glob("runs.db*"):  # noqa: ASYNC240 - a moment on a local disk
         file.unlink()
-    await refused(server)
+    await expect_refusal(server)
     assert (await churning.rest()).events[-1]["code"] == "STORE_UNAVAILABLE"
     deleted = f"error='the database file {tmp_path}/runs.db was deleted or replaced"
     assert any(f"store unavailable {deleted}" in line for line in server.log)

@@ -11,7 +11,7 @@ from tests.sockets.client import HttpExchange, Json, hear, is_text, post, run_in
 from tests.sockets.process import ServerProcess
 
 
-async def followed(asked: Json, second: ServerProcess, third: ServerProcess) -> tuple[Reading, Reading]:
+async def follow_live(asked: Json, second: ServerProcess, third: ServerProcess) -> tuple[Reading, Reading]:
     """Readers of a live run: over SSE through one server, over WebSocket through another."""
     run, thread = asked["runId"], asked["threadId"]
     over_sse = await Reading.live(by_last_event_id(second.port, thread, run, 0))
@@ -35,7 +35,7 @@ async def test_a_run_is_followed_through_two_others_until_one_cancels_it_or_its_
 
     asked = run_input("hold")
     first = await Reading.live(over_sse(here.port, post(asked)))
-    by_sse, by_socket = await followed(asked, second, third)
+    by_sse, by_socket = await follow_live(asked, second, third)
     cancel = {"command": {"type": "cancel", "threadId": asked["threadId"], "runId": asked["runId"]}}
     async with socket_to(third.port) as connection:
         await connection.send(json.dumps(cancel))
@@ -46,7 +46,7 @@ async def test_a_run_is_followed_through_two_others_until_one_cancels_it_or_its_
 
     asked = run_input("hold")
     held = await (await HttpExchange.open(here.port, post(asked))).until(is_text)
-    by_sse, by_socket = await followed(asked, second, third)
+    by_sse, by_socket = await follow_live(asked, second, third)
     here.kill()
     seen = await by_sse.whole()
     assert assert_same(seen, await by_socket.whole())["code"] == "RUN_LOST"

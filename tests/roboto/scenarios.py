@@ -33,7 +33,7 @@ def id_of(session: AgentSession) -> str:
     return str(session.session_id if IS_OLD else session.thread_id)
 
 
-def shown(session: AgentSession) -> list[Any]:
+def message_rows(session: AgentSession) -> list[Any]:
     """Messages as plain values: adjacent text is one."""
     return [[message.role.value, message.status.value, blocks(message.content)] for message in session.messages]
 
@@ -60,13 +60,13 @@ def names(events: list[Any]) -> list[str]:
     return [kind for at, kind in enumerate(kinds) if kind != "TextDelta" or kinds[at - 1 : at] != ["TextDelta"]]
 
 
-def ran(session: AgentSession) -> list[Any]:
+def run_session(session: AgentSession) -> list[Any]:
     events: list[Any] = []
     session.run(on_event=events.append, timeout=TIMEOUT)
     return events
 
 
-def asked(path: str, body: object = None) -> dict[str, Any]:
+def send_request(path: str, body: object = None) -> dict[str, Any]:
     """Send a request without Roboto's package, and return the response."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(os.environ["ROBOTO_SERVICE_ENDPOINT"] + path, data)  # noqa: S310
@@ -89,7 +89,7 @@ def raised(call: Callable[[], object]) -> list[str]:
 
 def conversation() -> object:
     session = AgentSession.start("stream 3")
-    first = ran(session)
+    first = run_session(session)
     session.send_text("calculate 6*7")
     second = list(session.events(timeout=TIMEOUT))
     again = AgentSession.from_id(id_of(session))
@@ -100,8 +100,8 @@ def conversation() -> object:
         "second": names(second),
         "output": next(event.output for event in second if hasattr(event, "output")),
         "status": session.status.value,
-        "messages": shown(session),
-        "same": shown(again) == shown(session) == shown(empty.refresh()),
+        "messages": message_rows(session),
+        "same": message_rows(again) == message_rows(session) == message_rows(empty.refresh()),
         "empty": held,
         "latest": blocks(session.latest_message.content),
         "transcript": session.transcript.splitlines()[1:],
@@ -123,10 +123,10 @@ def seeded() -> object:
         org_id="og_1",
         analysis_scope=AnalysisScope(start_time=1, end_time=2),
     )
-    ran(session)
-    record = asked(f"/v1/ai/threads/{id_of(session)}")["data"]
+    run_session(session)
+    record = send_request(f"/v1/ai/threads/{id_of(session)}")["data"]
     return {
-        "messages": shown(session),
+        "messages": message_rows(session),
         "facts": [record[name] for name in ("model_profile", "org_id", "visibility", "title", "created_by")],
         "ids": {record[name] for name in ("thread_id", "session_id", "chat_id")} == {id_of(session)},
     }
@@ -149,20 +149,20 @@ def tools() -> object:
         raise ValueError(query)
 
     session = AgentSession.start('call client_recall {"query": "sky"}', client_tools=[client_recall])
-    success = ran(session)
+    success = run_session(session)
     session.send_text("call client_facts\ncall client_broken", client_tools=[client_facts, client_broken])
-    ran(session)
+    run_session(session)
     session.send_text('call client_broken {"query": "out of order"}')
-    failure = ran(session)
+    failure = run_session(session)
     session.unregister_client_tool("client_recall")
     session.send_text('call client_recall {"query": "sky"}')
-    unknown = ran(session)
+    unknown = run_session(session)
     return {
         "success": [names(success), blocks(session.messages[3].content)],
         "outputs": [event.output for event in (*success, *failure, *unknown) if hasattr(event, "output")],
         "successes": [event.success for event in (*success, *failure, *unknown) if hasattr(event, "output")],
         "roles": [message.role.value for message in session.messages],
-        "same": shown(AgentSession.from_id(id_of(session))) == shown(session),
+        "same": message_rows(AgentSession.from_id(id_of(session))) == message_rows(session),
     }
 
 
@@ -176,8 +176,8 @@ def mixed() -> object:
 
     calls = 'call calculate {"expression": "1+1"}\ncall client_recall {"query": "sky"}'
     session = AgentSession.start(calls, client_tools=[client_recall])
-    events = ran(session)
-    return {"events": names(events), "messages": shown(session), "status": session.status.value}
+    events = run_session(session)
+    return {"events": names(events), "messages": message_rows(session), "status": session.status.value}
 
 
 def goals_achieved() -> object:
@@ -189,8 +189,8 @@ def goals_achieved() -> object:
         f"call achieve_dataset_triage {json.dumps({'label_decisions': decisions})}"
     )
     session = AgentSession.start(calls, goals=[summary, triage])
-    ran(session)
-    rows = asked(f"/v1/ai/chats/{id_of(session)}")["data"]["goals"]
+    run_session(session)
+    rows = send_request(f"/v1/ai/chats/{id_of(session)}")["data"]["goals"]
     results = [] if IS_OLD else [goal.result.model_dump(mode="json") for goal in session.goals]
     return {
         "status": session.status.value,
@@ -203,36 +203,36 @@ def goals_achieved() -> object:
 
 def goals_failed() -> object:
     session = AgentSession.start(goals=[DatasetSummaryAgentGoal(dataset_id="ds_1")])
-    failure = raised(lambda: ran(session))
+    failure = raised(lambda: run_session(session))
     status = session.status.value
     question = blocks(session.messages[0].content)
     session.send_text("stream 1")
-    ran(session)
+    run_session(session)
     return {
         "raised": failure[0],
         "status": status,
         "question": question,
         "afterwards": session.status.value,
-        "goals": [row["status"] for row in asked(f"/v1/ai/chats/{id_of(session)}")["data"]["goals"]],
+        "goals": [row["status"] for row in send_request(f"/v1/ai/chats/{id_of(session)}")["data"]["goals"]],
     }
 
 
 def feedback_and_fork() -> object:
     session = AgentSession.start("stream 1")
-    ran(session)
+    run_session(session)
     session.send_text("calculate 1+1")
-    ran(session)
+    run_session(session)
     first = session.submit_feedback(1, FeedbackSentiment.POSITIVE)
     again = session.submit_feedback(1, FeedbackSentiment.NEGATIVE, [FeedbackCategory.OTHER], notes=" Too short. ")
     fork = session.fork(1)
-    begun = shown(fork)
+    begun = message_rows(fork)
     fork.send_text("stream 2")
-    ran(fork)
-    record = asked(f"/v1/ai/threads/{id_of(fork)}")["data"]
+    run_session(fork)
+    record = send_request(f"/v1/ai/threads/{id_of(fork)}")["data"]
     return {
         "feedback": [again.sentiment.value, [it.value for it in again.categories], again.notes],
         "replaced": [first.feedback_id == again.feedback_id, first.created == again.created],
-        "fork": begun == shown(session)[:2],
+        "fork": begun == message_rows(session)[:2],
         "origin": record["forked_from_session_id"] == id_of(session),
         "upto": record["forked_from_message_sequence_num"],
         "grown": [len(fork.messages), len(AgentSession.from_id(id_of(session)).messages)],
@@ -241,7 +241,7 @@ def feedback_and_fork() -> object:
 
 def refusals() -> object:
     session = AgentSession.start("stream 1")
-    ran(session)
+    run_session(session)
     busy = AgentSession.start("wait 1")
     while not busy.messages[1:]:
         busy.refresh()
@@ -255,7 +255,7 @@ def refusals() -> object:
         "send to a busy session": raised(lambda: busy.send_text("stream 1")),
         "results nobody waits for": raised(lambda: session.submit_client_tool_results([result()])),
     }
-    ran(busy)
+    run_session(busy)
     return found
 
 
@@ -270,33 +270,33 @@ def result() -> object:
 
 def failure() -> object:
     session = AgentSession.start("fail")
-    events = ran(session)
-    failed = shown(session)
+    events = run_session(session)
+    failed = message_rows(session)
     session.send_text("stream 1")
-    ran(session)
+    run_session(session)
     return {
         "events": names(events),
         "error": [[event.error_code, event.error_message] for event in events if hasattr(event, "error_code")],
         "failed": failed,
         "roles": [message.role.value for message in session.messages],
-        "same": shown(AgentSession.from_id(id_of(session))) == shown(session),
+        "same": message_rows(AgentSession.from_id(id_of(session))) == message_rows(session),
     }
 
 
 def other_protocols() -> object:
     """A session that is read, continued and cancelled through AG-UI's routes."""
     session = AgentSession.start("stream 1")
-    ran(session)
+    run_session(session)
     thread = id_of(session)
-    read = [message["role"] for message in asked(f"/threads/{thread}")["messages"]]
+    read = [message["role"] for message in send_request(f"/threads/{thread}")["messages"]]
     question = {"id": "u2", "role": "user", "content": "calculate 2+3"}
-    asked("/invocations", {"threadId": thread, "runId": "r2", "messages": [question]})
+    send_request("/invocations", {"threadId": thread, "runId": "r2", "messages": [question]})
     session.refresh()
-    continued = shown(session)
+    continued = message_rows(session)
     session.send_text("wait 30")
     stop = threading.Thread(target=cancel, args=(thread,))
     stop.start()
-    events = ran(session)
+    events = run_session(session)
     stop.join()
     return {
         "read": read,
@@ -309,21 +309,21 @@ def other_protocols() -> object:
 def cancel(thread: str) -> None:
     run = None
     while run is None:
-        run = asked(f"/threads/{thread}").get("activeRunId")
+        run = send_request(f"/threads/{thread}").get("activeRunId")
 
-    asked(f"/runs/{run}/cancel", {})
+    send_request(f"/runs/{run}/cancel", {})
 
 
 def pinned() -> object:
     """Only the newer package has these."""
     session = AgentSession.start("stream 1")
-    ran(session)
+    run_session(session)
     session.set_pinned(True)
     session.set_visibility(type(session.visibility)("org"))
-    org = asked(f"/v1/ai/threads/{id_of(session)}")["data"]
+    org = send_request(f"/v1/ai/threads/{id_of(session)}")["data"]
     session.set_pinned(False)
-    private = asked(f"/v1/ai/threads/{id_of(session.fork(1))}")["data"]
-    unpinned = asked(f"/v1/ai/threads/{id_of(session)}")["data"]
+    private = send_request(f"/v1/ai/threads/{id_of(session.fork(1))}")["data"]
+    unpinned = send_request(f"/v1/ai/threads/{id_of(session)}")["data"]
     return {
         "pinned": [org["visibility"], org["pinned_at"] is not None],
         "fork": [private["visibility"], private["pinned_at"]],
@@ -340,7 +340,7 @@ def events_created() -> object:
     )
     event = {"name": "stop", "start_time": 10, "end_time": 20, "tags": ["wet"], "target_id": "ds_1"}
     session = AgentSession.start(f"call achieve_create_events {json.dumps({'events': [event]})}", goals=[goal])
-    ran(session)
+    run_session(session)
     (achieved,) = session.goals
     return {
         "type": type(achieved.result).__name__,
@@ -353,24 +353,24 @@ def skill_invoked() -> object:
     """Only the newer package invokes skills. A skill is more text for the model than the words that ask for it."""
     invoked, bare, unknown = (AgentSession.start("stream 1") for _ in range(3))
     for session in (invoked, bare, unknown):
-        ran(session)
+        run_session(session)
     invoked.invoke_skill("greet")
     bare.send_text("Use the skill greet.")
     for session in (invoked, bare):
-        ran(session)
+        run_session(session)
     unknown.invoke_skill("sing")
-    errors = [event.error_message for event in ran(unknown) if hasattr(event, "error_code")]
+    errors = [event.error_message for event in run_session(unknown) if hasattr(event, "error_code")]
     return {
         "questions": [blocks(session.messages[2].content) for session in (invoked, bare)],
         "more": tokens(invoked) - tokens(bare),
-        "same": shown(AgentSession.from_id(id_of(invoked))) == shown(invoked),
+        "same": message_rows(AgentSession.from_id(id_of(invoked))) == message_rows(invoked),
         "unknown": errors,
     }
 
 
 def tokens(session: AgentSession) -> int:
     """Tokens of the session's last turn."""
-    return int(next(run["tokens"] for run in asked("/runs")["runs"] if run["threadId"] == id_of(session)))
+    return int(next(run["tokens"] for run in send_request("/runs")["runs"] if run["threadId"] == id_of(session)))
 
 
 if __name__ == "__main__":

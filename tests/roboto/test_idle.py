@@ -143,7 +143,7 @@ def groups(clients: list[PollingClient]) -> Iterator[list[PollingClient]]:
         yield clients[at : at + AT_ONCE]
 
 
-async def idle(port: int, text: str, pid: int) -> tuple[float, list[PollResult]]:
+async def measure_idle(port: int, text: str, pid: int) -> tuple[float, list[PollResult]]:
     """CPU per second, and answers, while every client waits behind all there is."""
     clients = await started(port, text)
     async with asyncio.timeout(BOUND), asyncio.TaskGroup() as tasks:
@@ -163,7 +163,7 @@ async def idle(port: int, text: str, pid: int) -> tuple[float, list[PollResult]]
 @pytest.mark.parametrize("text", ["wait 60", "stream 1"], ids=["while the agent is silent", "while it rests"])
 async def test_200_idle_clients_cost_next_to_nothing(text: str) -> None:
     with ServerProcess(AGUI_AGENT="assistant", AGUI_ROBOTO="on") as server:
-        cpu, answers = await idle(server.port, text, server.pid)
+        cpu, answers = await measure_idle(server.port, text, server.pid)
     print(f"cpu={cpu:.4f} answers={len(answers)}")  # noqa: T201 - what docs/roboto.md says
     assert len(answers) >= CLIENTS
     assert [answer for answer in answers if answer.is_early] == []

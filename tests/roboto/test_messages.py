@@ -15,7 +15,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.transports.roboto.messages import Active, session_messages, unanswered_calls
+from agui_container.transports.roboto.messages import OpenItems, session_messages, unanswered_calls
 from agui_container.transports.roboto.notes import CANCELLED, MessageNotes, Notes, TurnFailure
 from agui_container.transports.roboto.requests import ToolSpec
 
@@ -35,7 +35,7 @@ def result(call: str, content: str = '{"seen":true}', **fields: object) -> Messa
     return ToolMessage(id=f"r-{call}", tool_call_id=call, content=content, **fields)
 
 
-def rows(messages: Sequence[Message], active: Active | None = None, notes: Notes = NOTES) -> list[object]:
+def rows(messages: Sequence[Message], active: OpenItems | None = None, notes: Notes = NOTES) -> list[object]:
     """Each message in short: role, status and what its blocks are."""
     return [
         (it.role, it.status, [block.get("text") or block.get("tool_use_id") or "error" for block in it.blocks])
@@ -93,13 +93,13 @@ def test_parts_that_are_no_text_are_named() -> None:
 
 
 def test_the_last_message_of_an_active_run_may_grow() -> None:
-    assert rows([user(), says("a", "Hel")], Active(frozenset({"a"})))[1:] == [("assistant", "generating", ["Hel"])]
+    assert rows([user(), says("a", "Hel")], OpenItems(frozenset({"a"})))[1:] == [("assistant", "generating", ["Hel"])]
 
 
-def test_what_comes_behind_an_open_message_is_held_back() -> None:
+def test_content_after_an_open_message_is_held_back() -> None:
     messages = [user(), says("a", "One"), says("b", "Two")]
-    assert rows(messages, Active(frozenset({"a", "b"})))[1:] == [("assistant", "generating", ["One"])]
-    assert rows(messages, Active(frozenset({"b"})))[1:] == [
+    assert rows(messages, OpenItems(frozenset({"a", "b"})))[1:] == [("assistant", "generating", ["One"])]
+    assert rows(messages, OpenItems(frozenset({"b"})))[1:] == [
         ("assistant", "completed", ["One"]),
         ("assistant", "generating", ["Two"]),
     ]
@@ -107,17 +107,17 @@ def test_what_comes_behind_an_open_message_is_held_back() -> None:
 
 def test_a_call_is_shown_when_its_arguments_are_complete() -> None:
     messages = [user(), says("a", None, "c1", "c2")]
-    assert rows(messages, Active(calls=frozenset({"c2"})))[1:] == [("assistant", "generating", ["c1"])]
-    assert rows(messages, Active())[1:] == [("assistant", "generating", ["c1", "c2"])]
+    assert rows(messages, OpenItems(calls=frozenset({"c2"})))[1:] == [("assistant", "generating", ["c1"])]
+    assert rows(messages, OpenItems())[1:] == [("assistant", "generating", ["c1", "c2"])]
 
 
 def test_results_are_shown_as_they_come_and_the_next_answer_when_all_are_there() -> None:
     asked = [user(), says("a", None, "c1", "c2")]
-    assert rows([*asked, result("c1"), says("b", "Early.")], Active())[1:] == [
+    assert rows([*asked, result("c1"), says("b", "Early.")], OpenItems())[1:] == [
         ("assistant", "completed", ["c1", "c2"]),
         ("roboto", "generating", ["c1"]),
     ]
-    assert rows([*asked, result("c1"), result("c2"), says("b", "Now.")], Active())[2:] == [
+    assert rows([*asked, result("c1"), result("c2"), says("b", "Now.")], OpenItems())[2:] == [
         ("roboto", "completed", ["c1", "c2"]),
         ("assistant", "generating", ["Now."]),
     ]
@@ -129,16 +129,16 @@ def test_a_call_that_the_user_has_passed_over_holds_nothing_back() -> None:
 
 
 def shown_roles(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [(it.role, it.status) for it in session_messages(messages, NOTES, 0.0, Active())]
+    return [(it.role, it.status) for it in session_messages(messages, NOTES, 0.0, OpenItems())]
 
 
-def test_what_was_shown_of_a_run_is_never_taken_back() -> None:
+def test_blocks_that_were_shown_of_a_run_are_never_removed() -> None:
     """Parallel calls in messages of their own: results are put behind their calls, before what came in between."""
-    states: list[tuple[list[Message], Active | None]] = [
-        ([user()], Active()),
-        ([user(), says("a", "One"), says("c", None, "c1")], Active(frozenset({"a"}), frozenset({"c1"}))),
-        ([user(), says("a", "One"), says("c", None, "c1"), says("d", None, "c2")], Active()),
-        ([user(), says("a", "One"), says("c", None, "c1"), result("c1"), says("d", None, "c2")], Active()),
+    states: list[tuple[list[Message], OpenItems | None]] = [
+        ([user()], OpenItems()),
+        ([user(), says("a", "One"), says("c", None, "c1")], OpenItems(frozenset({"a"}), frozenset({"c1"}))),
+        ([user(), says("a", "One"), says("c", None, "c1"), says("d", None, "c2")], OpenItems()),
+        ([user(), says("a", "One"), says("c", None, "c1"), result("c1"), says("d", None, "c2")], OpenItems()),
         ([user(), says("a", "One"), says("c", None, "c1"), result("c1"), says("d", None, "c2"), result("c2")], None),
     ]
     before: list[list[object]] = []
@@ -207,7 +207,7 @@ def test_arguments_that_are_no_object_are_none() -> None:
     assert session_messages([message], NOTES, 0.0, None)[0].blocks[0]["input"] is None
 
 
-def test_what_the_client_was_showing_is_a_block_where_the_client_knows_it() -> None:
+def test_the_client_context_is_a_block_only_for_clients_that_know_it() -> None:
     message = user(notes=MessageNotes(created=5.0, context={"dataset_ids": ["ds_1"]}))
     (without,) = session_messages([message], NOTES, 1.0, None)
     (with_it,) = session_messages([message], NOTES, 1.0, None, with_context=True)

@@ -9,13 +9,13 @@ from agui_container.transports.roboto.position import NOTHING, Position, missing
 USE = {"content_type": "tool_use", "tool_use_id": "c1"}
 
 
-def said(role: str, *blocks: object, name: str = "m", status: str = "completed", sent: bool = False) -> Message:
+def make_message(role: str, *blocks: object, name: str = "m", status: str = "completed", sent: bool = False) -> Message:
     rows = [text_block(block) if isinstance(block, str) else dict(block) for block in blocks]  # type: ignore[call-overload]
     return Message(role, 0.0, [name], rows, status, sent)
 
 
-def behind(*messages: Message) -> Position:
-    return Position.parse(Position.behind(messages, "facts", "goals").token)
+def at_end_of(*messages: Message) -> Position:
+    return Position.parse(Position.at_end_of(messages, "facts", "goals").token)
 
 
 def text_of(message: Message) -> str:
@@ -34,19 +34,21 @@ def test_a_token_that_is_none_is_refused(token: str) -> None:
 
 
 def test_a_client_without_a_token_lacks_everything_also_its_own_words() -> None:
-    lacks = missing([said("user", "Hello", sent=True)], NOTHING)
+    lacks = missing([make_message("user", "Hello", sent=True)], NOTHING)
     assert text_of(lacks.messages[0]) == "Hello"
 
 
 def test_only_the_text_that_was_not_sent_is_sent() -> None:
-    position = behind(said("user", "Hello"), said("assistant", "Hel", status="generating"))
-    lacks = missing([said("user", "Hello"), said("assistant", "Hello you", status="generating")], position)
+    position = at_end_of(make_message("user", "Hello"), make_message("assistant", "Hel", status="generating"))
+    lacks = missing(
+        [make_message("user", "Hello"), make_message("assistant", "Hello you", status="generating")], position
+    )
     assert [(at, text_of(it), it.status) for at, it in lacks.messages.items()] == [(1, "lo you", "generating")]
 
 
 def test_the_end_of_a_message_is_told_without_blocks_and_with_what_follows() -> None:
-    position = behind(said("assistant", "Done.", status="generating"))
-    lacks = missing([said("assistant", "Done."), said("roboto", USE, name="r")], position)
+    position = at_end_of(make_message("assistant", "Done.", status="generating"))
+    lacks = missing([make_message("assistant", "Done."), make_message("roboto", USE, name="r")], position)
     assert [(at, it.blocks, it.status) for at, it in lacks.messages.items()] == [
         (0, [], "completed"),
         (1, [USE], "completed"),
@@ -54,37 +56,37 @@ def test_the_end_of_a_message_is_told_without_blocks_and_with_what_follows() -> 
 
 
 def test_blocks_behind_those_that_were_sent_are_sent_in_their_order() -> None:
-    position = behind(said("assistant", "One", USE, status="generating"))
-    grown = said("assistant", "One", USE, "Two", USE, status="generating")
+    position = at_end_of(make_message("assistant", "One", USE, status="generating"))
+    grown = make_message("assistant", "One", USE, "Two", USE, status="generating")
     assert text_of(missing([grown], position).messages[0]) == "Two<>"
 
 
 def test_the_words_that_a_client_sent_are_not_repeated_to_it() -> None:
-    position = behind(said("user", "Hello"))
-    lacks = missing([said("user", "Hello"), said("user", "Again", name="n", sent=True)], position)
+    position = at_end_of(make_message("user", "Hello"))
+    lacks = missing([make_message("user", "Hello"), make_message("user", "Again", name="n", sent=True)], position)
     assert [(at, it.blocks, it.status) for at, it in lacks.messages.items()] == [(1, [], "completed")]
 
 
 def test_a_history_that_was_emptied_is_sent_anew() -> None:
-    lacks = missing([], behind(said("user", "Hello")))
+    lacks = missing([], at_end_of(make_message("user", "Hello")))
     assert (lacks.messages, lacks.is_reset) == ({}, True)
 
 
 def test_nothing_is_missing_where_nothing_has_changed() -> None:
-    messages = [said("user", "Hello"), said("assistant", "Hi", name="a", status="generating")]
-    lacks = missing(messages, behind(*messages))
+    messages = [make_message("user", "Hello"), make_message("assistant", "Hi", name="a", status="generating")]
+    lacks = missing(messages, at_end_of(*messages))
     assert (lacks.messages, lacks.is_reset) == ({}, False)
 
 
 @pytest.mark.parametrize(
     "now",
     [
-        [said("user", "Edited"), said("assistant", "Hi", name="a")],
-        [said("user", "Hello", name="other"), said("assistant", "Hi", name="a")],
-        [said("user", "Hello")],
+        [make_message("user", "Edited"), make_message("assistant", "Hi", name="a")],
+        [make_message("user", "Hello", name="other"), make_message("assistant", "Hi", name="a")],
+        [make_message("user", "Hello")],
     ],
 )
 def test_a_history_that_was_changed_elsewhere_is_sent_anew(now: list[Message]) -> None:
-    lacks = missing(now, behind(said("user", "Hello"), said("assistant", "Hi", name="a")))
+    lacks = missing(now, at_end_of(make_message("user", "Hello"), make_message("assistant", "Hi", name="a")))
     assert lacks.is_reset
     assert list(lacks.messages.values()) == now

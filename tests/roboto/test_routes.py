@@ -64,7 +64,7 @@ async def test_a_start_answers_before_the_agent_and_says_that_it_is_at_work(api:
 @pytest.mark.parametrize(
     "question", ["stream 500", "think about rain", "delegate calculate 6*7", "wait 0.3", "fail", "calculate 1+1"]
 )
-async def test_what_a_client_puts_together_is_what_the_session_has(api: Api, question: str) -> None:
+async def test_the_deltas_of_a_session_merged_equal_the_session(api: Api, question: str) -> None:
     held = await api.finished(await api.start(question))
     record = await api.data("GET", f"/{held['thread_id']}")
     for message, stored in zip(held["messages"], record["messages"], strict=True):

@@ -62,7 +62,7 @@ assistant = Assistant(
 )
 
 
-def said(run_input: RunAgentInput) -> str:
+def last_user_text(run_input: RunAgentInput) -> str:
     """The last user message."""
     texts = [message.content for message in run_input.messages if isinstance(message, UserMessage)]
     return texts[-1] if texts and isinstance(texts[-1], str) else ""
@@ -75,7 +75,7 @@ def note(run_id: str) -> None:
             file.write(f"{run_id}\n".encode())
 
 
-async def released(name: str) -> None:
+async def wait_for_release(name: str) -> None:
     """Wait until somebody lets it go."""
     await asyncio.wait_for(wakers[name].wait(), LONGEST)
 
@@ -85,7 +85,7 @@ async def hold(run_id: str) -> AsyncIterator[Item]:
     stories[run_id] = "holding"
     yield "before "
     try:
-        await released(run_id)
+        await wait_for_release(run_id)
     except asyncio.CancelledError:
         stories[run_id] = "cancelled"
         raise
@@ -97,7 +97,7 @@ async def halves(run_id: str, times: int) -> AsyncIterator[Item]:
     """Pieces, silence until released, as many pieces."""
     for number in range(2 * times):
         if number == times:
-            await released(run_id)
+            await wait_for_release(run_id)
         yield piece(number)
 
 
@@ -161,7 +161,7 @@ COMMANDS: dict[str, Callable[[str], AsyncIterator[Item]]] = {
 async def agent(run_input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     """Run the commands of this module, and pass other messages to the offline assistant."""
     note(ctx.run_id)
-    word, _, rest = said(run_input).partition(" ")
+    word, _, rest = last_user_text(run_input).partition(" ")
     if word == "hold":
         items = hold(ctx.run_id)
     elif word == "halves":

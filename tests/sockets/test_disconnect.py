@@ -79,7 +79,7 @@ async def left_alone(port: int, document: Json) -> None:
     await become(unread)
 
 
-async def ended(port: int, document: Json) -> str:
+async def final_status(port: int, document: Json) -> str:
     """Wait for the end of the run, and return its status."""
 
     async def over() -> bool:
@@ -98,7 +98,7 @@ async def test_a_run_that_nobody_reads_is_cancelled_and_its_agent_told(
     document = run_input("hold")
     await leave(port, document)
 
-    assert await ended(port, document) == "cancelled"
+    assert await final_status(port, document) == "cancelled"
     assert await say(port, f"story {document['runId']}") == "cancelled"
 
     events = (await ask(port, request("GET", f"/runs/{document['runId']}/events"))).events
@@ -115,7 +115,7 @@ async def test_a_run_goes_on_without_a_reader_and_loses_nothing(servers: Servers
     await left_alone(port, document)
     await say(port, f"release {document['runId']}")
 
-    assert await ended(port, document) == "finished"
+    assert await final_status(port, document) == "finished"
     assert await say(port, f"story {document['runId']}") == "finished"
 
     events = (await ask(port, post(document))).events

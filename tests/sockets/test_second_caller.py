@@ -24,7 +24,7 @@ AT_ONCE = 3
 ATTEMPTS = 5
 
 
-def said(content: object, **fields: object) -> Json:
+def input_with_content(content: object, **fields: object) -> Json:
     """A run input with this content of the user's message."""
     return {**run_input(""), "messages": [{"id": "m", "role": "user", "content": content}], **fields}
 
@@ -33,7 +33,7 @@ def goal(schema: Json) -> Json:
     """A run whose model calls the tool of a goal a hundred times."""
     calls = "\n".join(['call achieve_g {"a": ' + json.dumps([{"b": 1}] * 500) + "}"] * 100)
     goals = [{"type": "g", "schema": {"type": "object", "properties": {"a": schema}}}]
-    return said(calls, forwardedProps={"goals": goals})
+    return input_with_content(calls, forwardedProps={"goals": goals})
 
 
 def wrong_calls() -> Json:
@@ -49,11 +49,11 @@ def wrong_categories() -> Json:
 
 
 WORST: dict[str, Callable[[], Json]] = {
-    "wrong parts": lambda: said([1] * 39_000),
+    "wrong parts": lambda: input_with_content([1] * 39_000),
     "wrong calls": wrong_calls,
     "wrong categories": wrong_categories,
-    "newlines": lambda: said("call f" + "\n" * 1_000_000 + "x"),
-    "state of lists": lambda: said("hi", state=[[]] * 240_000),
+    "newlines": lambda: input_with_content("call f" + "\n" * 1_000_000 + "x"),
+    "state of lists": lambda: input_with_content("hi", state=[[]] * 240_000),
     "extra fields": lambda: run_input("hi") | {f"key{number}": number for number in range(90_000)},
     "costly schema": lambda: goal({"items": {"anyOf": [{"required": ["c"]}] * 100}}),
     "costly pattern": lambda: goal({"pattern": "(a{90}){90}"}),

@@ -102,13 +102,13 @@ async def application(agent: object = talker) -> ASGIApp:
     return build_app(Settings(), service)
 
 
-async def test_what_is_ready_leaves_in_one_write() -> None:
+async def test_events_that_are_ready_leave_in_one_write() -> None:
     writes = await writes_of(await application())
     assert b"".join(writes).count(b"\n\n") == DELTAS + AROUND
     assert len(writes) <= DELTAS // BURST + 2
 
 
-async def test_what_a_tool_says_while_the_agent_waits_leaves_in_one_write() -> None:
+async def test_text_that_a_tool_emits_while_the_agent_waits_leaves_in_one_write() -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         async def tool() -> None:
             for number in range(BURST):
@@ -277,7 +277,7 @@ sys.exit(main(["serve"]))
 """
 
 
-def said(code: str) -> list[str]:
+def printed_words(code: str) -> list[str]:
     """Run code in a new interpreter and return the words that it prints."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
     ask_any_port = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0"}
@@ -301,11 +301,11 @@ print("/rooms/{number}" in app.openapi()["paths"])
 
 
 def test_a_start_builds_no_openapi_but_who_asks_for_it_gets_it() -> None:
-    assert said(PUT_OFF) == ["False", "False", "{}", "True"]
+    assert printed_words(PUT_OFF) == ["False", "False", "{}", "True"]
 
 
 def test_a_start_loads_only_what_it_needs() -> None:
-    modules = said(LOADED)
+    modules = printed_words(LOADED)
     packages = {name.partition(".")[0] for name in modules} - set(sys.stdlib_module_names)
     loaded = {name for name in packages if not name.startswith("_")} - {"cython_runtime"}
     assert loaded - AT_START == set()
@@ -318,21 +318,21 @@ def test_another_agent_loads_nothing_of_the_assistant() -> None:
         "agui_container.assistant_factory",
         "agui_container.agents.assistant.assistant",
         "agui_container.agents.assistant.approvals.approvals",
-    } & set(said(ANOTHER_AGENT))
+    } & set(printed_words(ANOTHER_AGENT))
 
 
 def test_the_first_run_of_a_process_loads_nothing_more() -> None:
     """The first run matters, because on AgentCore each session has its own process."""
-    assert said(FIRST_RUN) == ["answered"]
+    assert printed_words(FIRST_RUN) == ["answered"]
 
 
 def test_the_command_line_loads_nothing_but_the_standard_library() -> None:
-    packages = {name.partition(".")[0] for name in said(COMMAND)}
+    packages = {name.partition(".")[0] for name in printed_words(COMMAND)}
     assert packages - set(sys.stdlib_module_names) == {"agui_container"}
 
 
 def test_garbage_is_collected_while_serving_but_not_what_the_start_made_and_not_too_often() -> None:
-    assert said(SERVING) == ["True", "True", "10000"]
+    assert printed_words(SERVING) == ["True", "True", "10000"]
 
 
 def test_an_agent_may_choose_how_often_garbage_is_collected() -> None:
@@ -340,4 +340,4 @@ def test_an_agent_may_choose_how_often_garbage_is_collected() -> None:
     agents = (
         "def create(*args): gc.set_threshold(5); return make(*args)\nagui_container.server.run.create_app = create\n"
     )
-    assert said(chooses + agents + SERVING) == ["True", "True", "5"]
+    assert printed_words(chooses + agents + SERVING) == ["True", "True", "5"]

@@ -27,14 +27,14 @@ async def test_a_token_that_goes_on_is_kept_in_little_more_than_its_text() -> No
     service = make_service(agent)
     tracemalloc.start()
     try:
-        held = [await kept(service, count) for count in ("100", "1000", "11000")]
+        held = [await retained_bytes(service, count) for count in ("100", "1000", "11000")]
     finally:
         tracemalloc.stop()
     of_a_token = (held[2] - held[1]) / 10_000
     assert 2 * len(TEXT) < of_a_token < 2 * len(TEXT) + 150  # in the log as JSON, and in the thread's message
 
 
-async def kept(service: Service, count: str) -> int:
+async def retained_bytes(service: Service, count: str) -> int:
     """Bytes that stay of a run, its first reader gone."""
     before = tracemalloc.get_traced_memory()[0]
     async for _batch in service.start(asking(count, count), caller()):

@@ -30,7 +30,7 @@ def claim(key: RunKey = RUN, replica: str = A, now: float = 100.0, until: float 
     return Claim(key, replica, now, until)
 
 
-async def claimed(store: Store, key: RunKey = RUN, replica: str = A, now: float = 100.0) -> RunRecord:
+async def claim_run(store: Store, key: RunKey = RUN, replica: str = A, now: float = 100.0) -> RunRecord:
     """A run that has begun."""
     answer = await store.runs.claim(claim(key, replica, now, now + 15))
     assert isinstance(answer, Claimed)
@@ -57,7 +57,7 @@ def ending(
     return Ending(status, ended_at, turn, b'[{"inputTokens":1}]', None, change or Change())
 
 
-async def told(store: Store, *messages: StoredMessage, key: RunKey = RUN, now: float = 100.0) -> None:
+async def store_turn(store: Store, *messages: StoredMessage, key: RunKey = RUN, now: float = 100.0) -> None:
     """A run that began and ended, and left these messages."""
-    await claimed(store, key, now=now)
+    await claim_run(store, key, now=now)
     await store.runs.finish(key, A, [], ending(Change(messages), now + 1))

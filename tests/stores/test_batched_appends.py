@@ -16,7 +16,7 @@ from agui_container.stores.sql import envelopes as writing
 from agui_container.stores.sql.store import SqlStore
 from tests.requirements import requirement
 from tests.stores.conftest import Listen
-from tests.stores.doubles import A, B, claimed, envelopes, run
+from tests.stores.doubles import A, B, claim_run, envelopes, run
 
 RUNS = [run(f"r{number}", f"t{number}") for number in range(20)]
 REFUSED = b'{"n":"refused"}'
@@ -28,7 +28,7 @@ async def database(request: pytest.FixtureRequest) -> AsyncIterator[SqlStore]:
     store = SqlStore(make_url(request.getfixturevalue(request.param)))
     await store.open()
     for key in RUNS:
-        await claimed(store, key)
+        await claim_run(store, key)
     yield store
     await store.aclose()
 
@@ -40,7 +40,7 @@ async def put(store: SqlStore, *keys: RunKey, first: int = 1, last: int = 3) -> 
 
 
 @requirement("durable.together")
-async def test_what_many_runs_append_at_once_is_few_transactions(database: SqlStore, listen: Listen) -> None:
+async def test_appends_of_many_runs_at_once_are_few_transactions(database: SqlStore, listen: Listen) -> None:
     commits: list[object] = []
     listen(Engine, "commit", commits.append)
     assert await put(database, *RUNS) == [None] * len(RUNS)
@@ -64,7 +64,7 @@ async def test_a_run_that_was_taken_does_not_keep_the_others(database: SqlStore)
 
 
 @requirement("durable.together")
-async def test_what_is_asked_for_twice_is_stored_once(database: SqlStore) -> None:
+async def test_an_append_that_comes_twice_is_stored_once(database: SqlStore) -> None:
     asked = [RUNS[0], RUNS[1], RUNS[0], RUNS[1], RUNS[0]]
     assert await put(database, *asked) == [None] * len(asked)
     heard = await put(database, RUNS[2], RUNS[0], first=5, last=6)
@@ -74,7 +74,9 @@ async def test_what_is_asked_for_twice_is_stored_once(database: SqlStore) -> Non
 
 
 @requirement("durable.together")
-async def test_who_fails_in_company_is_tried_alone(database: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_append_that_fails_in_a_batch_is_tried_alone(
+    database: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     insert = writing.insert_envelopes
 
     async def picky(connection: AsyncConnection, rows: Sequence[tuple[int, Envelope]]) -> None:
@@ -112,7 +114,7 @@ async def test_a_run_whose_row_somebody_holds_does_not_hold_up_the_others(postgr
     store = SqlStore(make_url(postgres_url))
     await store.open()
     for key in RUNS:
-        await claimed(store, key)
+        await claim_run(store, key)
     async with await psycopg.AsyncConnection.connect(postgres_url) as holder:
         await holder.execute("SELECT 1 FROM runs WHERE run_id = 'r3' FOR UPDATE")
         held = asyncio.create_task(put(store, RUNS[3]))

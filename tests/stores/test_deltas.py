@@ -12,7 +12,7 @@ from agui_container.ports.records import Change, StoredGoal, StoredMessage, Thre
 from agui_container.ports.store import Store
 from agui_container.stores.memory import MemoryStore
 from agui_container.stores.memory.data import Bounds, MemoryData
-from tests.stores.doubles import RUN, THREAD, A, claimed, ending, message, run, told
+from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, message, run, store_turn
 
 
 @dataclass
@@ -39,7 +39,7 @@ class StoreFollower:
 
 async def test_a_delta_has_only_what_is_new(store: Store) -> None:
     follower = StoreFollower()
-    await claimed(store)
+    await claim_run(store)
     await store.runs.change(RUN, A, 1.0, Change([message("m1"), message("m2")], state=b"{}"))
     await follower.look(store)
     await store.runs.change(RUN, A, 2.0, Change([message("m1"), message("m2", "more"), message("m3")]))
@@ -51,7 +51,7 @@ async def test_a_delta_has_only_what_is_new(store: Store) -> None:
 
 
 async def test_without_a_token_or_with_a_strange_one_a_delta_is_everything(store: Store) -> None:
-    await told(store, message("m1"), message("m2"))
+    await store_turn(store, message("m1"), message("m2"))
     whole = await store.threads.changes(THREAD)
     assert whole is not None
     assert (list(whole.messages), list(whole.order or ())) == ([message("m1"), message("m2")], ["m1", "m2"])
@@ -60,7 +60,7 @@ async def test_without_a_token_or_with_a_strange_one_a_delta_is_everything(store
 
 
 async def test_a_thread_can_be_had_without_its_messages(store: Store) -> None:
-    await told(store, message("m1"), message("m2"))
+    await store_turn(store, message("m1"), message("m2"))
     whole = await store.threads.changes(THREAD)
     assert whole is not None
     assert await store.threads.changes(THREAD, messages=False) == replace(whole, messages=[], order=None)
@@ -68,10 +68,10 @@ async def test_a_thread_can_be_had_without_its_messages(store: Store) -> None:
 
 async def test_a_token_of_a_thread_that_was_deleted_says_nothing_of_its_successor(store: Store) -> None:
     follower = StoreFollower()
-    await told(store, message("old"), message("m1"))
+    await store_turn(store, message("old"), message("m1"))
     await follower.look(store)
     await store.threads.delete(THREAD)
-    await told(store, message("m1", "new"))
+    await store_turn(store, message("m1", "new"))
     await follower.look(store)
     assert list(follower.messages.values()) == [message("m1", "new")]
 
@@ -80,7 +80,7 @@ async def test_a_token_of_an_earlier_process_says_nothing_of_this_one() -> None:
     follower = StoreFollower()
     for text in ("old", "new"):
         store = MemoryStore()
-        await told(store, message("m1", text))
+        await store_turn(store, message("m1", text))
         await follower.look(store)
     assert list(follower.messages.values()) == [message("m1", "new")]
 
@@ -94,7 +94,7 @@ def test_processes_of_one_snapshot_give_numbers_of_their_own() -> None:
 
 async def test_a_message_in_between_or_gone_comes_as_an_order(store: Store) -> None:
     follower = StoreFollower()
-    await claimed(store)
+    await claim_run(store)
     await store.runs.change(RUN, A, 1.0, Change([message("m1"), message("m2")]))
     await follower.look(store)
     await store.runs.change(RUN, A, 2.0, Change([message("m3")], order=["m1", "m3", "m2", "never", "m1"]))
@@ -109,7 +109,7 @@ async def test_a_message_in_between_or_gone_comes_as_an_order(store: Store) -> N
 
 
 async def test_of_a_message_twice_in_one_change_the_last_counts(store: Store) -> None:
-    await told(store, message("m1", "first"), message("m2"), message("m1", "last"))
+    await store_turn(store, message("m1", "first"), message("m2"), message("m1", "last"))
     delta = await store.threads.changes(THREAD)
     assert delta is not None
     assert list(delta.messages) == [message("m1", "last"), message("m2")]
@@ -129,7 +129,7 @@ STEPS = st.lists(st.one_of(PUT, PUT, ORDER, STATE, st.just("look"), st.just("nex
 async def play(store: Store, steps: list[Change | str]) -> None:
     """Followers that look at different moments end up with the same thread."""
     often, seldom, number = StoreFollower(), StoreFollower(), 1
-    await claimed(store, run("r1"))
+    await claim_run(store, run("r1"))
     for step in steps:
         if step == "look":
             await seldom.look(store)
@@ -138,7 +138,7 @@ async def play(store: Store, steps: list[Change | str]) -> None:
         else:
             await store.runs.finish(run(f"r{number}"), A, [], ending(Change([message("last", str(number))])))
             number += 1
-            await claimed(store, run(f"r{number}"))
+            await claim_run(store, run(f"r{number}"))
         await often.look(store)
     new = StoreFollower()
     for follower in (new, often, seldom):

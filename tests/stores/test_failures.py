@@ -25,7 +25,7 @@ from tests.engine.doubles import envelopes as sent
 from tests.requirements import requirement
 from tests.secret_search import planted, search
 from tests.stores.conftest import Listen
-from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes, run
+from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, envelopes, run
 from tests.stores.tcp_relay import relayed
 
 PATIENCE = 0.5
@@ -68,7 +68,7 @@ async def test_a_database_that_comes_back_is_used_again(postgres_url: str) -> No
     async with relayed(make_url(postgres_url)) as (relay, url):
         store = SqlStore(url, PATIENCE * 4)
         await store.open()
-        await claimed(store)
+        await claim_run(store)
         await store.runs.append(RUN, A, envelopes(1, 1))
         await relay.cut()
         with pytest.raises(StoreUnavailable):
@@ -86,7 +86,7 @@ async def test_a_database_that_does_not_answer_is_not_waited_for(postgres_url: s
     async with relayed(make_url(postgres_url)) as (relay, url):
         store = SqlStore(url, PATIENCE)
         await store.open()
-        await claimed(store)
+        await claim_run(store)
         relay.stall()
         async with asyncio.timeout(PATIENCE * 20):
             with pytest.raises(StoreUnavailable):
@@ -99,7 +99,7 @@ async def test_a_database_that_does_not_answer_is_not_waited_for(postgres_url: s
 async def test_a_server_that_restarts_costs_no_more_than_the_calls_under_way(postgres_url: str) -> None:
     store = SqlStore(make_url(postgres_url), PATIENCE * 10)
     await store.open()
-    await claimed(store)
+    await claim_run(store)
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
     with pytest.raises(StoreUnavailable):
@@ -114,7 +114,7 @@ async def test_a_server_that_restarts_costs_no_more_than_the_calls_under_way(pos
 async def test_a_file_that_another_program_has_locked_is_not_waited_for(sqlite_url: str) -> None:
     store = SqlStore(make_url(sqlite_url), PATIENCE)
     await store.open()
-    await claimed(store)
+    await claim_run(store)
     other = sqlite3.connect(make_url(sqlite_url).database or "", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnavailable, match=r"store\.db failed: OperationalError: database is locked"):
@@ -129,7 +129,7 @@ async def test_a_file_that_another_program_has_locked_is_not_waited_for(sqlite_u
 async def test_a_full_file_takes_nothing_in_part(sqlite_url: str, listen: Listen) -> None:
     store = SqlStore(make_url(sqlite_url))
     await store.open()
-    await claimed(store)
+    await claim_run(store)
     full = True
 
     def limit(connection: DBAPIConnection, *_: object) -> None:
@@ -157,7 +157,7 @@ CREATE TRIGGER full_disk BEFORE INSERT ON envelopes FOR EACH STATEMENT EXECUTE F
 async def test_a_full_server_takes_nothing_in_part(postgres_url: str) -> None:
     store = SqlStore(make_url(postgres_url))
     await store.open()
-    await claimed(store)
+    await claim_run(store)
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(FULL.encode())
         with pytest.raises(StoreUnavailable):
@@ -174,7 +174,7 @@ async def test_a_full_server_takes_nothing_in_part(postgres_url: str) -> None:
 
 
 async def test_a_caller_that_is_cancelled_leaves_a_store_that_works(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     for turns in range(12):
         task = asyncio.create_task(store.runs.append(RUN, A, envelopes(1, 3)))
         for _ in range(turns):
@@ -192,7 +192,7 @@ async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no
 ) -> None:
     store = SqlStore(make_url(request.getfixturevalue(kind)), PATIENCE * 10)
     await store.open()
-    counted, asking = count(1), asyncio.create_task(claimed(store))
+    counted, asking = count(1), asyncio.create_task(claim_run(store))
 
     def go(*_: object) -> None:
         if next(counted) == statement:
@@ -200,7 +200,7 @@ async def test_a_write_whose_caller_goes_at_any_statement_is_whole_and_leaves_no
 
     listen(Engine, "before_cursor_execute", go)
     await asyncio.wait([asking])
-    await claimed(store, run("r2", "t2"))
+    await claim_run(store, run("r2", "t2"))
     await store.aclose()  # what has begun comes to its end
     assert await store.runs.get(RUN) is not None
     await store.aclose()
@@ -218,7 +218,7 @@ async def test_the_error_names_the_host_and_the_reason_and_no_password() -> None
 async def test_the_error_of_a_statement_has_none_of_its_values(sqlite_url: str) -> None:
     store = SqlStore(make_url(sqlite_url))
     await store.open()
-    await claimed(store)
+    await claim_run(store)
     other = sqlite3.connect(make_url(sqlite_url).database or "")
     other.execute("DROP TABLE envelopes")
     other.close()
@@ -293,7 +293,7 @@ async def test_a_file_that_was_deleted_or_replaced_is_noticed_and_used_again_onc
     file = Path(make_url(sqlite_url).database or "")
     store = SqlStore(make_url(sqlite_url))
     await store.open()
-    await claimed(store)
+    await claim_run(store)
     away = file.rename(file.with_name("away.db"))  # noqa: ASYNC240 - a moment on a local disk
     if is_replaced:
         file.touch()  # noqa: ASYNC240 - as above

@@ -4,14 +4,14 @@ from msgspec.structs import replace
 
 from agui_container.ports.records import Feedback, GoalStatus, Review, StoredGoal, ThreadKey, Triage
 from agui_container.ports.store import PAGE, Store
-from tests.stores.doubles import RUN, THREAD, claimed, message, run, told
+from tests.stores.doubles import RUN, THREAD, claim_run, message, run, store_turn
 
 SAID = Feedback("m1", "negative", ("incorrect", "slow"), "Wrong \0 year", 10.0, 10.0)
 RESOLVED = Triage("model", "a note", "operator", 50.0)
 
 
 async def test_feedback_that_is_given_again_replaces_the_first(store: Store) -> None:
-    await told(store, message("m1"), message("m2"))
+    await store_turn(store, message("m1"), message("m2"))
     assert await store.feedbacks.put(THREAD, SAID) == SAID
     better = replace(SAID, sentiment="positive", categories=(), notes=None, created_at=20.0, changed_at=20.0)
     given = await store.feedbacks.put(THREAD, better)
@@ -22,14 +22,14 @@ async def test_feedback_that_is_given_again_replaces_the_first(store: Store) -> 
 
 
 async def test_feedback_on_what_nobody_said_is_none(store: Store) -> None:
-    await told(store, message("m1"))
+    await store_turn(store, message("m1"))
     assert await store.feedbacks.put(THREAD, replace(SAID, message_id="unknown")) is None
     assert await store.feedbacks.put(ThreadKey("owner", "unknown"), SAID) is None
     assert list(await store.feedbacks.list_for(ThreadKey("owner", "unknown"))) == []
 
 
 async def test_operators_triage_what_users_do_not_see(store: Store) -> None:
-    await told(store, message("m1"))
+    await store_turn(store, message("m1"))
     await store.feedbacks.put(THREAD, SAID)
     review = await store.feedbacks.triage(THREAD, "m1", RESOLVED)
     assert review == Review(THREAD, SAID, RESOLVED)
@@ -46,7 +46,7 @@ async def test_operators_see_what_everybody_said_page_by_page(store: Store) -> N
     names = [f"m{n}" for n in range(PAGE // 2 + 1)]
     said = [(ThreadKey(owner, "t1"), name) for name in names for owner in ("one", "another")]
     for owner in ("one", "another"):
-        await told(store, *map(message, names), key=run(owner=owner))
+        await store_turn(store, *map(message, names), key=run(owner=owner))
     for thread, name in said:
         await store.feedbacks.put(thread, replace(SAID, message_id=name))
     first = await store.feedbacks.reviews()
@@ -66,7 +66,7 @@ def goal(index: int, run_id: str = "r1") -> StoredGoal:
 
 
 async def test_goals_are_declared_once_and_concluded_once(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     await store.goals.declare(RUN, [goal(1), goal(0)])
     await store.goals.conclude(RUN, 0, GoalStatus.ACHIEVED, 110.0, result=b'{"a": 1}')
     await store.goals.conclude(RUN, 0, GoalStatus.FAILED, 120.0)
@@ -82,7 +82,7 @@ async def test_goals_are_declared_once_and_concluded_once(store: Store) -> None:
 
 
 async def test_a_delta_has_all_goals_when_one_has_changed(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     before = await store.threads.changes(THREAD)
     assert before is not None
     assert list(before.goals or ()) == []

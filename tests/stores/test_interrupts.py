@@ -17,7 +17,7 @@ OTHERS = (
 )
 
 
-async def test_what_is_held_is_there_in_its_order_and_place(store: Store) -> None:
+async def test_open_interrupts_are_listed_in_the_order_and_scope_they_were_put(store: Store) -> None:
     await store.interrupts.put(PLACE, [PendingInterrupt("b", b"1", 50.0), PendingInterrupt("a", b"2", 60.0)])
     await store.interrupts.put(PLACE, [PendingInterrupt("c", b"3", 70.0), PendingInterrupt("b", b"4", 80.0)])
     await store.interrupts.put(PLACE, [])
@@ -57,7 +57,7 @@ async def test_of_answers_at_once_one_is_taken(replica: Replica) -> None:
     assert held == PendingInterrupt("a", answers[taken.index(True)], 90.0, settled=True)
 
 
-async def test_what_was_settled_can_be_asked_again(store: Store) -> None:
+async def test_a_settled_interrupt_can_be_asked_again(store: Store) -> None:
     await store.interrupts.put(PLACE, [PendingInterrupt("a", b"asked", 50.0)])
     await store.interrupts.settle(PLACE, "a", b"answer", 90.0, 10.0)
     await store.interrupts.put(PLACE, [PendingInterrupt("a", b"result", 90.0, settled=True)])
@@ -66,7 +66,7 @@ async def test_what_was_settled_can_be_asked_again(store: Store) -> None:
     assert await store.interrupts.settle(PLACE, "a", b"another answer", 99.0, 10.0)
 
 
-async def test_what_has_expired_is_neither_shown_nor_answered(store: Store) -> None:
+async def test_an_expired_interrupt_is_neither_listed_nor_settled(store: Store) -> None:
     await store.interrupts.put(
         PLACE,
         [

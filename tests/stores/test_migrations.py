@@ -17,7 +17,7 @@ from agui_container.stores import open_store
 from agui_container.stores.sql.database import Database, _write_ahead
 from agui_container.stores.sql.schema import METADATA, digest_of
 from agui_container.stores.sql.store import upgrade
-from tests.stores.doubles import RUN, THREAD, A, claimed, ending, envelopes, run
+from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, envelopes, run
 
 
 @asynccontextmanager
@@ -108,11 +108,11 @@ async def test_an_older_database_keeps_its_data(url: str) -> None:
         await store.aclose()
 
 
-async def test_what_an_older_replica_has_kept_of_an_input_is_forgotten_with_the_events(url: str) -> None:
+async def test_an_input_that_an_older_replica_stored_is_forgotten_with_the_events(url: str) -> None:
     store = open_store(url)
     await store.open()
     try:
-        await claimed(store)
+        await claim_run(store)
         async with writing(url) as connection:
             await connection.execute(text("UPDATE runs SET input = :asked"), {"asked": b"{}"})
         await store.runs.finish(RUN, A, envelopes(1, 1), ending(ended_at=10.0))
@@ -128,7 +128,7 @@ async def test_replicas_may_start_at_once(url: str) -> None:
     try:
         await asyncio.gather(*(store.open() for store in stores))
         for n, store in enumerate(stores):
-            await claimed(store, run(f"r{n}", f"t{n}"))
+            await claim_run(store, run(f"r{n}", f"t{n}"))
         assert len((await stores[0].runs.list(None)).items) == 3
     finally:
         for store in stores:
@@ -164,7 +164,7 @@ async def test_a_database_that_is_up_to_date_is_left_alone(url: str) -> None:
     for run_id in ("r1", "r2"):
         store = open_store(url)
         await store.open()
-        await claimed(store, run(run_id, run_id))
+        await claim_run(store, run(run_id, run_id))
         await store.aclose()
     async with writing(url) as connection:
         assert await connection.scalar(text("SELECT count(*) FROM runs")) == 2

@@ -38,7 +38,7 @@ class Calculator:
 
 async def turn(store: Store, agent: Calculator, number: int, messages: Sequence[Json]) -> list[str]:
     """Run one request on a server of its own. Returns the ids of the thread's messages, in order."""
-    service = await opened(store, agent)
+    service = await open_service(store, agent)
     sent = [{**message, "id": f"{number}-{position}"} for position, message in enumerate(messages)]
     await envelopes(await service.admit(asking(run=f"r{number}", messages=sent), caller()))
     await eventually(lambda: not service.registry.recorder_tasks and not service.registry.tasks)
@@ -47,7 +47,7 @@ async def turn(store: Store, agent: Calculator, number: int, messages: Sequence[
     return [message.id for message in kept.messages]
 
 
-async def opened(store: Store, agent: Calculator) -> Service:
+async def open_service(store: Store, agent: Calculator) -> Service:
     clock = FakeClock()
     cluster = Cluster(store, MemoryBus(), clock, durable=not isinstance(store, MemoryStore), new_id=lambda: "replica-1")
     return make_service(agent, clock=clock, cluster=cluster)
@@ -57,7 +57,7 @@ def user(text: str) -> Json:
     return {"role": "user", "content": text}
 
 
-def answered(number: int) -> list[Json]:
+def answer_messages(number: int) -> list[Json]:
     """One turn's answer, as the client keeps it: with a call id and a spelling of its own."""
     return [
         {"role": "assistant", "content": "", "toolCalls": [CALL]},
@@ -72,7 +72,7 @@ async def test_a_conversation_under_new_ids_is_kept_once(replica: Replica) -> No
     for number in range(1, 4):
         talk.append(user(f"question {number}"))
         ids = await turn(await replica(), agent, number, talk)
-        talk += answered(number)
+        talk += answer_messages(number)
     assert [len(seen) for seen in agent.seen] == [1, 5, 9]
     assert [message.id for message in agent.seen[2]] == [
         *("1-0", "calls-1", "result-1", "answer-1"),
@@ -86,9 +86,9 @@ async def test_a_conversation_under_new_ids_is_kept_once(replica: Replica) -> No
 async def test_an_edit_under_new_ids_takes_the_place_of_what_followed(replica: Replica) -> None:
     agent = Calculator()
     await turn(await replica(), agent, 1, [user("one")])
-    await turn(await replica(), agent, 2, [user("one"), *answered(1), user("two")])
-    ids = await turn(await replica(), agent, 3, [user("one"), *answered(1), user("zwei")])
+    await turn(await replica(), agent, 2, [user("one"), *answer_messages(1), user("two")])
+    ids = await turn(await replica(), agent, 3, [user("one"), *answer_messages(1), user("zwei")])
     first = ["1-0", "calls-1", "result-1", "answer-1"]
     assert ids == [*first, "3-4", "calls-3", "result-3", "answer-3"]
-    ids = await turn(await replica(), agent, 4, [user("one"), *answered(1), user("zwei")])
+    ids = await turn(await replica(), agent, 4, [user("one"), *answer_messages(1), user("zwei")])
     assert ids == [*first, "3-4", "calls-4", "result-4", "answer-4"]

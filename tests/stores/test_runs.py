@@ -19,7 +19,7 @@ from agui_container.ports.records import (
 from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, BadToken, LeaseLost, Store
 from agui_container.protocol.wire.envelope import Envelope
 from tests.stores.conftest import Replica
-from tests.stores.doubles import RUN, THREAD, A, B, claim, claimed, ending, envelopes, message, run
+from tests.stores.doubles import RUN, THREAD, A, B, claim, claim_run, ending, envelopes, message, run
 
 ODD = "\0 \\0 \\ \\u0041 \u2028 \U0001f600 ' \" %s :x \x7f"
 
@@ -37,7 +37,7 @@ async def test_a_claim_begins_a_run_and_its_thread(store: Store) -> None:
 
 
 async def test_a_second_claim_of_a_run_is_told_of_the_first(store: Store) -> None:
-    first = await claimed(store)
+    first = await claim_run(store)
     assert await store.runs.claim(claim(replica=B, now=101.0)) == AlreadyExists(first)
     await store.runs.finish(RUN, A, [], ending())
     again = await store.runs.claim(claim(replica=B))
@@ -46,14 +46,14 @@ async def test_a_second_claim_of_a_run_is_told_of_the_first(store: Store) -> Non
 
 
 async def test_a_claim_on_a_busy_thread_is_told_of_the_active_run(store: Store) -> None:
-    first = await claimed(store)
+    first = await claim_run(store)
     assert await store.runs.claim(claim(run("r2"), B)) == ThreadBusy(first)
     assert await store.runs.get(run("r2")) is None
 
 
 @pytest.mark.parametrize("other", [run("r2", "t2"), run("r1", "t1", "another"), run("r1", "t2")])
 async def test_other_threads_and_owners_are_not_in_the_way(store: Store, other: RunKey) -> None:
-    await claimed(store)
+    await claim_run(store)
     assert isinstance(await store.runs.claim(claim(other)), Claimed)
 
 
@@ -76,7 +76,7 @@ async def test_of_equal_claims_at_once_one_runs(replica: Replica) -> None:
 
 async def test_odd_names_are_names(store: Store) -> None:
     key = RunKey(ODD, ODD * 8, ODD * 9)
-    record = await claimed(store, key)
+    record = await claim_run(store, key)
     assert record.key == key
     assert await store.runs.get(key) == record
     assert isinstance(await store.runs.claim(claim(key._replace(run_id="other"))), ThreadBusy)
@@ -91,7 +91,7 @@ async def test_odd_names_are_names(store: Store) -> None:
 
 
 async def test_envelopes_come_back_as_they_were(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     texts = [b"", ODD.encode(), bytes(range(256)), b"x" * 300_000]
     batch = [Envelope("r1", seq, EventType.RAW, data) for seq, data in enumerate(texts, start=1)]
     await store.runs.append(RUN, A, batch)
@@ -99,14 +99,14 @@ async def test_envelopes_come_back_as_they_were(store: Store) -> None:
 
 
 async def test_every_kind_of_event_can_be_stored(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     batch = [Envelope("r1", seq, kind, b"{}") for seq, kind in enumerate(EventType, start=1)]
     await store.runs.append(RUN, A, batch)
     assert list(await store.runs.envelopes(RUN, 0)) == batch
 
 
 async def test_batches_follow_each_other(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     for first, last in pairwise((0, 1, 4, 4, 30)):
         await store.runs.append(RUN, A, envelopes(first + 1, last))
     assert list(await store.runs.envelopes(RUN, 0)) == envelopes(1, 30)
@@ -117,8 +117,8 @@ async def test_batches_follow_each_other(store: Store) -> None:
     assert record.last_seq == 30
 
 
-async def test_what_is_stored_is_not_stored_again(store: Store) -> None:
-    await claimed(store)
+async def test_events_are_not_stored_twice(store: Store) -> None:
+    await claim_run(store)
     await store.runs.append(RUN, A, envelopes(1, 5))
     await store.runs.append(RUN, A, envelopes(1, 5))
     await store.runs.append(RUN, A, envelopes(3, 8))
@@ -126,14 +126,14 @@ async def test_what_is_stored_is_not_stored_again(store: Store) -> None:
 
 
 async def test_a_gap_is_refused(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     with pytest.raises(ValueError, match="2 cannot follow 0"):
         await store.runs.append(RUN, A, envelopes(2, 3))
     assert list(await store.runs.envelopes(RUN, 0)) == []
 
 
 async def test_a_read_is_bounded_in_events_and_in_bytes(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     small, large, huge = envelopes(1, 1_020), envelopes(1_021, 1_030, size=READ_BYTES // 3), envelopes(1_031, 1_040)
     huge[0] = huge[0]._replace(data=b" " * READ_BYTES)
     await store.runs.append(RUN, A, [*small, *large, *huge])
@@ -152,7 +152,7 @@ async def test_events_of_an_unknown_run_are_none(store: Store) -> None:
 
 
 async def test_an_end_frees_the_thread_with_everything_of_the_run(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     await store.runs.append(RUN, A, envelopes(1, 2))
     change = Change([message("m1", "hello", "r1")], state=b'{"a": 1}', title="Hello")
     await store.runs.finish(RUN, A, envelopes(3, 3), ending(change, turn=ThreadStatus.CLIENT_TOOL_TURN))
@@ -169,7 +169,7 @@ async def test_an_end_frees_the_thread_with_everything_of_the_run(store: Store) 
 
 
 async def test_an_end_that_is_told_again_changes_nothing(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     end = ending(Change([message("m1")]))
     await store.runs.finish(RUN, A, envelopes(1, 2), end)
     delta = await store.threads.changes(THREAD)
@@ -179,14 +179,14 @@ async def test_an_end_that_is_told_again_changes_nothing(store: Store) -> None:
 
 
 async def test_an_end_stores_what_an_unheard_append_had_not(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     await store.runs.append(RUN, A, envelopes(1, 2))
     await store.runs.finish(RUN, A, envelopes(1, 4), ending())
     assert list(await store.runs.envelopes(RUN, 0)) == envelopes(1, 4)
 
 
 async def test_an_end_with_a_gap_is_no_end(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     with pytest.raises(ValueError, match="5 cannot follow 0"):
         await store.runs.finish(RUN, A, envelopes(5, 5), ending(Change([message("m1")])))
     record = await store.runs.get(RUN)
@@ -198,7 +198,7 @@ async def test_an_end_with_a_gap_is_no_end(store: Store) -> None:
 
 
 async def test_nothing_is_written_after_the_end(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     await store.runs.finish(RUN, A, envelopes(1, 1), ending())
     with pytest.raises(LeaseLost):
         await store.runs.append(RUN, A, envelopes(2, 2))
@@ -215,8 +215,8 @@ async def test_nothing_is_written_after_the_end(store: Store) -> None:
 async def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:
     keys = [run(f"r{n}", f"t{n}") for n in range(PAGE + 2)]
     for key in keys:
-        await claimed(store, key)
-    await claimed(store, run("x", "x", "another"))
+        await claim_run(store, key)
+    await claim_run(store, run("x", "x", "another"))
     first = await store.runs.list("owner")
     rest = await store.runs.list("owner", page=first.next)
     assert [record.key for record in (*first.items, *rest.items)] == keys[::-1]
@@ -227,7 +227,7 @@ async def test_runs_are_listed_newest_first_page_by_page(store: Store) -> None:
 
 async def test_active_runs_are_listed_by_themselves(store: Store) -> None:
     for n in range(3):
-        await claimed(store, run(f"r{n}", f"t{n}"))
+        await claim_run(store, run(f"r{n}", f"t{n}"))
     await store.runs.finish(run("r1", "t1"), A, [], ending())
     active = await store.runs.list("owner", active=True)
     assert [record.key.run_id for record in active.items] == ["r2", "r0"]
@@ -244,7 +244,7 @@ async def test_a_strange_page_is_refused(store: Store) -> None:
 
 async def test_the_latest_run_of_a_thread_is_the_one_that_was_claimed_last(store: Store) -> None:
     for run_id in ("r1", "r2"):
-        await claimed(store, run(run_id))
+        await claim_run(store, run(run_id))
         await store.runs.finish(run(run_id), A, [], ending())
     latest = await store.runs.latest(ThreadKey("owner", "t1"))
     assert latest is not None

@@ -15,10 +15,10 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import BadToken, CannotFork, Store
-from tests.stores.doubles import RUN, THREAD, A, claim, claimed, ending, envelopes, message, run, told
+from tests.stores.doubles import RUN, THREAD, A, claim, claim_run, ending, envelopes, message, run, store_turn
 
 
-async def listed(store: Store, owner: str, limit: int) -> list[str]:
+async def list_all_ids(store: Store, owner: str, limit: int) -> list[str]:
     """The ids of all pages."""
     found: list[str] = []
     page = None
@@ -32,17 +32,17 @@ async def listed(store: Store, owner: str, limit: int) -> list[str]:
 
 async def test_threads_are_listed_by_their_last_change(store: Store) -> None:
     for n in range(7):
-        await told(store, key=run("r", f"t{n}"), now=float(n // 2))
-    await told(store, key=run("r", "x", "another"))
+        await store_turn(store, key=run("r", f"t{n}"), now=float(n // 2))
+    await store_turn(store, key=run("r", "x", "another"))
     newest_first = [f"t{n}" for n in reversed(range(7))]
-    assert await listed(store, "owner", 100) == await listed(store, "owner", 3) == newest_first
-    await claimed(store, run("again", "t2"), now=50.0)
-    assert (await listed(store, "owner", 3))[:2] == ["t2", "t6"]
+    assert await list_all_ids(store, "owner", 100) == await list_all_ids(store, "owner", 3) == newest_first
+    await claim_run(store, run("again", "t2"), now=50.0)
+    assert (await list_all_ids(store, "owner", 3))[:2] == ["t2", "t6"]
 
 
 @pytest.mark.parametrize("page", ["", "x", "1", "1:", ":1", "1:x", "1:nan", "1:inf", "-1:1.0", f"{2**63}:1.0"])
 async def test_a_page_that_this_list_did_not_give_is_refused(store: Store, page: str) -> None:
-    await told(store)
+    await store_turn(store)
     with pytest.raises(BadToken):
         await store.threads.list("owner", page=page)
 
@@ -57,7 +57,7 @@ async def test_a_page_of_feedback_that_was_not_given_is_refused(store: Store, pa
 
 async def test_a_list_ends_with_its_last_page(store: Store) -> None:
     for n in range(4):
-        await told(store, key=run("r", f"t{n}"), now=1.0)
+        await store_turn(store, key=run("r", f"t{n}"), now=1.0)
     first = await store.threads.list("owner", limit=2)
     assert first.next is not None
     assert (await store.threads.list("owner", limit=2, page=first.next)).next is None
@@ -65,7 +65,7 @@ async def test_a_list_ends_with_its_last_page(store: Store) -> None:
 
 
 async def test_a_thread_can_be_renamed(store: Store) -> None:
-    await told(store)
+    await store_turn(store)
     for title, now in (("First", 5.0), ("Second", 6.0), (None, 7.0)):
         assert await store.threads.rename(THREAD, title, now)
         thread = await store.threads.get(THREAD)
@@ -75,7 +75,7 @@ async def test_a_thread_can_be_renamed(store: Store) -> None:
 
 
 async def test_notes_are_put_into_the_metadata_of_a_thread_by_their_names(store: Store) -> None:
-    await told(store, message("m1"))
+    await store_turn(store, message("m1"))
     before = await store.threads.changes(THREAD)
     assert before is not None
     assert before.thread.metadata is None
@@ -90,9 +90,9 @@ async def test_notes_are_put_into_the_metadata_of_a_thread_by_their_names(store:
 
 
 async def test_runs_and_titles_leave_the_metadata_as_it_is_and_a_fork_begins_without(store: Store) -> None:
-    await told(store, message("m1"))
+    await store_turn(store, message("m1"))
     await store.threads.annotate(THREAD, {"pinned": True})
-    await told(store, message("m2"), key=run("r2"))
+    await store_turn(store, message("m2"), key=run("r2"))
     await store.threads.rename(THREAD, "Chosen", 5.0)
     fork = await store.threads.fork(THREAD, "m1", "t9", 6.0)
     (thread,) = [it for it in (await store.threads.list("owner")).items if it.key == THREAD]
@@ -103,9 +103,9 @@ async def test_runs_and_titles_leave_the_metadata_as_it_is_and_a_fork_begins_wit
 
 
 async def test_an_end_gives_a_title_only_to_a_thread_without_one(store: Store) -> None:
-    await told(store)
+    await store_turn(store)
     await store.threads.rename(THREAD, "Chosen", 5.0)
-    await claimed(store, run("r2"))
+    await claim_run(store, run("r2"))
     await store.runs.finish(run("r2"), A, [], ending(Change(title="Made")))
     thread = await store.threads.get(THREAD)
     assert thread is not None
@@ -113,14 +113,14 @@ async def test_an_end_gives_a_title_only_to_a_thread_without_one(store: Store) -
 
 
 async def test_a_deleted_thread_leaves_nothing(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     await store.runs.finish(RUN, A, envelopes(1, 3), ending(Change([message("m1")])))
     await store.feedbacks.put(THREAD, Feedback("m1", "positive", (), None, 1.0, 1.0))
     places = InterruptScope(1, *THREAD), InterruptScope(1, *THREAD, "t1/s")
     others = InterruptScope(1, "owner", "t1/s"), InterruptScope(1, "owner", "t2", "t1")
     for place in (*places, *others):
         await store.interrupts.put(place, [PendingInterrupt("i", b"{}", 1e9)])
-    await told(store, message("m1"), key=run("r1", "t2"))
+    await store_turn(store, message("m1"), key=run("r1", "t2"))
     assert await store.threads.delete(THREAD)
     assert not await store.threads.delete(THREAD)
     assert await store.threads.get(THREAD) is None
@@ -131,13 +131,13 @@ async def test_a_deleted_thread_leaves_nothing(store: Store) -> None:
     assert list((await store.feedbacks.reviews()).items) == []
     assert [bool(await store.interrupts.list_open(place, 1.0)) for place in places] == [False, False]
     assert [bool(await store.interrupts.list_open(place, 1.0)) for place in others] == [True, True]
-    assert await listed(store, "owner", 10) == ["t2"]
+    assert await list_all_ids(store, "owner", 10) == ["t2"]
     assert isinstance(await store.runs.claim(claim()), Claimed)
     assert list(await store.runs.envelopes(RUN, 0)) == []
 
 
 async def test_another_owner_cannot_reach_a_thread(store: Store) -> None:
-    await told(store, message("m1"))
+    await store_turn(store, message("m1"))
     strange = ThreadKey("another", "t1")
     assert await store.threads.get(strange) is None
     assert await store.threads.changes(strange) is None
@@ -152,7 +152,7 @@ async def test_another_owner_cannot_reach_a_thread(store: Store) -> None:
 
 
 async def forkable(store: Store) -> None:
-    await claimed(store)
+    await claim_run(store)
     change = Change([message(f"m{n}", run_id="r1") for n in range(1, 5)], ["m1", "m3", "m2", "m4"], b'{"s":1}', "Title")
     await store.runs.finish(RUN, A, [], ending(change))
 
@@ -175,7 +175,7 @@ async def test_a_fork_and_its_origin_go_their_own_ways(store: Store) -> None:
     before = await store.threads.changes(THREAD)
     fork = await store.threads.changes(record.key)
     assert fork is not None
-    await claimed(store, run("r1", "f1"))
+    await claim_run(store, run("r1", "f1"))
     await store.runs.change(run("r1", "f1"), A, 400.0, Change([message("m1", "changed"), message("m5")]))
     assert await store.threads.changes(THREAD) == before
     news = await store.threads.changes(record.key, fork.next)
@@ -196,7 +196,7 @@ async def test_a_fork_that_is_asked_for_again_is_the_same(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("thread", "message_id"), [("t1", "unknown"), ("unknown", "m1")])
-async def test_what_is_not_there_cannot_be_forked(store: Store, thread: str, message_id: str) -> None:
+async def test_an_unknown_thread_or_message_cannot_be_forked(store: Store, thread: str, message_id: str) -> None:
     await forkable(store)
     with pytest.raises(CannotFork) as refused:
         await store.threads.fork(ThreadKey("owner", thread), message_id, "f1", 300.0)
@@ -206,7 +206,7 @@ async def test_what_is_not_there_cannot_be_forked(store: Store, thread: str, mes
 async def test_a_message_of_an_active_run_cannot_be_forked(store: Store) -> None:
     await forkable(store)
     key = RunKey("owner", "t1", "r2")
-    await claimed(store, key)
+    await claim_run(store, key)
     await store.runs.change(key, A, 250.0, Change([message("m5", run_id="r2")]))
     with pytest.raises(CannotFork) as refused:
         await store.threads.fork(THREAD, "m5", "f1", 300.0)

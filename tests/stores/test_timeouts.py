@@ -18,7 +18,7 @@ from agui_container.ports.store import Store
 from tests.agents.approval_helpers import START, ApprovalFixture, answer, ask_for_payments, interrupts, results
 from tests.contexts import of_type, run_context, run_input
 from tests.stores.conftest import Replica
-from tests.stores.doubles import claimed, run
+from tests.stores.doubles import claim_run, run
 
 THREAD = ("anonymous", "thread", "")
 KEY = run("run", "thread", "anonymous")
@@ -58,7 +58,7 @@ async def test_all_of_an_approval_is_known_to_another_replica(replica: Replica) 
     assert list(await approvals_on(other, depth=1).load(THREAD)) == []
 
 
-async def test_what_was_settled_before_results_said_how_they_came_about_is_read_as_it_was(store: Store) -> None:
+async def test_a_settled_result_without_metadata_is_read_as_it_was(store: Store) -> None:
     fixture = fixture_on(store)
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
     first = await fixture.start(resume=[answer(interrupt, approved=False)])
@@ -156,8 +156,8 @@ async def test_the_goals_of_a_turn_are_forgotten_after_an_hour(store: Store) -> 
     assert list(await goals.load(ctx)) == []
 
 
-async def test_how_goals_stand_is_written_in_any_order_and_part_of_the_thread(store: Store) -> None:
-    await claimed(store, KEY)
+async def test_records_of_goals_may_be_written_in_any_order_and_are_part_of_the_thread(store: Store) -> None:
+    await claim_run(store, KEY)
     later: list[Awaitable[object]] = []
     goals, ctx = StoredGoalRecords(lambda: START).with_store(store), run_context(background=later.append)
     pending = [GoalRecord(NOTE, run_id="run"), GoalRecord(replace(NOTE, type="sum"), run_id="run", index=1)]
@@ -175,7 +175,7 @@ async def test_how_goals_stand_is_written_in_any_order_and_part_of_the_thread(st
 
 
 async def test_a_goal_that_goes_on_in_another_run_stays_that_of_the_run_that_declared_it(store: Store) -> None:
-    await claimed(store, KEY)
+    await claim_run(store, KEY)
     later: list[Awaitable[object]] = []
     goals, ctx = StoredGoalRecords(lambda: START).with_store(store), run_context(background=later.append)
     goals.record(ctx, [GoalRecord(NOTE, run_id="run")])

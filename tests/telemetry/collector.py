@@ -102,7 +102,7 @@ class Collector:
         return result
 
 
-def told(span: Span) -> dict[str, str]:
+def text_attributes(span: Span) -> dict[str, str]:
     """The texts that a span tells."""
     return {each.key: each.value.string_value for each in span.attributes if each.value.HasField("string_value")}
 

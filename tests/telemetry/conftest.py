@@ -43,7 +43,7 @@ class Recorded:
         return found
 
 
-def told(span: ReadableSpan) -> Json:
+def attributes_of(span: ReadableSpan) -> Json:
     """Attributes of a span."""
     return dict(span.attributes or {})
 

@@ -1,15 +1,26 @@
 """Metrics of limits: refusals by each limit, and its use."""
 
-from collections.abc import Iterator
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from weakref import WeakSet
 
 import pytest
+from ag_ui.core import RunAgentInput
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
 
+from agui_container.agents.as_agent import ThreadAgent
 from agui_container.engine.policy import CallerLimits
+from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError
+from agui_container.runtime.daemon_threads import DaemonThreadPool
 from agui_container.telemetry import limits
+from agui_container.transports.bytes_in_flight import SMALL_BYTES, ByteBudget
+from tests.contexts import collect_items, run_context, run_input
 from tests.engine.doubles import asking, caller, forever, make_service
 from tests.requirements import requirement
 
@@ -30,7 +41,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
     provider.shutdown()
 
 
-def measured(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], int | float]]:
+def metric_rows(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], int | float]]:
     """The attributes and the value of each row."""
     data = reader.get_metrics_data()
     assert data is not None
@@ -47,10 +58,10 @@ async def test_refusals_and_use_are_measured_by_limit_and_by_no_caller(reader: I
     for number in range(3):
         with pytest.raises(AppError):
             service.start(asking(f"other {number}"), caller())
-    assert measured(reader, "agui.limit.refusals") == [
+    assert metric_rows(reader, "agui.limit.refusals") == [
         ({"agui.limit.name": "runs", "agui.limit.scope": "caller"}, 3),
     ]
-    assert {str(row["agui.limit.name"]): used for row, used in measured(reader, "agui.limit.used")} == {
+    assert {str(row["agui.limit.name"]): used for row, used in metric_rows(reader, "agui.limit.used")} == {
         "runs": 1,
         "requestBytes": 0,
         "streams": 1,
@@ -59,3 +70,69 @@ async def test_refusals_and_use_are_measured_by_limit_and_by_no_caller(reader: I
         "logBytes": 0,
     }
     await service.drain(0)
+
+
+# --- limits outside of the engine -------------------------------------------------------------------------------------
+
+Ask = Callable[[str], Awaitable[object]]
+"""Asks for one more as this caller."""
+
+LARGE = 2 * SMALL_BYTES
+
+
+@asynccontextmanager
+async def full_budget(*owners: str) -> AsyncIterator[Ask]:
+    """A budget of bytes in which each of these callers has all that it may have."""
+    budget = ByteBudget(2 * LARGE)
+    reserved = [budget.share_of(caller(owner)).reserve(LARGE) for owner in owners]
+
+    async def ask(owner: str) -> object:
+        return budget.share_of(caller(owner)).reserve(LARGE)
+
+    yield ask
+    for reservation in reserved:
+        reservation.resize(0)
+
+
+@asynccontextmanager
+async def full_threads(*owners: str) -> AsyncIterator[Ask]:
+    """An agent in threads of which each of these callers has all that it may have."""
+    released = threading.Event()
+
+    def start(_: RunAgentInput, __: RunContext) -> Generator[Item, None, None]:
+        released.wait(30)
+        yield "a"
+
+    agent = ThreadAgent(start, start, DaemonThreadPool(2, 1))
+
+    async def run(owner: str) -> list[Item]:
+        return await collect_items(agent.run(run_input("go"), replace(run_context(), caller=caller(owner))))
+
+    async with asyncio.TaskGroup() as tasks:
+        for owner in owners:
+            tasks.create_task(run(owner))
+        await asyncio.sleep(0)
+        yield run
+        released.set()
+
+
+FULL: dict[str, Callable[..., AbstractAsyncContextManager[Ask]]] = {
+    "bytesInFlight": full_budget,
+    "agentThreads": full_threads,
+}
+OWNERS = {"caller": ["first"], "process": ["second", "third"]}
+
+
+@requirement("trace.limits")
+@pytest.mark.parametrize("scope", OWNERS)
+@pytest.mark.parametrize("name", FULL)
+async def test_limits_outside_of_the_engine_are_measured_and_logged_once_in_a_minute(
+    reader: InMemoryMetricReader, caplog: pytest.LogCaptureFixture, name: str, scope: str
+) -> None:
+    caplog.set_level(logging.WARNING)
+    async with FULL[name](*OWNERS[scope]) as ask:
+        for _ in range(3):
+            with pytest.raises(AppError):
+                await ask("first")
+    assert metric_rows(reader, "agui.limit.refusals") == [({"agui.limit.name": name, "agui.limit.scope": scope}, 3)]
+    assert caplog.messages == [f"limit reached limit={name} caller={caller('first').account}"]

@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricR
 from agui_container.telemetry import RunTrace, spans
 from tests.contexts import run_context
 from tests.requirements import requirement
-from tests.telemetry.conftest import Recorded, told
+from tests.telemetry.conftest import Recorded, attributes_of
 
 FINISHED = RunFinishedEvent(thread_id="thread", run_id="run")
 
@@ -28,7 +28,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
     provider.shutdown()
 
 
-def measured(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], float]]:
+def histogram_rows(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], float]]:
     """The attributes and the sum of each row of a histogram."""
     data = reader.get_metrics_data()
     assert data is not None
@@ -37,18 +37,18 @@ def measured(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, ob
     return [(dict(point.attributes or {}), point.sum) for point in points if isinstance(point, HistogramDataPoint)]
 
 
-def ended(event: RunFinishedEvent | RunErrorEvent, status: str, seconds: float = 1.5) -> None:
+def end_run(event: RunFinishedEvent | RunErrorEvent, status: str, seconds: float = 1.5) -> None:
     trace = RunTrace()
     copy_context().run(trace.begin, run_context())
     trace.end(event, status, seconds)
 
 
 @requirement("trace.measured")
-def test_how_long_runs_take_is_measured_by_how_they_end(reader: InMemoryMetricReader) -> None:
-    ended(FINISHED, "finished", 1.5)
-    ended(FINISHED, "finished", 2.5)
-    ended(RunErrorEvent(message="No.", code="MODEL_ERROR"), "error", 0.5)
-    assert measured(reader, "agui.run.duration") == [
+def test_the_duration_of_runs_is_measured_by_status(reader: InMemoryMetricReader) -> None:
+    end_run(FINISHED, "finished", 1.5)
+    end_run(FINISHED, "finished", 2.5)
+    end_run(RunErrorEvent(message="No.", code="MODEL_ERROR"), "error", 0.5)
+    assert histogram_rows(reader, "agui.run.duration") == [
         ({"agui.run.status": "finished"}, 4.0),
         ({"agui.run.status": "error", "error.type": "MODEL_ERROR"}, 0.5),
     ]
@@ -60,10 +60,10 @@ def test_tokens_are_measured_by_model(reader: InMemoryMetricReader) -> None:
         TokenUsage(provider="bedrock", model="claude", input_tokens=10, output_tokens=2),
         TokenUsage(model="own", input_tokens=5),
     ]
-    ended(FINISHED.model_copy(update={"usage": usage}), "finished")
+    end_run(FINISHED.model_copy(update={"usage": usage}), "finished")
     claude = {"gen_ai.provider.name": "aws.bedrock", "gen_ai.request.model": "claude"}
     own = {"gen_ai.provider.name": "unknown", "gen_ai.request.model": "own"}
-    assert measured(reader, "agui.run.tokens") == [
+    assert histogram_rows(reader, "agui.run.tokens") == [
         ({"gen_ai.token.type": "input", **claude}, 10),
         ({"gen_ai.token.type": "output", **claude}, 2),
         ({"gen_ai.token.type": "input", **own}, 5),
@@ -81,5 +81,5 @@ def test_the_span_of_a_run_that_is_not_let_in_ends_with_the_reason(recorded: Rec
     trace = RunTrace()
     copy_context().run(trace.begin, run_context())
     trace.refuse("THREAD_BUSY")
-    assert told(recorded["invoke_agent"])["error.type"] == "THREAD_BUSY"
-    assert "agui.run.status" not in told(recorded["invoke_agent"])
+    assert attributes_of(recorded["invoke_agent"])["error.type"] == "THREAD_BUSY"
+    assert "agui.run.status" not in attributes_of(recorded["invoke_agent"])

@@ -14,7 +14,7 @@ from tests.behaviour.client import outcome
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
-from tests.telemetry.collector import SECONDS, Collector, below, told
+from tests.telemetry.collector import SECONDS, Collector, below, text_attributes
 
 COMMAND = (
     str(Path(sys.executable).parent / "opentelemetry-instrument"),
@@ -72,7 +72,7 @@ def test_a_run_over_sse_is_one_trace_from_its_caller_down(server: ServerProcess,
     assert outcome(events) == "success"
     spans = collector.wait_for(lambda: [span for span in collector.spans if span.trace_id.hex() == TRACE])
     assert below(spans, bytes.fromhex(CALLER)) == ["POST /invocations", RUN]
-    assert {told(span)["session.id"] for span in spans if not span.name.startswith("POST")} == {SESSION}
+    assert {text_attributes(span)["session.id"] for span in spans if not span.name.startswith("POST")} == {SESSION}
     assert not [span.name for span in collector.spans if "ping" in span.name]
     assert "agui.run.duration" in collector.wait_for(lambda: collector.metrics)
 

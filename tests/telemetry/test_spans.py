@@ -18,12 +18,12 @@ from agui_container.ports import Item, RunContext, ToolContent
 from agui_container.telemetry.semconv import SWITCH
 from tests.agents.doubles import ScriptedModel
 from tests.behaviour import approval_tools
-from tests.behaviour.client import begun, outcome, types
+from tests.behaviour.client import begin_run, outcome, types
 from tests.behaviour.subagents import team
 from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask
 from tests.requirements import requirement
-from tests.telemetry.conftest import Recorded, is_error, told
+from tests.telemetry.conftest import Recorded, attributes_of, is_error
 from tests.waiting_agent import WaitingAgent
 
 
@@ -48,8 +48,8 @@ async def test_a_run_tells_whose_it_is_and_what_it_used(connect: Connect, record
     await (await connect(team(0))).run(ask(text="calculate 1+2"))
     span = recorded["invoke_agent"]
     assert span.kind is SpanKind.INTERNAL
-    assert told(span)["agui.request.id"]
-    assert {name: value for name, value in told(span).items() if name != "agui.request.id"} == {
+    assert attributes_of(span)["agui.request.id"]
+    assert {name: value for name, value in attributes_of(span).items() if name != "agui.request.id"} == {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.conversation.id": "t1",
         "agui.run.id": "r1",
@@ -65,7 +65,7 @@ async def test_calls_of_models_and_tools_are_below_their_run(connect: Connect, r
     assert recorded.tree() == ["invoke_agent", ["chat offline", "execute_tool calculate", "chat offline"]]
     asked, tool, answered = recorded.spans[1:]
     assert asked.kind is SpanKind.CLIENT
-    assert told(asked) | {"gen_ai.usage.input_tokens": 0} == {
+    assert attributes_of(asked) | {"gen_ai.usage.input_tokens": 0} == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "offline",
         "gen_ai.request.model": "offline",
@@ -74,20 +74,20 @@ async def test_calls_of_models_and_tools_are_below_their_run(connect: Connect, r
         "gen_ai.usage.output_tokens": 3,
         "gen_ai.response.finish_reasons": ("tool_call",),
     }
-    assert told(answered)["gen_ai.response.finish_reasons"] == ("stop",)
-    assert told(tool)["gen_ai.tool.call.id"]
-    assert told(tool)["gen_ai.tool.name"] == "calculate"
+    assert attributes_of(answered)["gen_ai.response.finish_reasons"] == ("stop",)
+    assert attributes_of(tool)["gen_ai.tool.call.id"]
+    assert attributes_of(tool)["gen_ai.tool.name"] == "calculate"
 
 
 @requirement("trace.subagents")
-async def test_what_a_subagent_does_is_below_the_call_that_hands_over(connect: Connect, recorded: Recorded) -> None:
+async def test_spans_of_a_subagent_are_below_the_call_that_starts_it(connect: Connect, recorded: Recorded) -> None:
     events = await (await connect(team(1))).run(ask(text="delegate calculate 1+2"))
     inner = ["chat offline", "execute_tool calculate", "chat offline"]
     handed = ["execute_tool delegate", ["invoke_agent delegate", inner]]
     assert recorded.tree() == ["invoke_agent", ["chat offline", *handed, "chat offline"]]
     [started] = [event for event in events if event["type"] == "SUBAGENT_STARTED"]
-    assert told(recorded["invoke_agent delegate"])["gen_ai.agent.id"] == started["subagentRunId"]
-    assert {told(span)["gen_ai.conversation.id"] for span in recorded.spans} == {"t1"}
+    assert attributes_of(recorded["invoke_agent delegate"])["gen_ai.agent.id"] == started["subagentRunId"]
+    assert {attributes_of(span)["gen_ai.conversation.id"] for span in recorded.spans} == {"t1"}
 
 
 @requirement("trace.run")
@@ -96,11 +96,11 @@ async def test_a_run_that_has_waited_in_line_is_not_below_the_run_before_it(
 ) -> None:
     talk = WaitingAgent()
     client = await connect(talk, on_busy="enqueue")
-    first = await begun(client, "r1")
+    first = await begin_run(client, "r1")
     second = await client.start(ask(run="r2"))
     talk.may_end.set()
     assert [outcome(await each.rest()) for each in (first, second)] == ["success", "success"]
-    assert [told(span)["agui.run.id"] for span in recorded.spans] == ["r1", "r2"]
+    assert [attributes_of(span)["agui.run.id"] for span in recorded.spans] == ["r1", "r2"]
     assert recorded.tree() == ["invoke_agent", "invoke_agent"]
 
 
@@ -110,8 +110,8 @@ async def test_a_model_that_fails_is_told_by_its_code_and_no_words(connect: Conn
     run, call = recorded.spans
     assert is_error(run)
     assert is_error(call)
-    assert told(run)["error.type"] == told(call)["error.type"] == "MODEL_ERROR"
-    assert told(run)["agui.run.status"] == "error"
+    assert attributes_of(run)["error.type"] == attributes_of(call)["error.type"] == "MODEL_ERROR"
+    assert attributes_of(run)["agui.run.status"] == "error"
     assert (run.events, call.events) == ((), ())
 
 
@@ -126,7 +126,7 @@ async def test_a_cancelled_run_is_no_error(connect: Connect, recorded: Recorded)
         while len(recorded.spans) < 3:  # noqa: ASYNC110 - the tool is unwound behind the run's end
             await asyncio.sleep(0)
     assert recorded.tree() == ["invoke_agent", ["chat offline", "execute_tool stick"]]
-    assert told(recorded["invoke_agent"])["agui.run.status"] == "cancelled"
+    assert attributes_of(recorded["invoke_agent"])["agui.run.status"] == "cancelled"
     assert not any(map(is_error, recorded.spans))
 
 
@@ -134,7 +134,7 @@ async def test_a_cancelled_run_is_no_error(connect: Connect, recorded: Recorded)
 async def test_a_run_that_waits_for_somebodys_word_is_no_error(connect: Connect, recorded: Recorded) -> None:
     events = await (await connect(team(1))).run(ask(text='delegate call pay {"amount": 3}'))
     assert outcome(events) == "interrupt"
-    assert told(recorded["invoke_agent"])["agui.run.status"] == "interrupted"
+    assert attributes_of(recorded["invoke_agent"])["agui.run.status"] == "interrupted"
     assert not any(map(is_error, recorded.spans))
 
 
@@ -150,14 +150,14 @@ async def test_a_tool_that_fails_is_told_and_its_run_is_none_that_failed(
     await (await connect(approval_assistant())).run(ask(text=said))
     [tool] = [span for span in recorded.spans if span.name.startswith("execute_tool")]
     assert is_error(tool)
-    assert told(tool)["error.type"] == kind
-    assert "secret" not in str(told(tool))
+    assert attributes_of(tool)["error.type"] == kind
+    assert "secret" not in str(attributes_of(tool))
     assert not is_error(recorded["invoke_agent"])
 
 
 @requirement("trace.own")
 @pytest.mark.parametrize("way", ["asynchronous", "in a thread"])
-async def test_what_an_agent_traces_itself_is_below_its_run(connect: Connect, recorded: Recorded, way: str) -> None:
+async def test_spans_of_an_agent_are_below_its_run(connect: Connect, recorded: Recorded, way: str) -> None:
     tracer = recorded.provider.get_tracer("mine")
 
     async def there(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -174,7 +174,7 @@ async def test_what_an_agent_traces_itself_is_below_its_run(connect: Connect, re
 
 
 @requirement("trace.own")
-async def test_who_reads_again_and_who_looks_at_a_thread_invokes_no_agent(connect: Connect, recorded: Recorded) -> None:
+async def test_a_second_reader_and_a_look_at_a_thread_invoke_no_agent(connect: Connect, recorded: Recorded) -> None:
     client = await connect(team(0))
     await client.run(ask())
     await client.run(ask())
@@ -194,28 +194,28 @@ async def test_the_session_is_told_and_goes_along_as_baggage(serve: Serve, recor
     session = "s" * 40
     for number, client in enumerate(await serve(agent)):
         await client.having(X_Amzn_Bedrock_AgentCore_Runtime_Session_Id=session).run(ask(run=f"r{number}"))
-    assert [told(span)["session.id"] for span in recorded.spans] == found == [session, session]
+    assert [attributes_of(span)["session.id"] for span in recorded.spans] == found == [session, session]
 
 
 @requirement("trace.content")
 @pytest.mark.parametrize("switch", ["", "false", "no_content", "event_only"])
-async def test_what_is_said_stays_out_of_spans(
+async def test_the_text_of_messages_stays_out_of_spans(
     connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, switch: str
 ) -> None:
     monkeypatch.setenv(SWITCH, switch)
     await (await connect(approval_assistant())).run(ask(text='call echo {"text": "a secret"}'))
     assert len(recorded.spans) == 4
-    assert "secret" not in str([told(span) for span in recorded.spans])
+    assert "secret" not in str([attributes_of(span) for span in recorded.spans])
 
 
 @requirement("trace.content")
 @pytest.mark.parametrize("switch", ["true", "SPAN_ONLY", "span_and_event"])
-async def test_what_is_said_is_told_to_those_who_ask_for_it(
+async def test_the_text_of_messages_is_recorded_if_the_operator_asks_for_it(
     connect: Connect, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, switch: str
 ) -> None:
     monkeypatch.setenv(SWITCH, switch)
     await (await connect(approval_assistant())).run(ask(text='call echo {"text": "hello"}'))
-    asked, tool, answered = map(told, recorded.spans[1:])
+    asked, tool, answered = map(attributes_of, recorded.spans[1:])
     assert json.loads(asked["gen_ai.system_instructions"])[0]["type"] == "text"
     said = [{"role": "user", "parts": [{"type": "text", "content": 'call echo {"text": "hello"}'}]}]
     assert json.loads(asked["gen_ai.input.messages"]) == said
@@ -243,11 +243,11 @@ async def test_a_result_that_is_not_of_ag_uis_types_harms_no_run_that_is_told_of
     events = await (await connect(Assistant(OfflineModel(), (UndecoratedTool(given),)))).run(ask(text="call give {}"))
     assert [event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT"] == [result]
     assert outcome(events) == "success"
-    assert str(told(recorded["execute_tool give"])["gen_ai.tool.call.result"])
+    assert str(attributes_of(recorded["execute_tool give"])["gen_ai.tool.call.result"])
 
 
 @requirement("trace.harmless")
-async def test_where_nobody_traces_nothing_is_current(connect: Connect) -> None:
+async def test_no_span_is_current_without_a_tracer(connect: Connect) -> None:
     found: list[object] = []
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -278,4 +278,4 @@ async def test_a_model_is_told_by_the_providers_name_of_the_conventions(connect:
     model = ScriptedModel([[], []], provider="bedrock", name="us.anthropic.claude")
     await (await connect(Assistant(model))).run(ask())
     span = recorded["chat us.anthropic.claude"]
-    assert told(span)["gen_ai.provider.name"] == "aws.bedrock"
+    assert attributes_of(span)["gen_ai.provider.name"] == "aws.bedrock"

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from agui_container.ports import Tool
 
 
-def shown(made: Tool) -> dict[str, Any]:
+def parameters_of(made: Tool) -> dict[str, Any]:
     """The parameters as a model sees them."""
     assert isinstance(made.spec.parameters, dict)
     return made.spec.parameters

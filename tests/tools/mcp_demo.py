@@ -105,7 +105,7 @@ class Demo:
 
 
 @asynccontextmanager
-async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
+async def serve_app(app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
     """Serve over HTTP until the block ends; gives the port. It ends as a crash does: connections are cut."""
     config = uvicorn.Config(app, log_config=None, access_log=False, ws="none")
     config.load()

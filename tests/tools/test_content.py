@@ -8,7 +8,7 @@ from agui_container.agents.assistant.assistant import Assistant
 from agui_container.ports import TextDelta, ToolContent
 from agui_container.tools.function_tool import content_of, tool
 from tests.agents.doubles import ScriptedModel, asks
-from tests.contexts import collected, of_type, run_context, run_input
+from tests.contexts import collect_items, of_type, run_context, run_input
 
 TEXT = TextPart(text="Here it is.", metadata={"source": "shop"})
 IMAGE = ImagePart(source=DataSource(value="cGl4ZWxz", mime_type="image/png"))
@@ -44,7 +44,7 @@ async def test_parts_reach_the_client_and_the_model() -> None:
         return [TEXT, IMAGE]
 
     model = ScriptedModel([asks("look"), [TextDelta("Done.")]])
-    items = await collected(Assistant(model, [look]).run(run_input("go"), run_context()))
+    items = await collect_items(Assistant(model, [look]).run(run_input("go"), run_context()))
     (event,) = of_type(items, ToolCallResultEvent)
     assert event.content == [TEXT, IMAGE]
     message = model.prompts[1].messages[-1]

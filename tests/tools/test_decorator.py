@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field
 
 from agui_container.tools.function_tool import ToolDefinitionError, tool
-from tests.tools.doubles import Colour, Item, Point, shown
+from tests.tools.doubles import Colour, Item, Point, parameters_of
 
 ITEM = {
     "description": "One line of an order.",
@@ -56,7 +56,7 @@ def test_the_schema_of_an_argument(
     def function(a: object) -> None: ...
 
     function.__annotations__["a"] = hint
-    parameters = shown(tool(function))
+    parameters = parameters_of(tool(function))
     assert parameters["properties"] == {"a": schema}
     assert parameters.get("$defs", {}) == definitions
     assert (parameters["type"], parameters["required"], parameters["additionalProperties"]) == ("object", ["a"], False)
@@ -66,8 +66,8 @@ def test_arguments_with_defaults_are_optional() -> None:
     @tool
     def function(a: int, b: str = "x", *, c: Colour = Colour.RED, d: object = object()) -> None: ...
 
-    assert shown(function)["required"] == ["a"]
-    properties = shown(function)["properties"]
+    assert parameters_of(function)["required"] == ["a"]
+    properties = parameters_of(function)["properties"]
     assert properties["b"] == {"type": "string", "default": "x"}
     assert properties["c"] == {"$ref": "#/$defs/Colour", "default": "red"}
     assert properties["d"] == {}  # what JSON cannot hold is not shown
@@ -80,8 +80,8 @@ def test_names_that_mean_something_elsewhere_are_names() -> None:
     def function(copy: int, schema: str, title: str, _private: int, model_config: str, default: str) -> None: ...
 
     names = ["copy", "schema", "title", "_private", "model_config", "default"]
-    assert list(shown(function)["properties"]) == names
-    assert shown(function)["properties"]["title"] == {"type": "string"}
+    assert list(parameters_of(function)["properties"]) == names
+    assert parameters_of(function)["properties"]["title"] == {"type": "string"}
 
 
 # --- names and descriptions -------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_descriptions_come_from_the_docstring(function: Callable[..., object]) -
     spec = made.spec
     assert spec.name == function.__name__
     assert spec.description == "Add two numbers.\n\nSlowly: one by one."
-    described = {name: schema["description"] for name, schema in shown(made)["properties"].items()}
+    described = {name: schema["description"] for name, schema in parameters_of(made)["properties"].items()}
     assert described == {"a": "The first number, on two lines.", "b": "The second: not the first."}
 
 
@@ -145,10 +145,10 @@ def test_a_docstring_may_be_one_line_about_an_argument() -> None:
         """:param a: The number."""
 
     assert function.spec.description == "function"
-    assert shown(function)["properties"]["a"]["description"] == "The number."
+    assert parameters_of(function)["properties"]["a"]["description"] == "The number."
 
 
-def test_what_an_annotation_says_wins_over_the_docstring() -> None:
+def test_the_annotation_wins_over_the_docstring() -> None:
     @tool
     def function(a: Annotated[int, Field(description="From the annotation")]) -> None:
         """Do it.
@@ -157,10 +157,10 @@ def test_what_an_annotation_says_wins_over_the_docstring() -> None:
             a: From the docstring
         """
 
-    assert shown(function)["properties"]["a"]["description"] == "From the annotation"
+    assert parameters_of(function)["properties"]["a"]["description"] == "From the annotation"
 
 
-def test_what_the_decorator_says_wins_over_everything() -> None:
+def test_arguments_of_the_decorator_win_over_everything() -> None:
     @tool(name="other", description="Something else.", timeout=3)
     def function() -> None:
         """Do it."""
@@ -173,7 +173,7 @@ def test_without_a_docstring_the_name_is_the_description() -> None:
     def function() -> None: ...
 
     assert function.spec.description == "function"
-    assert shown(function) == {"type": "object", "properties": {}, "additionalProperties": False}
+    assert parameters_of(function) == {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 # --- invalid tools ----------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def field(a: int = Field(3)) -> None: ...
         (Unknown, "'Unknown' is type: a tool is a function or a bound method."),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused_at_once(function: Callable[..., object], sentence: str) -> None:
+def test_a_function_that_cannot_be_a_tool_is_refused_at_once(function: Callable[..., object], sentence: str) -> None:
     with pytest.raises(ToolDefinitionError) as caught:
         tool(function)
     assert fnmatchcase(str(caught.value), sentence.replace("[", "[[]"))

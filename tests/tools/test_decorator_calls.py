@@ -9,7 +9,7 @@ import pytest
 from agui_container.ports import RunContext, ToolError
 from agui_container.tools.function_tool import tool
 from tests.contexts import run_context
-from tests.tools.doubles import Colour, Item, Point, shown
+from tests.tools.doubles import Colour, Item, Point, parameters_of
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ async def test_arguments_arrive_as_their_types(hint: object, sent: object, recei
     assert arrived == [received]
 
 
-async def test_what_is_left_out_is_left_to_the_function() -> None:
+async def test_an_absent_argument_takes_the_functions_default() -> None:
     @tool
     async def function(a: int, b: str = "b", *, c: int | None = None) -> str:
         return f"{a} {b} {c}"
@@ -77,7 +77,7 @@ async def test_the_context_is_given_and_not_shown() -> None:
     async def function(a: int, ctx: RunContext) -> str:
         return f"{a} {ctx.run_id}"
 
-    assert list(shown(function)["properties"]) == ["a"]
+    assert list(parameters_of(function)["properties"]) == ["a"]
     assert await function.call({"a": 1}, run_context()) == "1 run"
 
 

@@ -70,7 +70,7 @@ def test_tools_are_found(reference: str, names: list[str]) -> None:
         ("loaded_tools:twice", "'loaded_tools:twice' has two tools that are named 'add'."),
     ],
 )
-def test_what_cannot_be_loaded_is_said_in_a_sentence(reference: str, sentence: str) -> None:
+def test_a_reference_that_cannot_be_loaded_is_explained_in_a_sentence(reference: str, sentence: str) -> None:
     with pytest.raises(ToolLoadError) as caught:
         load_tools(reference)
     assert str(caught.value) == f"AGUI_TOOLS: {sentence}"

@@ -14,7 +14,7 @@ from agui_container.ports import ToolContent, ToolError
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.mcp.servers import StdioServer
 from agui_container.tools.mcp.source import MAX_AGE, McpSource
-from tests.contexts import collected, of_type, run_context, run_input
+from tests.contexts import collect_items, of_type, run_context, run_input
 from tests.engine.doubles import eventually
 from tests.tools.mcp_fixtures import WAIT, Rig, rigged
 from tests.tools.mcp_stateless import GIVEN
@@ -157,7 +157,7 @@ async def test_a_long_list_is_cut(rig: Rig, monkeypatch: pytest.MonkeyPatch, cap
 
 async def test_the_assistant_calls_a_servers_tools(rig: Rig) -> None:
     assistant = Assistant(OfflineModel(), builtin_tools(), sources=(rig.source,))
-    items = await collected(
+    items = await collect_items(
         assistant.run(run_input('call demo_add {"a": 1, "b": 2}\ncall demo_picture'), run_context())
     )
     contents = [event.content for event in of_type(items, ToolCallResultEvent)]
@@ -170,7 +170,7 @@ async def test_a_closed_source_can_be_used_again(rig: Rig) -> None:
     assert await rig.call("add", {"a": 1, "b": 2}) == "3"
 
 
-async def test_what_a_server_says_of_its_results_is_not_checked() -> None:
+async def test_the_output_schema_of_a_server_is_not_checked() -> None:
     """By a pattern of its own it could hold up everybody for ever."""
     source = McpSource(StdioServer(name="unkept", command=sys.executable, args=("-m", "tests.tools.mcp_stateless")))
     try:

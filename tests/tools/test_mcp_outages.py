@@ -13,9 +13,9 @@ from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.mcp import session
 from agui_container.tools.mcp.servers import HttpServer, Server, StdioServer
 from agui_container.tools.mcp.source import McpSource
-from tests.contexts import collected, of_type, run_context, run_input
+from tests.contexts import collect_items, of_type, run_context, run_input
 from tests.engine.doubles import eventually
-from tests.tools.mcp_demo import Demo, refusing, served
+from tests.tools.mcp_demo import Demo, refusing, serve_app
 from tests.tools.mcp_fixtures import WAIT, Rig, rigged
 
 UNREACHABLE = "The MCP server 'demo' cannot be reached."
@@ -87,7 +87,7 @@ async def test_changes_are_told_again_after_the_stream_of_changes_broke(monkeypa
     ],
 )
 async def test_a_server_that_does_not_list_its_tools_is_said(status: int | None, sentence: str) -> None:
-    async with served(refusing(Demo().server.streamable_http_app(), "tools/list", status)) as port:
+    async with serve_app(refusing(Demo().server.streamable_http_app(), "tools/list", status)) as port:
         server = HttpServer.model_validate(
             {"name": "demo", "url": f"http://127.0.0.1:{port}/mcp", "connect_timeout": 0.5}
         )
@@ -128,7 +128,7 @@ async def test_a_dead_server_costs_a_run_only_its_own_tools(server: Server, capl
     source = McpSource(server)
     assistant = Assistant(OfflineModel(), builtin_tools(), sources=(source,))
     try:
-        items = await collected(assistant.run(run_input("calculate 6*7"), run_context()))
+        items = await collect_items(assistant.run(run_input("calculate 6*7"), run_context()))
     finally:
         await source.aclose()
     assert [event.value for event in of_type(items, CustomEvent)] == [OUTAGE]

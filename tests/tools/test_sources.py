@@ -11,7 +11,7 @@ from ag_ui.core import CustomEvent, ToolCallResultEvent
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.ports import Item, RunContext, TextDelta, Tool, ToolError, ToolSource
 from tests.agents.doubles import ScriptedModel, ScriptedTool, answering, asks
-from tests.contexts import client_tool, collected, of_type, run_context, run_input, types
+from tests.contexts import client_tool, collect_items, of_type, run_context, run_input, types
 
 DONE = [TextDelta("Done.")]
 
@@ -46,7 +46,7 @@ def failing(name: str, error: BaseException) -> Source:
 
 async def run(model: ScriptedModel, *sources: ToolSource, tools: Sequence[Tool] = ()) -> list[Item]:
     assistant = Assistant(model, tools, sources=sources)
-    return await collected(assistant.run(run_input("go", tools=[client_tool("paint")]), run_context()))
+    return await collect_items(assistant.run(run_input("go", tools=[client_tool("paint")]), run_context()))
 
 
 def outages(items: Sequence[Item]) -> list[object]:
@@ -67,7 +67,7 @@ async def test_every_run_asks_again() -> None:
     model = ScriptedModel([DONE, DONE])
     assistant = Assistant(model, sources=[source])
     for _ in range(2):
-        await collected(assistant.run(run_input("go"), run_context()))
+        await collect_items(assistant.run(run_input("go"), run_context()))
         tools.append(answering("b"))
     assert [len(prompt.tools) for prompt in model.prompts] == [1, 2]
 

@@ -7,7 +7,7 @@ import httpx
 from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
-from tests.behaviour.over_sse import OverSse, http_client, parsed
+from tests.behaviour.over_sse import OverSse, http_client, parse_frame
 from tests.engine.doubles import Json
 
 
@@ -29,10 +29,10 @@ async def get(client: OverSse, path: str, headers: dict[str, str] | None = None)
         return await http.get(path, headers=headers)
 
 
-def refused(response: httpx.Response) -> Json:
+def refusal_event(response: httpx.Response) -> Json:
     """The one RUN_ERROR of a refusal."""
     assert response.headers["content-type"].startswith("text/event-stream")
     assert response.content.endswith(b"\n\n")
-    seq, event = parsed(response.content.removesuffix(b"\n\n"))
+    seq, event = parse_frame(response.content.removesuffix(b"\n\n"))
     assert (seq, event["type"]) == (None, "RUN_ERROR")
     return event

@@ -17,7 +17,7 @@ async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
     yield CustomEvent(name="n", value=asked.run_id)
 
 
-async def opened(client: OverWs, query: str = "", **options: object) -> ClientConnection:
+async def open_socket(client: OverWs, query: str = "", **options: object) -> ClientConnection:
     """A connection that the client closes."""
     connection = await connect(client.url.replace("http", "ws") + "/ws" + query, proxy=None, **options)  # type: ignore[arg-type]
     client.connections.append(connection)
@@ -35,7 +35,7 @@ async def receive(socket: ClientConnection, count: int) -> list[Json]:
         return [json.loads(await socket.recv(decode=True)) for _ in range(count)]
 
 
-def shown(frames: list[Json]) -> list[str]:
+def frame_names(frames: list[Json]) -> list[str]:
     """Return a short name for each frame: a type with its run, a custom value, or a control with its code."""
     names = []
     for frame in frames:

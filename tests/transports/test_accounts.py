@@ -14,12 +14,12 @@ from agui_container.ports import Caller
 from agui_container.ports.auth import Principal
 from agui_container.transports.accounts import Accounts, network_of
 from agui_container.transports.caller_middleware import SESSION_HEADER
-from tests.behaviour.over_sse import http_client, parsed
+from tests.behaviour.over_sse import http_client, parse_frame
 from tests.behaviour.over_ws import OverWs
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, forever
 from tests.requirements import requirement
-from tests.transports.sockets import opened, receive, send, shown
+from tests.transports.sockets import frame_names, open_socket, receive, send
 from tests.waiting_agent import WaitingAgent, run_id_event
 
 OTHER_ADDRESS = "127.0.0.2"
@@ -78,7 +78,7 @@ async def test_sessions_that_a_gateway_names_have_an_allowance_each(serve: Serve
 # --- sockets ---
 
 
-async def connected(client: OverWs, session: str) -> ClientConnection:
+async def connect_socket(client: OverWs, session: str) -> ClientConnection:
     url = client.url.replace("http", "ws") + "/ws"
     socket = await connect(url, additional_headers={SESSION_HEADER: session}, proxy=None)
     client.connections.append(socket)
@@ -88,19 +88,19 @@ async def connected(client: OverWs, session: str) -> ClientConnection:
 @requirement("caller.streams")
 async def test_sockets_of_one_caller_leave_room_for_those_of_another(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event), caller_limits=CallerLimits(sockets=2), limit_by="session")
-    sockets = [await connected(client, "first") for _ in range(2)]
+    sockets = [await connect_socket(client, "first") for _ in range(2)]
     with pytest.raises(InvalidStatus) as refused:
-        await connected(client, "first")
+        await connect_socket(client, "first")
     assert refused.value.response.status_code == 429
-    body = parsed(bytes(refused.value.response.body).removesuffix(b"\n\n"))[1]
+    body = parse_frame(bytes(refused.value.response.body).removesuffix(b"\n\n"))[1]
     assert (
         body["message"] == "You have reached the limit of 2 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)."
     )
-    other = await connected(client, "second")
+    other = await connect_socket(client, "second")
     await send(other, ask())
-    assert shown(await receive(other, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    assert frame_names(await receive(other, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await sockets[0].close()
-    await connected(client, "first")
+    await connect_socket(client, "first")
 
 
 @requirement("caller.messages")
@@ -108,29 +108,29 @@ async def test_a_caller_that_sends_too_many_messages_is_told_and_another_is_serv
     _, client = await serve(
         WaitingAgent(run_id_event), caller_limits=CallerLimits(messages_per_second=3), limit_by="session"
     )
-    first, again, other = [await connected(client, session) for session in ("first", "first", "second")]
+    first, again, other = [await connect_socket(client, session) for session in ("first", "first", "second")]
     await send(first, *({"type": "ping", "id": number} for number in range(1, 4)))
-    assert shown(await receive(first, 3)) == ["pong 1", "pong 2", "pong 3"]
+    assert frame_names(await receive(first, 3)) == ["pong 1", "pong 2", "pong 3"]
     for socket in (first, again):
         await send(socket, *({"type": "ping", "id": number} for number in range(4, 9)))
         (error,) = await receive(socket, 1)
         assert (error["code"], error["retryable"], error["retryAfter"]) == ("RATE_LIMIT_EXCEEDED", True, 1)
         assert "AGUI_CALLER_LIMITS, messagesPerSecond" in error["message"]
     await send(other, {"type": "ping", "id": 1})
-    assert shown(await receive(other, 1)) == ["pong 1"]
+    assert frame_names(await receive(other, 1)) == ["pong 1"]
 
 
 @requirement("caller.messages")
 async def test_messages_above_the_limit_are_not_even_parsed(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event), caller_limits=CallerLimits(messages_per_second=1))
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, {"type": "ping", "id": 1})
-    assert shown(await receive(socket, 1)) == ["pong 1"]
+    assert frame_names(await receive(socket, 1)) == ["pong 1"]
     await send(socket, "{")
-    assert shown(await receive(socket, 1)) == ["error RATE_LIMIT_EXCEEDED"]
+    assert frame_names(await receive(socket, 1)) == ["error RATE_LIMIT_EXCEEDED"]
     client.clock.advance(1)
     await send(socket, {"type": "ping", "id": 2})
-    assert shown(await receive(socket, 1)) == ["pong 2"]
+    assert frame_names(await receive(socket, 1)) == ["pong 2"]
 
 
 @requirement("caller.rate")

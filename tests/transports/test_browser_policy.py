@@ -17,7 +17,7 @@ from agui_container.transports.browser_policy import (
     host_name,
     same_host,
 )
-from tests.behaviour.over_sse import http_client, parsed
+from tests.behaviour.over_sse import http_client, parse_frame
 from tests.conftest import Serve
 from tests.engine.doubles import forever
 from tests.requirements import requirement
@@ -43,7 +43,7 @@ PATHS = ["/threads", "/runs", "/runs/r1", "/runs/r1/events", "/threads/t1/transc
         ("http://[::1]:8080", "[::1]:8080"),
     ],
 )
-def test_a_page_of_the_same_host_and_port_is_at_home(origin: str, host: str) -> None:
+def test_a_page_of_the_same_host_and_port_may_call(origin: str, host: str) -> None:
     assert same_host(origin, host)
 
 
@@ -65,7 +65,7 @@ def test_a_page_of_the_same_host_and_port_is_at_home(origin: str, host: str) -> 
         ("http://x", ""),
     ],
 )
-def test_any_other_page_is_a_stranger(origin: str, host: str) -> None:
+def test_any_other_page_is_refused(origin: str, host: str) -> None:
     assert not same_host(origin, host)
 
 
@@ -180,7 +180,7 @@ async def test_a_rebound_page_reads_nothing(serve: Serve, path: str) -> None:
     client, _ = await serve(forever)
     response = await get(client.url, path, {"host": REBOUND, "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"})
     assert response.status_code == 403
-    assert parsed(response.content.removesuffix(b"\n\n"))[1]["code"] == "ACCESS_DENIED"
+    assert parse_frame(response.content.removesuffix(b"\n\n"))[1]["code"] == "ACCESS_DENIED"
 
 
 @requirement("origin.rebound")

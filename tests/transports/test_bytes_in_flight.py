@@ -69,6 +69,18 @@ async def test_an_event_waits_until_there_is_room() -> None:
     (await later).resize(0)
 
 
+async def test_an_event_that_waits_is_not_counted_as_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[str] = []
+    monkeypatch.setattr(bytes_in_flight, "count_refusal", lambda name, _: refused.append(name))
+    share = ByteBudget(2 * LARGE).share_of(caller())
+    first = share.reserve(LARGE)
+    later = asyncio.create_task(share.reserve_later(LARGE))
+    await asyncio.sleep(0)
+    first.resize(0)
+    (await later).resize(0)
+    assert refused == []
+
+
 async def test_an_event_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bytes_in_flight, "WAIT_SECONDS", 0)
     share = ByteBudget(2 * LARGE).share_of(caller())

@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidStatus
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.caller_middleware import agent_headers, check_query, protocol_token
 from agui_container.transports.error_responses import send_refusal
-from tests.behaviour.over_sse import http_client, parsed
+from tests.behaviour.over_sse import http_client, parse_frame
 from tests.conftest import Serve
 from tests.engine.doubles import forever
 from tests.requirements import requirement
@@ -49,7 +49,7 @@ async def test_a_foreign_page_is_refused(serve: Serve, origin: str) -> None:
     client, _ = await serve(forever)
     response = await post(client.url, {"origin": origin})
     assert response.status_code == 403
-    assert parsed(response.content.removesuffix(b"\n\n"))[1]["code"] == "ACCESS_DENIED"
+    assert parse_frame(response.content.removesuffix(b"\n\n"))[1]["code"] == "ACCESS_DENIED"
 
 
 @requirement("origin.foreign")
@@ -128,7 +128,7 @@ async def test_a_socket_that_is_refused_has_the_status_and_the_body_of_a_refused
         await connect(client.url.replace("http", "ws") + f"/ws?{name}={257 * 's'}", proxy=None)
     response = refused.value.response
     assert response.status_code == 400
-    assert parsed(bytes(response.body).removesuffix(b"\n\n"))[1]["code"] == "VALIDATION_ERROR"
+    assert parse_frame(bytes(response.body).removesuffix(b"\n\n"))[1]["code"] == "VALIDATION_ERROR"
 
 
 async def test_a_server_without_responses_to_handshakes_refuses_a_socket_with_its_close_code() -> None:

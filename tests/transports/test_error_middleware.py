@@ -72,7 +72,7 @@ async def test_a_fault_of_a_socket_is_raised_and_sends_nothing() -> None:
     assert peer.sent == []
 
 
-async def test_who_answers_faults_otherwise_has_starlettes_own_layer() -> None:
+async def test_an_applications_own_exception_handler_replaces_the_error_middleware() -> None:
     async def otherwise(_: Request, __: Exception) -> Response:
         return PlainTextResponse("otherwise", 500)
 

@@ -63,7 +63,7 @@ async def test_everybody_else_gets_the_error_as_an_event(accept: str) -> None:
 
 
 @requirement("page.unknown")
-async def test_what_is_posted_is_answered_by_an_event() -> None:
+async def test_a_refused_post_is_answered_by_an_event() -> None:
     async with visiting(build_app(Settings())) as client:
         answer = await client.post("/invocations", content=b"{")
     assert (answer.status_code, answer.headers["content-type"]) == (400, "text/event-stream; charset=utf-8")

@@ -85,7 +85,7 @@ async def test_no_write_runs_in_the_task_of_the_agent(takes: object) -> None:
 
 
 @requirement("speed.push")
-async def test_what_the_connection_does_not_take_is_sent_and_nothing_overtakes_it() -> None:
+async def test_bytes_that_the_connection_does_not_take_are_sent_in_order() -> None:
     dice = random.Random(1)  # noqa: S311 - a seed makes the dice the same in every run
 
     async def wait_for_room(_: bytes) -> None:
@@ -101,7 +101,7 @@ async def test_what_the_connection_does_not_take_is_sent_and_nothing_overtakes_i
 
 @requirement("speed.push", "speed.flush")
 @pytest.mark.parametrize("seed", range(30))
-async def test_whatever_waits_the_frames_are_the_run_in_order(seed: int) -> None:
+async def test_the_frames_are_the_run_in_order_under_any_backpressure(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - as above
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:

@@ -16,10 +16,10 @@ from agui_container.transports import event_stream
 from agui_container.transports.formats import PROTOBUF, accepts_protobuf
 from tests.behaviour.over_sse import OverSse, http_client
 from tests.conftest import Serve
-from tests.engine.doubles import Json, ask, eventually, forever, happened
+from tests.engine.doubles import Json, ask, eventually, forever, wait_for_event
 from tests.protocol.protobuf_decoder import event, kind, messages
 from tests.requirements import requirement
-from tests.transports.responses import brief, get, post, refused
+from tests.transports.responses import brief, get, post, refusal_event
 
 ASKED = {"accept": f"text/event-stream, {PROTOBUF}"}
 
@@ -112,7 +112,7 @@ async def test_two_accept_headers_are_one(serve: Serve) -> None:
 async def test_a_refusal_with_an_error_status_is_text(serve: Serve) -> None:
     client, _ = await serve(brief)
     response = await post(client, b"{", ASKED)
-    assert (response.status_code, refused(response)["code"]) == (400, "VALIDATION_ERROR")
+    assert (response.status_code, refusal_event(response)["code"]) == (400, "VALIDATION_ERROR")
 
 
 @requirement("binary.refusal")
@@ -173,7 +173,7 @@ async def test_a_run_ends_with_its_last_reader(serve: Serve) -> None:
     async with http_client(client.url) as http:
         response = await stream(client, http, ask())
         await anext(response.aiter_bytes())
-    await happened(gone)
+    await wait_for_event(gone)
 
 
 @requirement("binary.leave")

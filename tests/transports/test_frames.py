@@ -13,7 +13,7 @@ from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, eventually
 from tests.requirements import requirement
 from tests.secret_search import planted
-from tests.transports.sockets import opened, receive, send
+from tests.transports.sockets import open_socket, receive, send
 from tests.waiting_agent import WaitingAgent, run_id_event
 
 
@@ -23,7 +23,7 @@ async def test_the_cursor_is_in_the_metadata(serve: Serve) -> None:
         yield CustomEvent(name="n", value=1, metadata={"k": 1})
 
     _, client = await serve(agent)
-    socket = await opened(client, "?cursor=1")
+    socket = await open_socket(client, "?cursor=1")
     await send(socket, ask())
     assert [frame["metadata"] for frame in await receive(socket, 3)] == [{"seq": 1}, {"k": 1, "seq": 2}, {"seq": 3}]
 
@@ -37,7 +37,7 @@ async def test_deltas_merge_without_loss_when_the_reader_is_behind(serve: Serve)
             yield word
 
     _, client = await serve(agent)
-    socket = await opened(client, "?cursor=1")
+    socket = await open_socket(client, "?cursor=1")
     await send(socket, ask())
     text, frames, seqs = "", 0, []
     while True:
@@ -64,7 +64,7 @@ async def test_no_frame_of_text_is_above_32_kb(serve: Serve) -> None:
         yield TextMessageEndEvent(message_id="m")
 
     _, client = await serve(agent)
-    socket = await opened(client, "?cursor=1")
+    socket = await open_socket(client, "?cursor=1")
     await send(socket, ask())
     text, event = "", ""
     async with asyncio.timeout(WAIT):
@@ -87,7 +87,7 @@ async def test_a_browsers_token_and_query_reach_the_agent(serve: Serve) -> None:
     _, client = await serve(agent)
     token = base64.urlsafe_b64encode(planted("browser-token").encode()).decode().rstrip("=")
     offered = [BEARER_PROTOCOL, f"{BEARER_PROTOCOL}.{token}"]
-    socket = await opened(client, "?X-Amzn-Bedrock-AgentCore-Runtime-Session-Id=s1", subprotocols=offered)
+    socket = await open_socket(client, "?X-Amzn-Bedrock-AgentCore-Runtime-Session-Id=s1", subprotocols=offered)
     assert socket.subprotocol == BEARER_PROTOCOL
     await send(socket, ask())
     assert (await receive(socket, 3))[1]["value"] == {
@@ -100,7 +100,7 @@ async def test_a_browsers_token_and_query_reach_the_agent(serve: Serve) -> None:
 async def test_a_run_that_waits_its_turn_is_left_too_when_the_socket_closes(serve: Serve) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy="enqueue", on_disconnect="cancel")
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask(), ask("t2", "r2"), {"type": "ping"})
     await receive(socket, 3)
     await socket.close()

@@ -13,7 +13,7 @@ from tests.behaviour.over_sse import http_client
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, asking, caller, forever
 from tests.requirements import requirement
-from tests.transports.responses import brief, get, post, refused
+from tests.transports.responses import brief, get, post, refusal_event
 
 # --- streams ---
 
@@ -66,7 +66,7 @@ async def test_a_compressed_body_is_refused_for_what_it_is(serve: Serve) -> None
     client, _ = await serve(brief)
     response = await post(client, gzip.compress(json.dumps(ask()).encode()), {"content-encoding": "gzip"})
     assert response.status_code == 400
-    assert refused(response)["message"] == "Content-Encoding: the body must be sent as it is, not compressed."
+    assert refusal_event(response)["message"] == "Content-Encoding: the body must be sent as it is, not compressed."
 
 
 @requirement("http.status")
@@ -91,16 +91,16 @@ async def test_a_refusal_is_one_error_with_its_status(
     await (await client.start(ask())).until("RUN_STARTED")
     response = await post(client, body)
     assert response.status_code == (status if error_status == "http" else 200)
-    assert refused(response)["code"] == code
+    assert refusal_event(response)["code"] == code
 
 
 @requirement("http.status-stream")
 async def test_other_routes_keep_their_status(serve: Serve) -> None:
     client, _ = await serve(forever, error_status="stream")
     response = await get(client, "/runs/nobody")
-    assert (response.status_code, refused(response)["code"]) == (404, "RUN_NOT_FOUND")
+    assert (response.status_code, refusal_event(response)["code"]) == (404, "RUN_NOT_FOUND")
     foreign = await post(client, ask(), {"origin": "http://evil.example"})
-    assert (foreign.status_code, refused(foreign)["code"]) == (200, "ACCESS_DENIED")
+    assert (foreign.status_code, refusal_event(foreign)["code"]) == (200, "ACCESS_DENIED")
 
 
 @requirement("http.status")
@@ -108,7 +108,7 @@ async def test_a_draining_server_is_unavailable(serve: Serve) -> None:
     client, _ = await serve(brief)
     await client.service.drain(0)
     response = await post(client, ask())
-    assert (response.status_code, refused(response)["code"]) == (503, "SHUTTING_DOWN")
+    assert (response.status_code, refusal_event(response)["code"]) == (503, "SHUTTING_DOWN")
 
 
 @requirement("http.status")
@@ -120,7 +120,7 @@ async def test_a_route_that_is_not_there_answers_like_any_refusal(
     async with http_client(client.url) as http:
         response = await http.request(method, path)
     assert response.status_code == status
-    assert refused(response)["code"] == "VALIDATION_ERROR"
+    assert refusal_event(response)["code"] == "VALIDATION_ERROR"
 
 
 @requirement("error.large")
@@ -149,7 +149,7 @@ async def test_the_request_id_is_in_body_header_and_log(
         response = await post(client, b"{", {name: "req-42"})
     logger.removeHandler(handler)
     assert response.headers["x-request-id"] == "req-42"
-    assert refused(response)["metadata"]["requestId"] == "req-42"
+    assert refusal_event(response)["metadata"]["requestId"] == "req-42"
     assert seen == ["req-42"]
     assert (await post(client, ask(), {name: "req-43"})).headers["x-request-id"] == "req-43"
 
@@ -161,7 +161,7 @@ async def test_without_a_usable_request_id_there_is_a_fresh_one(serve: Serve, gi
     headers = {} if given is None else {"x-request-id": given}
     answers = [await post(client, b"{", headers) for _ in range(2)]
     ids = [answer.headers["x-request-id"] for answer in answers]
-    assert ids == [refused(answer)["metadata"]["requestId"] for answer in answers]
+    assert ids == [refusal_event(answer)["metadata"]["requestId"] for answer in answers]
     assert len({*ids, given}) == 3
 
 
@@ -178,7 +178,7 @@ async def test_a_fault_of_the_server_says_nothing_of_itself(
     monkeypatch.setattr(client.service.runs, "list", broken)
     response = await (post(client, ask()) if method == "POST" else get(client, "/runs"))
     assert response.status_code == 500
-    assert refused(response)["code"] == "INTERNAL_ERROR"
+    assert refusal_event(response)["code"] == "INTERNAL_ERROR"
     assert b"secret" not in response.content
 
 
@@ -193,10 +193,10 @@ async def test_a_page_can_read_of_a_fault_of_the_server(serve: Serve, monkeypatc
     response = await post(client, ask(), page)
     assert response.headers["access-control-allow-origin"] == page["origin"]
     assert response.headers["access-control-expose-headers"] == "X-Request-Id, WWW-Authenticate"
-    assert response.headers["x-request-id"] == refused(response)["metadata"]["requestId"]
+    assert response.headers["x-request-id"] == refusal_event(response)["metadata"]["requestId"]
 
 
-async def test_who_asks_for_the_head_of_a_stream_gets_it_at_once(serve: Serve) -> None:
+async def test_a_head_request_for_a_stream_is_answered_at_once(serve: Serve) -> None:
     client, _ = await serve(forever, on_disconnect="continue")
     client.service.start(asking(), caller()).close()
     async with http_client(client.url) as http, asyncio.timeout(WAIT):

@@ -66,7 +66,7 @@ def values(node: object, key: str) -> Iterator[Any]:
             yield from values(item, key)
 
 
-def served(app: FastAPI) -> set[tuple[str, str]]:
+def routes_of(app: FastAPI) -> set[tuple[str, str]]:
     """The method and path of each route."""
     found = set()
     for route in app.routes:
@@ -83,7 +83,7 @@ def served(app: FastAPI) -> set[tuple[str, str]]:
 @pytest.mark.parametrize("settings", [Settings(), Settings(console=False), Settings(roboto=False)])
 def test_the_document_has_the_routes_of_the_application_and_no_others(settings: Settings) -> None:
     app = build_app(settings)
-    assert {(method, path) for method, path, _ in operations(app.openapi())} == served(app)
+    assert {(method, path) for method, path, _ in operations(app.openapi())} == routes_of(app)
 
 
 @requirement("openapi.valid")
@@ -139,17 +139,17 @@ def check(document: Json, method: str, path: str, answer: httpx.Response) -> Non
     media_type = answer.headers["content-type"].partition(";")[0]
     assert media_type in content or "*/*" in content, (method, path, media_type)
     if media_type == "application/json":
-        schema = {**content[media_type]["schema"], "components": closed(document["components"])}
+        schema = {**content[media_type]["schema"], "components": close_schemas(document["components"])}
         Draft202012Validator(schema).validate(answer.json())
 
 
-def closed(node: Any) -> Any:  # noqa: ANN401 - any JSON
+def close_schemas(node: Any) -> Any:  # noqa: ANN401 - any JSON
     """The schemas, with no other properties than those that they name."""
     if isinstance(node, list):
-        return [closed(item) for item in node]
+        return [close_schemas(item) for item in node]
     if not isinstance(node, dict):
         return node
-    made = {name: closed(value) for name, value in node.items()}
+    made = {name: close_schemas(value) for name, value in node.items()}
     return {"additionalProperties": False, **made} if isinstance(made.get("properties"), dict) else made
 
 

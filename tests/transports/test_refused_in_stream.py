@@ -9,7 +9,7 @@ from agui_container.transports.formats import PROTOBUF
 from tests.conftest import Serve
 from tests.engine.doubles import Json, ask, forever
 from tests.requirements import requirement
-from tests.transports.responses import brief, post, refused
+from tests.transports.responses import brief, post, refusal_event
 
 SSE = {"accept": "text/event-stream"}
 
@@ -41,7 +41,7 @@ async def test_a_client_of_1_0_is_refused_in_the_stream(serve: Serve, body: byte
     client, _ = await serve(forever, CapacityLimits(open_runs=1))
     await (await client.start(ask())).until("RUN_STARTED")
     response = await post(client, body, SSE)
-    assert (response.status_code, refused(response)["code"]) == (200, code)
+    assert (response.status_code, refusal_event(response)["code"]) == (200, code)
 
 
 @requirement("http.refused-in-stream")

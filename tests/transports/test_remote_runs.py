@@ -18,15 +18,15 @@ from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, eventually, status
 from tests.engine.replicas import Replicas
-from tests.engine.test_recorder import RUN, finished
+from tests.engine.test_recorder import RUN, wait_until_stored
 from tests.requirements import requirement
-from tests.transports.sockets import brief, opened, receive, send, shown, whole
+from tests.transports.sockets import brief, frame_names, open_socket, receive, send, whole
 from tests.waiting_agent import WaitingAgent, run_id_event
 
 ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
 
 
-async def gone(*_: object) -> None:
+async def raise_unavailable(*_: object) -> None:
     """A store operation that is not available."""
     raise StoreUnavailable("gone")
 
@@ -40,29 +40,29 @@ async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(mo
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url:
         client = OverWs(there, replicas.clock, url)
-        socket = await opened(client)
+        socket = await open_socket(client)
         await send(socket, {"command": ATTACH})
-        assert sorted(shown(await receive(socket, 3))) == ["CUSTOM r1", "RUN_STARTED r1", "result r1"]
+        assert sorted(frame_names(await receive(socket, 3))) == ["CUSTOM r1", "RUN_STARTED r1", "result r1"]
         with monkeypatch.context() as broken:
-            broken.setattr(replicas.store.runs, "get", gone)
+            broken.setattr(replicas.store.runs, "get", raise_unavailable)
             [told] = await receive(socket, 1)
         assert (told["control"], told["code"], told["retryable"]) == ("error", "STORE_UNAVAILABLE", True)
         assert (told["threadId"], told["runId"]) == ("t1", "r1")
         await send(socket, ask("t2", "r2"))
-        assert shown(await receive(socket, 3)) == whole("r2")
+        assert frame_names(await receive(socket, 3)) == whole("r2")
         talk.may_end.set()
         await send(socket, {"command": {**ATTACH, "after": 2}})
-        assert sorted(shown(await receive(socket, 2))) == ["RUN_FINISHED r1", "result r1"]
+        assert sorted(frame_names(await receive(socket, 2))) == ["RUN_FINISHED r1", "result r1"]
         await client.close()
-    await finished(here)
+    await wait_until_stored(here)
 
 
 @requirement("http.ended")
-async def test_who_has_all_of_a_run_that_ended_elsewhere_is_told_to_stop() -> None:
+async def test_a_reader_with_all_events_of_a_run_that_ended_elsewhere_gets_204() -> None:
     replicas = Replicas()
     here, there = await replicas.start(brief), await replicas.start(brief)
     await envelopes(await here.admit(asking(), caller()))
-    await finished(here)
+    await wait_until_stored(here)
     async with serving(build_app(Settings(), there)) as url, http_client(url) as http:
         rest = await http.get("/runs/r1/events?after=2")
         response = await http.get("/runs/r1/events?after=3")
@@ -103,7 +103,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() 
                     live += await anext(pieces)
                 talk.may_end.set()
                 live += b"".join([piece async for piece in pieces])
-            await finished(here)
+            await wait_until_stored(here)
             ended = await http.get("/runs/r1/events")
     assert live == ended.content
     await asyncio.wait_for(there.subscriptions.wait_all_closed(WAIT), WAIT)
@@ -120,13 +120,13 @@ async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url:
         client = OverWs(there, replicas.clock, url)
-        socket = await opened(client)
+        socket = await open_socket(client)
         await send(socket, {"command": ATTACH})
         await receive(socket, 3)
         await send(socket, ask("t2", "r2", forwardedProps={"onBusy": "interrupt"}))
-        assert shown(await receive(socket, 4)) == ["RUN_FINISHED r1", *whole("r2")]
+        assert frame_names(await receive(socket, 4)) == ["RUN_FINISHED r1", *whole("r2")]
         await client.close()
     assert status(theirs) == "cancelled"
     keeping.cancel()
     await asyncio.wait([keeping])
-    await finished(here)
+    await wait_until_stored(here)

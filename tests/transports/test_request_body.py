@@ -14,19 +14,19 @@ from agui_container.main import build_app
 from agui_container.protocol.errors import AppError
 from agui_container.settings import Settings
 from agui_container.transports import request_body
-from agui_container.transports.bytes_in_flight import SHARE, ByteBudget, Share
+from agui_container.transports.bytes_in_flight import SHARE, ByteBudget, CallerBytes
 from agui_container.transports.request_body import LARGE_BYTES, BodyBuffer, read_body, read_fields, read_request
 from tests.engine.doubles import caller, forever, make_service
 
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
 
 
-def request_from(receive: Receive, share: Share | None = None, *, account: str = "first") -> Request:
+def request_from(receive: Receive, share: CallerBytes | None = None, *, account: str = "first") -> Request:
     state = {SHARE: share or share_of(1_000_000), "caller": caller(account)}
     return Request({"type": "http", "headers": [], "state": state}, receive)
 
 
-def share_of(limit: int) -> Share:
+def share_of(limit: int) -> CallerBytes:
     return ByteBudget(limit).share_of(caller())
 
 

@@ -16,7 +16,7 @@ from tests.behaviour.over_sse import frames, http_client
 from tests.conftest import Serve
 from tests.engine.doubles import START, ask, caller, forever, make_service
 from tests.requirements import requirement
-from tests.transports.responses import brief, get, post, refused
+from tests.transports.responses import brief, get, post, refusal_event
 
 
 @requirement("http.ping")
@@ -100,7 +100,7 @@ async def test_the_callers_runs_are_listed_newest_first(serve: Serve) -> None:
     assert (await get(client, "/runs/r1")).json()["runId"] == "r1"
     for path in ("/runs/r3", "/runs/r1?threadId=t2"):
         answer = await get(client, path)
-        assert (answer.status_code, refused(answer)["code"]) == (404, "RUN_NOT_FOUND")
+        assert (answer.status_code, refusal_event(answer)["code"]) == (404, "RUN_NOT_FOUND")
 
 
 @requirement("http.runs")
@@ -128,7 +128,7 @@ async def test_cancel_by_route_is_idempotent(serve: Serve) -> None:
         answers = [await http.post("/runs/r1/cancel") for _ in range(2)]
         missing = await http.post("/runs/nobody/cancel")
     assert [answer.json()["status"] for answer in answers] == ["cancelled", "cancelled"]
-    assert (missing.status_code, refused(missing)["code"]) == (404, "RUN_NOT_FOUND")
+    assert (missing.status_code, refusal_event(missing)["code"]) == (404, "RUN_NOT_FOUND")
     assert (await stream.rest())[-1]["outcome"] == {"type": "cancelled"}
 
 
@@ -171,13 +171,13 @@ async def test_a_bad_last_event_id_of_the_command_attach_is_refused(serve: Serve
     await client.run(ask())
     response = await post(client, {"command": {"type": "attach", "runId": "r1"}}, {"last-event-id": "abc"})
     assert response.status_code == 400
-    assert refused(response)["message"].startswith("after: ")
+    assert refusal_event(response)["message"].startswith("after: ")
 
 
 @requirement("http.ended")
 @pytest.mark.parametrize("accept", ["text/event-stream", PROTOBUF])
 @pytest.mark.parametrize(("query", "last"), [("", "3"), ("?after=3", "")])
-async def test_who_has_all_of_a_run_that_has_ended_is_told_to_stop(
+async def test_a_reader_with_all_events_of_an_ended_run_gets_204(
     serve: Serve, query: str, last: str, accept: str
 ) -> None:
     client, _ = await serve(brief)
@@ -191,7 +191,7 @@ async def test_who_has_all_of_a_run_that_has_ended_is_told_to_stop(
 
 
 @requirement("http.ended")
-async def test_who_has_all_so_far_of_a_run_that_goes_on_gets_the_rest(serve: Serve) -> None:
+async def test_a_reader_with_all_events_so_far_of_an_open_run_gets_the_rest(serve: Serve) -> None:
     client, _ = await serve(forever)
     stream = await client.start(ask())
     await stream.until("RUN_STARTED")
@@ -208,7 +208,7 @@ async def test_a_bad_cursor_is_refused(serve: Serve, query: str, last: str) -> N
     await client.run(ask())
     response = await get(client, f"/runs/r1/events{query}", {"last-event-id": last})
     assert response.status_code == 400
-    assert refused(response)["message"].startswith("after: ")
+    assert refusal_event(response)["message"].startswith("after: ")
 
 
 @requirement("http.command")

@@ -9,7 +9,7 @@ from agui_container.transports.websocket import MAX_WAITING
 from tests.conftest import Serve
 from tests.engine.doubles import ask, caller
 from tests.requirements import requirement
-from tests.transports.sockets import brief, opened, receive, send, shown, whole
+from tests.transports.sockets import brief, frame_names, open_socket, receive, send, whole
 from tests.waiting_agent import WaitingAgent, run_id_event
 
 ENQUEUE = {"onBusy": "enqueue"}
@@ -20,7 +20,7 @@ ENQUEUE = {"onBusy": "enqueue"}
 @requirement("ws.frames", "ws.no-cursor")
 async def test_frames_are_bare_events(serve: Serve) -> None:
     _, client = await serve(brief)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask())
     assert (await receive(socket, 3))[1] == {"type": "CUSTOM", "name": "n", "value": "r1"}
 
@@ -29,42 +29,42 @@ async def test_frames_are_bare_events(serve: Serve) -> None:
 @pytest.mark.parametrize("bad", ["", "{", "[]", "data: {}\n\n", '{"command":{"type":"fly"}}', '{"threadId":"t"}'])
 async def test_a_bad_frame_is_answered_and_the_connection_lives(serve: Serve, bad: str) -> None:
     _, client = await serve(brief)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, bad, ask())
     error, *events = await receive(socket, 4)
     assert (error["control"], error["code"], error["retryable"]) == ("error", "VALIDATION_ERROR", False)
     assert error["message"]
     assert error["requestId"]
-    assert shown(events) == whole("r1")
+    assert frame_names(events) == whole("r1")
 
 
 @requirement("ws.bad-frame")
 async def test_a_bad_frame_harms_no_run_that_streams(serve: Serve) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask())
-    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, "{")
-    assert shown(await receive(socket, 1)) == ["error VALIDATION_ERROR"]
+    assert frame_names(await receive(socket, 1)) == ["error VALIDATION_ERROR"]
     talk.may_end.set()
-    assert shown(await receive(socket, 1)) == ["RUN_FINISHED r1"]
+    assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
 
 
 @requirement("ws.binary")
 async def test_a_binary_frame_is_refused_and_the_connection_lives(serve: Serve) -> None:
     _, client = await serve(brief)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, json.dumps(ask()).encode(), ask(run="r2"))
-    assert shown(await receive(socket, 4)) == ["error VALIDATION_ERROR", *whole("r2")]
+    assert frame_names(await receive(socket, 4)) == ["error VALIDATION_ERROR", *whole("r2")]
 
 
 @requirement("ws.large", "error.large")
 async def test_a_large_frame_is_refused_and_the_connection_lives(serve: Serve) -> None:
     _, client = await serve(brief, max_body_bytes=2_000)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, " " * 2_001, json.dumps(ask()).ljust(2_000))
-    assert shown(await receive(socket, 4)) == ["error PAYLOAD_TOO_LARGE", *whole("r1")]
+    assert frame_names(await receive(socket, 4)) == ["error PAYLOAD_TOO_LARGE", *whole("r1")]
 
 
 # --- several runs ---
@@ -73,10 +73,10 @@ async def test_a_large_frame_is_refused_and_the_connection_lives(serve: Serve) -
 @requirement("ws.many")
 async def test_many_runs_follow_each_other_on_one_connection(serve: Serve) -> None:
     _, client = await serve(brief)
-    socket = await opened(client)
+    socket = await open_socket(client)
     for run in ("r1", "r2", "r3"):
         await send(socket, ask(run=run))
-        assert shown(await receive(socket, 3)) == whole(run)
+        assert frame_names(await receive(socket, 3)) == whole(run)
 
 
 @requirement("ws.reject")
@@ -84,14 +84,14 @@ async def test_many_runs_follow_each_other_on_one_connection(serve: Serve) -> No
 async def test_a_run_during_a_run_is_refused(serve: Serve, thread: str) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask())
     await receive(socket, 2)
     await send(socket, ask(thread, "r2"))
     [error] = await receive(socket, 1)
     assert (error["code"], error["threadId"], error["runId"], error["retryable"]) == ("THREAD_BUSY", thread, "r2", True)
     talk.may_end.set()
-    assert shown(await receive(socket, 1)) == ["RUN_FINISHED r1"]
+    assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
 
 
 @requirement("ws.enqueue")
@@ -99,13 +99,13 @@ async def test_a_run_during_a_run_is_refused(serve: Serve, thread: str) -> None:
 async def test_enqueued_runs_do_not_interleave(serve: Serve, thread: str) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy="enqueue")
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask(), ask(thread, "r2"))
-    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"type": "ping"})
-    assert shown(await receive(socket, 1)) == ["pong"]
+    assert frame_names(await receive(socket, 1)) == ["pong"]
     talk.may_end.set()
-    assert shown(await receive(socket, 4)) == ["RUN_FINISHED r1", *whole("r2")]
+    assert frame_names(await receive(socket, 4)) == ["RUN_FINISHED r1", *whole("r2")]
 
 
 @requirement("ws.interrupt")
@@ -113,12 +113,12 @@ async def test_enqueued_runs_do_not_interleave(serve: Serve, thread: str) -> Non
 async def test_an_interrupting_run_follows_at_once(serve: Serve, thread: str) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask())
     await receive(socket, 2)
     await send(socket, ask(thread, "r2", forwardedProps={"onBusy": "interrupt"}))
     frames = await receive(socket, 3)
-    assert shown(frames) == ["RUN_FINISHED r1", "RUN_STARTED r2", "CUSTOM r2"]
+    assert frame_names(frames) == ["RUN_FINISHED r1", "RUN_STARTED r2", "CUSTOM r2"]
     assert frames[0]["outcome"] == {"type": "cancelled"}
 
 
@@ -127,7 +127,7 @@ async def test_a_refused_interrupt_ends_nothing(serve: Serve) -> None:
     talk = WaitingAgent(run_id_event)
     talk.may_end.set()
     _, client = await serve(talk, CapacityLimits(kept_runs=0))
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask())
     await receive(socket, 3)
     await send(socket, ask(run="r2"))  # with its end the first is forgotten
@@ -145,7 +145,7 @@ async def test_a_refused_interrupt_ends_nothing(serve: Serve) -> None:
 @requirement("ws.enqueue")
 async def test_a_run_that_may_not_wait_here_is_not_started(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event), on_busy="enqueue")
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, *(ask(f"t{number}", f"r{number}") for number in range(MAX_WAITING + 2)))
     frames = await receive(socket, 3)
     assert "error" in [frame.get("control") for frame in frames]
@@ -158,28 +158,28 @@ async def test_a_run_that_may_not_wait_here_is_not_started(serve: Serve) -> None
 async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_busy: str) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy=on_busy)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask(), ask())
-    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, ask(), {"id": 1, "command": {"type": "threads.list"}})
-    assert shown(await receive(socket, 1)) == ["result 1"]
+    assert frame_names(await receive(socket, 1)) == ["result 1"]
     talk.may_end.set()
     [finished] = await receive(socket, 1)
     assert finished["outcome"] == {"type": "success"}
     await send(socket, ask(run="r2"))
-    assert shown(await receive(socket, 3)) == whole("r2")
+    assert frame_names(await receive(socket, 3)) == whole("r2")
 
 
 @requirement("ws.retry", "ws.enqueue")
 async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy="enqueue")
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask(), ask("t2", "r2"), ask("t2", "r2"), ask("t3", "r2"))
-    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     talk.may_end.set()
     frames = await receive(socket, 7)
-    assert shown(frames) == ["RUN_FINISHED r1", *whole("r2"), *whole("r2")]
+    assert frame_names(frames) == ["RUN_FINISHED r1", *whole("r2"), *whole("r2")]
     assert [frame["threadId"] for frame in frames if frame["type"] == "RUN_STARTED"] == ["t2", "t3"]
 
 
@@ -187,14 +187,14 @@ async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
 async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serve: Serve) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask())
-    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"command": {"type": "attach", "runId": "r1"}})
-    assert shown(await receive(socket, 1)) == ["error THREAD_BUSY"]
+    assert frame_names(await receive(socket, 1)) == ["error THREAD_BUSY"]
     assert (await client.service.runs.find(caller(), "t1", "r1"))["readers"] == 1
     talk.may_end.set()
-    assert shown(await receive(socket, 1)) == ["RUN_FINISHED r1"]
+    assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
 
 
 # --- commands ---
@@ -204,7 +204,7 @@ async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serv
 @pytest.mark.parametrize("key", [7, "seven", 0, {"a": 1}])
 async def test_answers_carry_the_commands_id(serve: Serve, key: object) -> None:
     _, client = await serve(WaitingAgent(run_id_event))
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask())
     await receive(socket, 2)
     await send(
@@ -222,7 +222,7 @@ async def test_answers_carry_the_commands_id(serve: Serve, key: object) -> None:
 @requirement("ws.command")
 async def test_refusals_of_malformed_frames_carry_their_ids(serve: Serve) -> None:
     _, client = await serve(brief)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, {"command": {"type": "threads.fork"}, "id": 7}, {"command": None, "id": 8}, {"id": 9})
     assert [frame["id"] for frame in await receive(socket, 3)] == [7, 8, 9]
 
@@ -230,7 +230,7 @@ async def test_refusals_of_malformed_frames_carry_their_ids(serve: Serve) -> Non
 @requirement("ws.command")
 async def test_a_cancel_works_on_the_connection_that_streams(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event))
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask())
     await receive(socket, 2)
     await send(socket, {"command": {"type": "cancel", "threadId": "t1"}, "id": 1})
@@ -248,7 +248,7 @@ async def test_a_fault_of_the_server_is_said_and_the_connection_goes_on(
     async def broken(*_: object) -> None:
         raise fault
 
-    socket = await opened(client)
+    socket = await open_socket(client)
     with monkeypatch.context() as patched:
         patched.setattr(client.service, "admit", broken)
         await send(socket, ask())
@@ -256,7 +256,7 @@ async def test_a_fault_of_the_server_is_said_and_the_connection_goes_on(
     assert (control["control"], control["code"], control["runId"]) == ("error", "INTERNAL_ERROR", "r1")
     assert "secret" not in json.dumps(control)
     await send(socket, ask())
-    assert shown(await receive(socket, 3)) == whole("r1")
+    assert frame_names(await receive(socket, 3)) == whole("r1")
 
 
 # --- commands without ids ---
@@ -268,14 +268,14 @@ ATTACH = {"id": 1, "command": {"type": "attach"}}
 @requirement("ws.own-run")
 async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event))
-    socket, other = await opened(client), await opened(client)
+    socket, other = await open_socket(client), await open_socket(client)
     await send(other, ask("t2", "r2"))
     await receive(other, 2)
     await send(socket, ask())
     await receive(socket, 2)
     await send(socket, CANCEL)
     frames = sorted(await receive(socket, 2), key=lambda frame: "control" in frame)
-    assert shown(frames) == ["RUN_FINISHED r1", "result r1"]
+    assert frame_names(frames) == ["RUN_FINISHED r1", "result r1"]
     assert frames[0]["outcome"] == {"type": "cancelled"}
     assert (frames[1]["id"], frames[1]["command"], frames[1]["status"]) == (1, "cancel", "cancelled")
     assert [run.status for run in client.service.registry.queue("everybody", "t2")] == ["running"]
@@ -284,11 +284,11 @@ async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve
 @requirement("ws.own-run")
 async def test_a_cancel_without_ids_right_behind_a_run_ends_that_run(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event))
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask(), CANCEL)
-    frames = shown(await receive(socket, 3))
+    frames = frame_names(await receive(socket, 3))
     while "result r1" not in frames or "RUN_FINISHED r1" not in frames:
-        frames += shown(await receive(socket, 1))
+        frames += frame_names(await receive(socket, 1))
     assert "error RUN_NOT_FOUND" not in frames
 
 
@@ -296,43 +296,43 @@ async def test_a_cancel_without_ids_right_behind_a_run_ends_that_run(serve: Serv
 async def test_of_several_runs_the_one_that_streams_is_cancelled(serve: Serve) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk, on_busy="enqueue")
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask(), ask("t2", "r2"))
     await receive(socket, 2)
     await send(socket, CANCEL)
-    frames = shown(await receive(socket, 4))
+    frames = frame_names(await receive(socket, 4))
     assert sorted(frames) == ["CUSTOM r2", "RUN_FINISHED r1", "RUN_STARTED r2", "result r1"]
     talk.may_end.set()
-    assert shown(await receive(socket, 1)) == ["RUN_FINISHED r2"]
+    assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r2"]
 
 
 @requirement("ws.own-run")
 async def test_a_cancel_without_ids_needs_an_open_run_of_this_connection(serve: Serve) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
-    socket, other = await opened(client), await opened(client)
+    socket, other = await open_socket(client), await open_socket(client)
     await send(other, ask("t2", "r2"))
     await receive(other, 2)
     await send(socket, CANCEL)
-    assert shown(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
+    assert frame_names(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
     await send(socket, {"command": {"type": "attach", "runId": "r2"}})  # it reads that run and has not started it
     await receive(socket, 3)
     await send(socket, CANCEL)
-    assert shown(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
+    assert frame_names(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
     talk.may_end.set()
-    assert shown(await receive(socket, 1)) == ["RUN_FINISHED r2"]
+    assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r2"]
     await send(socket, ask())
     await receive(socket, 3)
     await send(socket, CANCEL)
-    assert shown(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
+    assert frame_names(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
 
 
 @requirement("ws.own-run")
 async def test_an_attach_without_ids_reads_the_last_run_of_this_connections_thread(serve: Serve) -> None:
     _, client = await serve(brief)
-    socket, other = await opened(client), await opened(client)
+    socket, other = await open_socket(client), await open_socket(client)
     await send(socket, ATTACH)
-    assert shown(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
+    assert frame_names(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
     await send(socket, ask())
     await receive(socket, 3)
     await send(other, ask(run="r2"))
@@ -341,5 +341,5 @@ async def test_an_attach_without_ids_reads_the_last_run_of_this_connections_thre
     await receive(other, 3)
     await send(socket, ATTACH)
     frames = await receive(socket, 4)
-    assert shown([frame for frame in frames if "type" in frame]) == whole("r2")
-    assert shown([frame for frame in frames if "control" in frame]) == ["result r2"]
+    assert frame_names([frame for frame in frames if "type" in frame]) == whole("r2")
+    assert frame_names([frame for frame in frames if "control" in frame]) == ["result r2"]

@@ -59,7 +59,7 @@ def loop() -> Loop:
     return running
 
 
-async def heard(agent: object, frames: Mapping[float, list[Json]], until: int) -> Sent:
+async def exchange_frames(agent: object, frames: Mapping[float, list[Json]], until: int) -> Sent:
     """Return the frames that a connection sends, up to ``until``, when it receives these frames at these times."""
     app, sent, incoming = build_app(Settings(), make_service(agent)), Sent(), asyncio.Queue[Message]()
     incoming.put_nowait({"type": "websocket.connect"})
@@ -93,7 +93,7 @@ def values(sent: Sent) -> list[object]:
 
 @requirement("ws.pace")
 def test_a_connection_keeps_the_pace_and_makes_use_of_it() -> None:
-    sent = run(lambda: heard(chatty, {0.0: [ask()]}, EVENTS + 2))
+    sent = run(lambda: exchange_frames(chatty, {0.0: [ask()]}, EVENTS + 2))
     times = [at for at, _ in sent]
     assert values(sent) == list(range(EVENTS))
     assert 200 <= busiest_second(times) <= 250
@@ -110,7 +110,7 @@ def test_lone_events_are_sent_when_they_are_said() -> None:
             yield CustomEvent(name="number", value=number)
             await asyncio.sleep(0.01)
 
-    sent = run(lambda: heard(slow, {0.0: [ask()]}, 102))
+    sent = run(lambda: exchange_frames(slow, {0.0: [ask()]}, 102))
     assert [at for at, frame in sent if frame.get("type") == "CUSTOM"] == said
 
 
@@ -124,7 +124,7 @@ def test_answers_amid_a_stream_have_their_turn_and_the_pace_is_kept_when_the_pro
         for at in (1.0, 2.0):
             loop().call_at(at, stall)
         pings = [{"command": {"type": "ping"}, "id": f"p{number}"} for number in range(40)]
-        return await heard(chatty, {0.0: [ask()], 0.99: pings}, EVENTS + 2 + len(pings))
+        return await exchange_frames(chatty, {0.0: [ask()], 0.99: pings}, EVENTS + 2 + len(pings))
 
     sent = run(stalled)
     answers = [(at, frame["id"]) for at, frame in sent if frame.get("control") == "pong"]

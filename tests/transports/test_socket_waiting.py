@@ -8,7 +8,7 @@ from agui_container.ports.records import Page, ThreadRecord
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, eventually, forever
 from tests.requirements import requirement
-from tests.transports.sockets import opened, receive, send, shown, whole
+from tests.transports.sockets import frame_names, open_socket, receive, send, whole
 from tests.waiting_agent import WaitingAgent, run_id_event
 
 ENQUEUE = {"onBusy": "enqueue"}
@@ -24,16 +24,16 @@ async def test_a_cancel_waits_for_nothing_that_was_asked_before(serve: Serve, mo
         return Page([])
 
     monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask())
-    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask(run="r2", forwardedProps=ENQUEUE))
     await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
     frames = await receive(socket, 3)
-    assert sorted(shown(frames)) == ["RUN_FINISHED r1", "pong 3", "result r1"]
+    assert sorted(frame_names(frames)) == ["RUN_FINISHED r1", "pong 3", "result r1"]
     may.set()
     talk.may_end.set()
-    assert shown(await receive(socket, 4)) == ["result 1", *whole("r2")]
+    assert frame_names(await receive(socket, 4)) == ["result 1", *whole("r2")]
 
 
 @requirement("ws.at-once")
@@ -46,18 +46,23 @@ async def test_a_cancel_waits_for_the_run_that_it_names(serve: Serve, monkeypatc
         return Page([])
 
     monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
     await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
-    assert shown(await receive(socket, 1)) == ["pong 3"]
+    assert frame_names(await receive(socket, 1)) == ["pong 3"]
     may.set()
-    assert sorted(shown(await receive(socket, 4))) == ["RUN_FINISHED r1", "RUN_STARTED r1", "result 1", "result r1"]
+    assert sorted(frame_names(await receive(socket, 4))) == [
+        "RUN_FINISHED r1",
+        "RUN_STARTED r1",
+        "result 1",
+        "result r1",
+    ]
 
 
 @requirement("ws.at-once")
-async def test_what_was_asked_before_the_client_left_is_done(serve: Serve) -> None:
+async def test_requests_from_before_the_client_left_are_completed(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
     await socket.close()
     await eventually(lambda: [run.status for run in client.service.registry.queue("everybody", "t1")] == ["running"])
@@ -65,7 +70,7 @@ async def test_what_was_asked_before_the_client_left_is_done(serve: Serve) -> No
 
 
 @requirement("ws.at-once")
-async def test_who_leaves_amid_its_questions_leaves_no_fault(
+async def test_a_client_that_leaves_amid_its_requests_causes_no_error(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked, may = asyncio.Event(), asyncio.Event()
@@ -77,7 +82,7 @@ async def test_who_leaves_amid_its_questions_leaves_no_fault(
         return Page([])
 
     monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(3)), ask())
     await asyncio.wait_for(asked.wait(), WAIT)
     socket.transport.abort()
@@ -100,14 +105,14 @@ async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkey
         return Page([])
 
     monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(9)), ask())
     await asyncio.wait_for(asked.wait(), WAIT)
     socket.transport.abort()
     await asyncio.wait_for(socket.wait_closed(), WAIT)
-    ping = await opened(client)
+    ping = await open_socket(client)
     await send(ping, {"type": "ping", "id": 1})
-    assert shown(await receive(ping, 1)) == ["pong 1"]  # the server has noticed the end of the first socket
+    assert frame_names(await receive(ping, 1)) == ["pong 1"]  # the server has noticed the end of the first socket
     may.set()
     await eventually(lambda: client.service.registry.queue("everybody", "t1"))
     assert len(calls) == 1
@@ -118,17 +123,17 @@ async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkey
 async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(serve: Serve) -> None:
     talk = WaitingAgent(run_id_event)
     _, client = await serve(talk)
-    socket = await opened(client)
+    socket = await open_socket(client)
     await send(socket, ask(run="r1", thread="t1"))
-    assert shown(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
     await eventually(lambda: [len(run.log) for run in client.service.registry.queue("everybody", "t2")] == [2])
     await send(socket, {"id": 1, "command": {"type": "threads.delete", "threadId": "t2"}})
-    assert shown(await receive(socket, 1)) == ["result 1"]
+    assert frame_names(await receive(socket, 1)) == ["result 1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))
     await eventually(lambda: client.service.registry.queue("everybody", "t2"))
     talk.may_end.set()
-    frames = shown(await receive(socket, 7))
+    frames = frame_names(await receive(socket, 7))
     assert frames[0] == "RUN_FINISHED r1"
     assert frames.count("RUN_STARTED r2") == 2
     assert frames[-3:] == whole("r2")

@@ -19,7 +19,7 @@ from agui_container.settings import Settings
 from agui_container.transports import event_stream
 from agui_container.transports.event_stream import SEND_SECONDS, EventStreamResponse, StreamMonitor
 from agui_container.transports.formats import SseFormat
-from tests.engine.doubles import asking, caller, eventually, forever, happened, make_service
+from tests.engine.doubles import asking, caller, eventually, forever, make_service, wait_for_event
 from tests.engine.replicas import Replicas
 from tests.requirements import requirement
 from tests.transports.exchange import AsgiExchange, sequence_numbers
@@ -122,7 +122,7 @@ async def test_a_client_that_leaves_while_a_write_waits_leaves_nothing_behind() 
     subscription = await service.admit(asking(), caller())
     exchange = AsgiExchange(wait_at_two)
     answering = asyncio.create_task(exchange.answer(make_response(subscription)))
-    await happened(is_waiting)
+    await wait_for_event(is_waiting)
     exchange.leave()
     await answering
     assert 1 <= sequence_numbers(exchange.bodies)[-1] <= 3
@@ -148,7 +148,7 @@ async def test_a_client_that_leaves_in_silence_leaves_nothing_behind() -> None:
 async def test_a_read_from_the_store_is_not_cut_off_when_the_client_leaves() -> None:
     subscription, exchange = StoreSubscription(), AsgiExchange()
     answering = asyncio.create_task(exchange.answer(make_response(subscription)))
-    await happened(subscription.is_reading)
+    await wait_for_event(subscription.is_reading)
     exchange.leave()
     await answering
     assert subscription.answers == 1
@@ -246,7 +246,7 @@ async def test_a_slow_client_whose_write_ends_slowly_harms_no_other_stream() -> 
     answering = asyncio.create_task(exchange.answer(response))
     await asyncio.sleep(0)
     response.check(now() + SEND_SECONDS)
-    await happened(is_cancelled)
+    await wait_for_event(is_cancelled)
     response.check(now() + SEND_SECONDS)
     exchange.leave()
     await asyncio.sleep(0)

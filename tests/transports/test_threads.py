@@ -11,10 +11,10 @@ from agui_container.protocol.commands import COMMANDS
 from agui_container.settings import Settings
 from tests.behaviour.over_sse import OverSse, http_client
 from tests.conftest import Serve
-from tests.engine.conversations import ANSWER, QUESTION, TALK, talked
+from tests.engine.conversations import ANSWER, QUESTION, TALK, store_conversation
 from tests.engine.doubles import Json
 from tests.requirements import requirement
-from tests.transports.responses import brief, refused
+from tests.transports.responses import brief, refusal_event
 
 SESSION = "x-amzn-bedrock-agentcore-runtime-session-id"
 ODD = ["a/b", "a/transcript", "transcript", "a%2Fb", "ä ö", "?x=1#y", "\0", "a\nb", "😀" * 100, "\\", "..x", "+", "%"]
@@ -41,7 +41,7 @@ async def got(client: OverSse, method: str, path: str, body: object = None) -> J
 async def test_every_route_answers_as_its_command(serve: Serve) -> None:
     client, _ = await serve(brief)
     store = client.service.cluster.store
-    await talked(store, title="Sums")
+    await store_conversation(store, title="Sums")
     said = {"sentiment": "negative", "categories": ["slow"]}
     routes: list[tuple[str, str, object, Json]] = [
         ("GET", "/threads", None, {"type": "threads.list"}),
@@ -74,7 +74,7 @@ async def test_every_route_answers_as_its_command(serve: Serve) -> None:
 @requirement("thread.routes", "thread.transcript")
 async def test_a_transcript_is_plain_text(serve: Serve) -> None:
     client, _ = await serve(brief)
-    await talked(client.service.cluster.store)
+    await store_conversation(client.service.cluster.store)
     answer = await ask_for(client, "GET", "/threads/t1/transcript")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.text.startswith("User:\n  calculate 6*7\n\nAssistant:\n")
@@ -93,8 +93,8 @@ def test_every_command_of_threads_has_a_route() -> None:
 async def test_an_id_of_any_characters_has_its_own_address(serve: Serve, name: str) -> None:
     client, _ = await serve(brief)
     store = client.service.cluster.store
-    await talked(store, {**ANSWER, "id": name}, thread=name)
-    await talked(store, thread="a")
+    await store_conversation(store, {**ANSWER, "id": name}, thread=name)
+    await store_conversation(store, thread="a")
     address = f"/threads/{quote(name, safe='')}"
     assert (await got(client, "GET", address))["threadId"] == name
     assert (await got(client, "PATCH", address, {"title": "X"}))["threadId"] == name
@@ -110,14 +110,14 @@ async def test_an_id_of_any_characters_has_its_own_address(serve: Serve, name: s
 async def test_a_plain_slash_is_never_part_of_an_id(serve: Serve, path: str) -> None:
     client, _ = await serve(brief)
     for name in ("a/b", "a", "/", "b"):
-        await talked(client.service.cluster.store, thread=name)
+        await store_conversation(client.service.cluster.store, thread=name)
     answer = await ask_for(client, "GET", path)
-    assert (answer.status_code, refused(answer)["message"]) == (404, "Not Found.")
+    assert (answer.status_code, refusal_event(answer)["message"]) == (404, "Not Found.")
 
 
 async def test_a_server_that_tells_no_raw_path_finds_threads_too(serve: Serve) -> None:
     client, _ = await serve(brief)
-    await talked(client.service.cluster.store, thread="ä ö")
+    await store_conversation(client.service.cluster.store, thread="ä ö")
     app, sent = build_app(Settings(), client.service), []
 
     async def receive() -> Json:
@@ -162,22 +162,22 @@ async def test_a_server_that_tells_no_raw_path_finds_threads_too(serve: Serve) -
         ("PUT", "/threads/t1", {}, 405, "Method Not Allowed."),
     ],
 )
-async def test_what_cannot_be_done_is_refused_like_anything_else(  # noqa: PLR0913, PLR0917 - the table
+async def test_an_impossible_request_is_refused_like_any_other(  # noqa: PLR0913, PLR0917 - the table
     serve: Serve, method: str, path: str, body: object, status: int, message: str
 ) -> None:
     client, _ = await serve(brief, max_body_bytes=2_000, error_status="stream")
-    await talked(client.service.cluster.store)
-    await talked(client.service.cluster.store, thread="theirs", owner="session:other")
+    await store_conversation(client.service.cluster.store)
+    await store_conversation(client.service.cluster.store, thread="theirs", owner="session:other")
     answer = await ask_for(client, method, path, body)
     assert answer.status_code == status
     if message:
-        assert refused(answer)["message"].startswith(message)
+        assert refusal_event(answer)["message"].startswith(message)
 
 
 @requirement("thread.own")
 async def test_a_session_sees_its_own_threads(serve: Serve) -> None:
     client, _ = await serve(brief)
-    await talked(client.service.cluster.store, owner="session:ann")
+    await store_conversation(client.service.cluster.store, owner="session:ann")
     async with http_client(client.url) as http:
         assert (await http.get("/threads", headers={SESSION: "ann"})).json()["threads"][0]["threadId"] == "t1"
         assert (await http.get("/threads", headers={SESSION: "bob"})).json() == {"threads": []}

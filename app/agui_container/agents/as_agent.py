@@ -32,6 +32,7 @@ from agui_container.runtime.daemon_threads import (
 )
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.user_code import CodePosition, suspended_at, user_exc_info
+from agui_container.telemetry import RefusalLog, count_refusal
 
 T = TypeVar("T")
 
@@ -190,6 +191,9 @@ THREADS = 256
 CALLER_THREADS = 128
 """Maximum number of live threads per agent and caller."""
 
+LIMIT_NAME = "agentThreads"
+"""Name of these limits in metrics and in the log."""
+
 Start = Callable[[RunAgentInput, RunContext], Generator[Item, None, None]]
 
 YieldedItem = tuple[Item, CodePosition | None]
@@ -203,11 +207,13 @@ class ThreadAgent(Struct, frozen=True):
         source: the user's function or object.
         start: opens the user's generator.
         threads: the pool that the runs of this agent share.
+        refusal_log: log of the callers that the pool has no thread for.
     """
 
     source: object
     start: Start
     threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS, CALLER_THREADS))
+    refusal_log: RefusalLog = field(default_factory=RefusalLog)
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Yield the items that the thread produces.
@@ -224,16 +230,23 @@ class ThreadAgent(Struct, frozen=True):
             stream.stop()
 
     def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[YieldedItem]:
+        account = ctx.caller.account
         try:
             work = partial(self._run_generator, request, ctx)
-            return self.threads.stream(f"run-{ctx.run_id}", work, ctx.caller.account)
+            return self.threads.stream(f"run-{ctx.run_id}", work, account)
         except CannotStartThread as error:
-            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The server has no thread left. Try again later.") from error
+            raise self._refusal("process", account, "The server has no thread left. Try again later.") from error
         except AccountBusy as error:
             message = f"You have reached the limit of {self.threads.per_account} threads of agents for one caller."
-            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message) from error
+            raise self._refusal("caller", account, message) from error
         except ThreadPoolBusy as error:
-            raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "Too many runs are open at once. Try again later.") from error
+            raise self._refusal("process", account, "Too many runs are open at once. Try again later.") from error
+
+    def _refusal(self, scope: str, account: str, message: str) -> AppError:
+        """Return the error for a run without a thread, count it, and log it now and then."""
+        count_refusal(LIMIT_NAME, scope)
+        self.refusal_log.report(LIMIT_NAME, account)
+        return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message)
 
     def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[YieldedItem]) -> None:
         """Run the generator in this thread until it ends or the run is cancelled, then close it."""

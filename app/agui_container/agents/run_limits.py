@@ -21,8 +21,8 @@ NO_LIMITS = RunLimits()
 
 
 def with_limits(ctx: RunContext, limits: RunLimits) -> RunContext:
-    """Return the context with its allowance capped by ``limits``."""
-    return ctx if limits == NO_LIMITS else replace(ctx, allowance=limits.capped_by(ctx.allowance))
+    """Return the context with its limits capped by ``limits``."""
+    return ctx if limits == NO_LIMITS else replace(ctx, limits=limits.capped_by(ctx.limits))
 
 
 def check_step(steps: int, max_steps: int, ctx: RunContext) -> None:
@@ -31,11 +31,11 @@ def check_step(steps: int, max_steps: int, ctx: RunContext) -> None:
     Raises:
         AppError: RUN_LIMIT_EXCEEDED, if ``max_steps``, the caller's step limit or the token limit has been reached.
     """
-    if steps in (max_steps, ctx.allowance.steps):
+    if steps in (max_steps, ctx.limits.steps):
         raise AppError(
             ErrorCode.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {steps} model calls without finishing."
         )
-    if steps == 1 and not ctx.usage and ctx.allowance.tokens is not None:
+    if steps == 1 and not ctx.usage and ctx.limits.tokens is not None:
         ctx.logger.warning(
             "token limit has no effect because the model reports no usage %s", format_fields({"run": ctx.run_id})
         )
@@ -44,7 +44,7 @@ def check_step(steps: int, max_steps: int, ctx: RunContext) -> None:
 
 def check_tokens(ctx: RunContext) -> None:
     """Raise ``AppError`` RUN_LIMIT_EXCEEDED if the run has used all its tokens."""
-    tokens = ctx.allowance.tokens
+    tokens = ctx.limits.tokens
     if tokens is not None and count_tokens(ctx.usage) >= tokens:
         raise AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The assistant stopped after {tokens} tokens without finishing.")
 
@@ -59,7 +59,7 @@ class LimitedAgent(Struct, frozen=True):
         """Return the agent's own stream, with a usage check around it if tokens are limited."""
         ctx = with_limits(ctx, self.limits)
         items = self.agent.run(input, ctx)
-        return items if ctx.allowance.tokens is None else _stop_over_limit(items, ctx.allowance.tokens, ctx)
+        return items if ctx.limits.tokens is None else _stop_over_limit(items, ctx.limits.tokens, ctx)
 
 
 async def _stop_over_limit(items: AsyncIterator[Item], tokens: int, ctx: RunContext) -> AsyncGenerator[Item, None]:

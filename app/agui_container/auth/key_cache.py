@@ -1,8 +1,13 @@
 """Cache of an issuer's keys.
 
-Rules: a token whose key is cached never waits for the issuer. Keys are read again in the background once they are
-``REFRESH_SECONDS`` old. A key id that is not cached makes the server ask the issuer at most once in ``ASK_SECONDS``,
-because callers can invent ids. One request to the issuer is under way at a time, and all callers share it.
+Rules:
+
+- Keys are read again in the background once they are ``REFRESH_SECONDS`` old, and a token whose key is cached does not
+  wait for that. If the issuer was not asked for ``UNCHECKED_SECONDS``, because no token came, the next tokens wait. The
+  cached keys count after that only if the issuer does not answer.
+- A key id that is not cached makes the server ask the issuer at most once in ``ASK_SECONDS``, because callers can
+  invent ids.
+- One request to the issuer is under way at a time, and all callers share it.
 """
 
 import asyncio
@@ -17,7 +22,11 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 
 REFRESH_SECONDS = 600.0
-"""Age at which keys are read again. A key that the issuer has withdrawn is used so long at most."""
+"""Age at which keys are read again in the background."""
+
+UNCHECKED_SECONDS = REFRESH_SECONDS + 30.0
+"""Seconds since the last answer or failure of the issuer from which on tokens wait for the next one. A key that a
+reachable issuer has withdrawn is used so long at most."""
 
 MAX_AGE_SECONDS = 86_400.0
 """Age from which on keys are not used, if the issuer cannot be reached for so long."""
@@ -43,7 +52,7 @@ class KeyCache:
         self._fetch = fetch
         self._now = now
         self._issuer_keys: IssuerKeys | None = None
-        self._fetched_at = self._asked_at = float("-inf")
+        self._fetched_at = self._asked_at = self._checked_at = float("-inf")
         self._has_failed = False
         self._task: asyncio.Task[None] | None = None
 
@@ -54,7 +63,7 @@ class KeyCache:
             AppError: UNAUTHORIZED if the issuer has no such key, AUTH_UNAVAILABLE if it cannot be asked.
         """
         found = self._cached(key_id, algorithm)
-        if found is None:
+        if found is None or self._now() - self._checked_at >= UNCHECKED_SECONDS:
             await self._ask()
             found = self._cached(key_id, algorithm)
         elif self._now() - self._fetched_at >= REFRESH_SECONDS:
@@ -97,6 +106,7 @@ class KeyCache:
             self._has_failed = True
             logger.exception("issuer keys not read")
         finally:
+            self._checked_at = self._now()
             self._task = None
 
     async def aclose(self) -> None:

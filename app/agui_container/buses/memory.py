@@ -89,7 +89,7 @@ class MemoryBus:
         self._make_room()
 
     async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
-        """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``Missed`` if there is a gap."""
+        """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``EventGap`` if there is a gap."""
         while True:
             entries = await self._stream(run).after(after, silence)
             batch = skip_seen(after, [envelope for _, envelope in entries])

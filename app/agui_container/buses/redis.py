@@ -88,7 +88,7 @@ class RedisBus:
             await self._add(_run(run), f"{envelopes[-1].seq}-0", fields, anew=envelopes[0].seq == 1)
 
     async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
-        """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``Missed`` if there is a gap."""
+        """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``EventGap`` if there is a gap."""
         while True:
             entries = await self._after(self._followers, _run(run), f"{after}-0", silence)
             batch = skip_seen(after, [envelope for entry in entries for envelope in _envelopes(run.run_id, entry)])

@@ -4,7 +4,6 @@ Rule: a caller may use half of what all may use, unless ``AGUI_CALLER_LIMITS`` s
 served during any load by the first one. A caller without anything to count is forgotten.
 """
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -15,18 +14,13 @@ from agui_container.engine.log.event_log import LogBudget
 from agui_container.engine.policy import CallerLimits, CapacityLimits, limit_error
 from agui_container.ports import Clock
 from agui_container.protocol.errors import AppError
-from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.token_bucket import TokenBucket
+from agui_container.telemetry import RefusalLog
 
 MINUTE = 60.0
 
-REPORT_SECONDS = 60.0
-"""Seconds between two log lines about the same limit of the same caller."""
-
 MIN_SWEEP = 1_000
 """Number of callers from which on those without anything to count are forgotten."""
-
-logger = logging.getLogger(__name__)
 
 
 class Resource(StrEnum):
@@ -60,14 +54,14 @@ class ReachedLimit(Struct, frozen=True):
         return limit_error(self.resource, NOUNS[self.resource], self.limit, is_callers=self.is_callers)
 
 
-class Freed(Struct):
+class FreedAmounts(Struct):
     """Amounts that will be freed before the next one is taken: by the caller, and by all callers."""
 
     own: int = 0
     all: int = 0
 
 
-NOTHING_FREED = Freed()
+NOTHING_FREED = FreedAmounts()
 
 
 class CallerUsage:
@@ -79,7 +73,7 @@ class CallerUsage:
         usages: use by all callers.
     """
 
-    __slots__ = ("_limits", "_message_rate", "_reported_at", "_run_rate", "_usages", "_used", "account", "logs")
+    __slots__ = ("_limits", "_message_rate", "_run_rate", "_usages", "_used", "account", "logs")
 
     def __init__(self, account: str, limits: CallerLimits, usages: "CallerUsages") -> None:
         self.account = account
@@ -89,11 +83,12 @@ class CallerUsage:
         self._used = dict.fromkeys(Resource, 0)
         self._run_rate = TokenBucket(limits.runs_per_minute / MINUTE, limits.runs_per_minute, usages.now)
         self._message_rate = TokenBucket(limits.messages_per_second, limits.messages_per_second, usages.now)
-        self._reported_at: dict[str, float] = {}
 
     # --- resources in use ---
 
-    def reached_limit(self, resource: Resource, amount: int = 1, freed: Freed = NOTHING_FREED) -> ReachedLimit | None:
+    def reached_limit(
+        self, resource: Resource, amount: int = 1, freed: FreedAmounts = NOTHING_FREED
+    ) -> ReachedLimit | None:
         """Return the limit that leaves no room for ``amount`` more once ``freed`` is free, or None.
 
         Bytes of a request above the limit are accepted while there are no others.
@@ -113,7 +108,7 @@ class CallerUsage:
 
     def refusal(self, reached: ReachedLimit) -> AppError:
         """Return the error for a limit that is reached, and log it now and then."""
-        self._report(reached.resource)
+        self._usages.refusal_log.report(reached.resource, self.account)
         return reached.error()
 
     def add(self, resource: Resource, amount: int = 1) -> None:
@@ -145,14 +140,8 @@ class CallerUsage:
 
     def _count(self, rate: TokenBucket, name: str, noun: str, limit: int) -> None:
         if (delay := rate.delay()) > 0:
-            self._report(name)
+            self._usages.refusal_log.report(name, self.account)
             raise limit_error(name, noun, limit, is_callers=True, wait_seconds=delay)
-
-    def _report(self, name: str) -> None:
-        now = self._usages.now()
-        if now - self._reported_at.get(name, -REPORT_SECONDS) >= REPORT_SECONDS:
-            self._reported_at[name] = now
-            logger.warning("limit reached %s", format_fields({"limit": name, "caller": self.account}))
 
     @property
     def is_idle(self) -> bool:
@@ -174,6 +163,7 @@ class CallerUsages:
         of_process, of_caller: limits of the process and of one caller.
         logs: budget of the events of all runs.
         now: returns the time in seconds.
+        refusal_log: log of the limits that callers have reached.
     """
 
     def __init__(self, limits: CapacityLimits, caller_limits: CallerLimits, clock: Clock) -> None:
@@ -194,6 +184,7 @@ class CallerUsages:
         }
         self.logs = LogBudget(limits.run_bytes, limits.all_bytes)
         self.now = clock.time
+        self.refusal_log = RefusalLog(clock.time)
         self._caller_limits = caller_limits
         self._usages: dict[str, CallerUsage] = {}
         self._sweep_at = MIN_SWEEP

@@ -250,7 +250,7 @@ class Service:
             emit=services.emit,
             yield_turn=services.yield_turn,
             state=RunState(services.state, services.emit),
-            allowance=self._policy.run_limits(run_input.forwarded_props),
+            limits=self._policy.run_limits(run_input.forwarded_props),
         )
         return Run(
             run_input,

@@ -41,10 +41,10 @@ from agui_container.ports.tool import (
     Previewing,
     Resumable,
     StrictlyChecked,
-    Suspended,
     Suspension,
     ToolError,
     ToolSource,
+    ToolSuspension,
 )
 from agui_container.protocol.expander import MessageText
 
@@ -77,7 +77,6 @@ __all__ = [
     "StopDelta",
     "StopReason",
     "StrictlyChecked",
-    "Suspended",
     "Suspension",
     "TextDelta",
     "ThreadCleanup",
@@ -88,5 +87,6 @@ __all__ = [
     "ToolContent",
     "ToolError",
     "ToolSource",
+    "ToolSuspension",
     "UsageDelta",
 ]

@@ -158,7 +158,7 @@ class RunContext:
         state: the shared state.
         usage: list to which the agent appends one ``TokenUsage`` per model call. The terminal event reports the sum,
             also for failed runs.
-        allowance: limits of the run. An agent that makes model calls must respect them.
+        limits: limits of the run. An agent that makes model calls must respect them.
         yield_turn: waits until other runs had their turn. For long computations: call it every few milliseconds.
         call_slots: limit of concurrent tool calls, including those of subagents.
         tool_call_id: id of the current call, for a tool.
@@ -177,7 +177,7 @@ class RunContext:
     emit: Emit
     state: RunState
     usage: list[TokenUsage] = field(default_factory=list)
-    allowance: RunLimits = RunLimits()
+    limits: RunLimits = RunLimits()
     yield_turn: Callable[[], Awaitable[None]] = next_loop_turn
     call_slots: CallSlots = field(default_factory=CallSlots)
     tool_call_id: str | None = None

@@ -18,7 +18,7 @@ class BusUnavailable(Exception):
     """The bus is unreachable or too slow. The text is for the log. The same call may succeed later."""
 
 
-class Missed(Exception):
+class EventGap(Exception):
     """Events that a follower needs are no longer on the bus. Read them from the store and follow from there."""
 
 
@@ -35,7 +35,7 @@ class Bus(Protocol):
         run is still active, because its replica may have died.
 
         Raises:
-            Missed: the next batch would leave a gap.
+            EventGap: the next batch would leave a gap.
         """
 
     async def send(self, replica: str, command: bytes) -> None:
@@ -52,12 +52,12 @@ class Bus(Protocol):
 
 
 def skip_seen(after: int, envelopes: Sequence[Envelope]) -> Sequence[Envelope]:
-    """Return the envelopes after ``seq`` ``after``, each once. Raises ``Missed`` if there is a gap."""
+    """Return the envelopes after ``seq`` ``after``, each once. Raises ``EventGap`` if there is a gap."""
     batch: list[Envelope] = []
     for envelope in envelopes:
         expected = after + len(batch) + 1
         if envelope.seq > expected:
-            raise Missed(f"received event {envelope.seq}, expected {expected}")
+            raise EventGap(f"received event {envelope.seq}, expected {expected}")
         if envelope.seq == expected:
             batch.append(envelope)
     return batch

@@ -64,7 +64,7 @@ def store_errors_as_app_errors() -> Iterator[None]:
         yield
     except StoreUnavailable as error:
         logger.warning("store unavailable error=%r", str(error))
-        raise AppError(ErrorCode.STORE_UNAVAILABLE, "What this server keeps cannot be reached right now.") from error
+        raise AppError(ErrorCode.STORE_UNAVAILABLE, "The store of this server cannot be reached right now.") from error
 
 
 class LeaseLost(Exception):

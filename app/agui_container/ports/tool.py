@@ -1,6 +1,6 @@
 """Ports around tools: sources of tools, permissions, previews, and calls that wait for answers.
 
-Rule: a tool reports a failure to the model by ``ToolError`` and a question to people by ``Suspended``.
+Rule: a tool reports a failure to the model by ``ToolError`` and a question to people by ``ToolSuspension``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ class Suspension:
     messages: Sequence[Message]
 
 
-class Suspended(Exception):
+class ToolSuspension(Exception):
     """A call cannot continue without answers. A tool raises it, and the run ends with the interrupts."""
 
     def __init__(self, suspension: Suspension) -> None:
@@ -59,7 +59,7 @@ class Resumable(Protocol):
     """A tool whose calls may be suspended."""
 
     async def resume(self, suspension: Suspension, answers: Sequence[ResumeEntry], ctx: RunContext) -> ToolContent:
-        """Resume a call and return its result. Raises the same exceptions as ``Tool.call``, and ``Suspended``."""
+        """Resume a call and return its result. Raises the same exceptions as ``Tool.call``, and ``ToolSuspension``."""
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails
 
 from agui_container.protocol.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
-from agui_container.protocol.strict_json import parse_json, raise_validation_error
+from agui_container.protocol.strict_json import memory_size, parse_json, raise_validation_error
 
 MEDIA = frozenset({"image", "audio", "video"})
 KINDS = MEDIA | {"text", "document"}
@@ -87,7 +87,7 @@ SHOWN_ERRORS = 5
 
 
 class RunRequest(Struct, frozen=True):
-    """A request to start a run. ``size`` is the number of bytes of the body."""
+    """A request to start a run. ``size`` is an estimate of its memory, in bytes."""
 
     run_input: RunAgentInput
     size: int
@@ -152,7 +152,7 @@ def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
     if not isinstance(document, dict):
         raise_validation_error("The body must be a JSON object: a RunAgentInput or a command.")
     try:
-        return _request(document, len(body), warn)
+        return _request(document, memory_size(body), warn)
     except AppError as error:
         raise MalformedRequest(error.message, document) from None
 

@@ -30,6 +30,9 @@ MAX_COMMAS = 1_500_000
 MAX_STRINGS = 500_000
 """Maximum number of strings and keys of a body. To make a string takes ten times as long as to read a comma."""
 
+VALUE_BYTES = 64
+"""Memory of a list, an object or a string besides its content, in bytes."""
+
 MAX_KEYS = 100_000
 """Maximum number of keys of one object."""
 
@@ -82,6 +85,11 @@ def parse_json(body: bytes) -> object:
     if brackets >= DEPTH_CHECK_BRACKETS:
         _check_depth(document)
     return document
+
+
+def memory_size(body: bytes) -> int:
+    """Estimate the bytes that a body occupies together with its parsed value. Symbols in texts count, too."""
+    return len(body) + VALUE_BYTES * (body.count(b"[") + body.count(b"{") + body.count(b'"') // 2)
 
 
 def _check_counts(body: bytes) -> int:

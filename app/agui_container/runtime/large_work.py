@@ -1,7 +1,8 @@
 """Computations on large data, in a thread, so that they do not block the event loop.
 
 Rule: one computation of a kind runs at a time. Parallel ones would not be faster, because of the interpreter lock, and
-would need more memory at once. Callers take turns, so none waits for all that another one has asked for.
+would need more memory at once. Callers take turns, so a caller waits for at most one computation of each
+other caller.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ class LargeWork:
     """Computations of one kind. ``name`` is unique in the process."""
 
     def __init__(self, name: str) -> None:
-        self._turns: RunVar[Turns] = RunVar(name)
+        self._turns: RunVar[AccountTurns] = RunVar(name)
 
     async def run(self, account: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in a thread, in a turn of this account."""
@@ -31,17 +32,17 @@ class LargeWork:
         async with turns.turn(account):
             return await anyio.to_thread.run_sync(partial(work, *args, **kwargs), limiter=turns.limiter)
 
-    def _turns_of_loop(self) -> "Turns":
+    def _turns_of_loop(self) -> "AccountTurns":
         # Each event loop has its own turns, because a limiter belongs to the loop that uses it first.
         try:
             return self._turns.get()
         except LookupError:
-            turns = Turns()
+            turns = AccountTurns()
             self._turns.set(turns)
             return turns
 
 
-class Turns:
+class AccountTurns:
     """Turns of accounts, one at a time.
 
     Attributes:

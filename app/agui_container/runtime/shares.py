@@ -14,7 +14,7 @@ LARGE_PART = 4
 K = TypeVar("K", bound=Hashable)
 
 
-class Shares:
+class AmountsByAccount:
     """Amounts of one resource by account.
 
     Args:
@@ -63,8 +63,8 @@ class EvictionQueue(Generic[K]):
     """
 
     def __init__(self, max_items: int, max_bytes: int) -> None:
-        self.items = Shares(max_items)
-        self.bytes = Shares(max_bytes)
+        self.items = AmountsByAccount(max_items)
+        self.bytes = AmountsByAccount(max_bytes)
         self._entries: OrderedDict[K, tuple[str, int]] = OrderedDict()
         self._keys: dict[str, OrderedDict[K, None]] = {}
 

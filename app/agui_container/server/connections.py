@@ -40,7 +40,7 @@ LOG_SECONDS = 5.0
 """Seconds between two log lines about too many connections."""
 
 STALLED_SECONDS = 60.0
-"""Seconds without progress after which a connection is cut off whose client takes nothing."""
+"""Seconds without progress after which a connection is cut off whose client does not read."""
 
 CLOSING_SECONDS = 10.0
 """The same for a connection that is being closed."""
@@ -58,7 +58,7 @@ OVERLOADED_HANDSHAKE = b"\r\n".join(
 logger = logging.getLogger(__name__)
 
 
-class Event(StrEnum):
+class ConnectionEvent(StrEnum):
     """Things that happen to connections if there are too many, by their names in the log."""
 
     CLOSED_WITHOUT_REQUEST = "closed_without_request"
@@ -99,7 +99,7 @@ class ConnectionLimit:
         self._heads = EvictionQueue[asyncio.Transport](self.limit, MAX_HEAD_BYTES)
         self._unsent: dict[asyncio.Transport, tuple[int, float]] = {}
         self._half_closed = set[asyncio.Transport]()
-        self._events: dict[str, int] = dict.fromkeys(Event, 0)
+        self._events: dict[str, int] = dict.fromkeys(ConnectionEvent, 0)
         self._logged_at = float("-inf")
 
     # --- the beginning and the end of a connection ---
@@ -119,7 +119,7 @@ class ConnectionLimit:
             return True
         self._surplus.put(transport, account, 0)
         if self._surplus.is_full:
-            self._cut(next(self._surplus.candidates()), Event.CLOSED_WITHOUT_REQUEST, now)
+            self._abort(next(self._surplus.candidates()), ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
         return False
 
     def readmit(self, transport: asyncio.Transport, now: float) -> bool:
@@ -158,7 +158,7 @@ class ConnectionLimit:
         if (account := self._accounts.get(transport)) is not None:
             self._heads.put(transport, account, size)
         while self._heads.bytes.is_over:
-            self._cut(next(self._heads.candidates()), Event.CLOSED_IN_HEAD, now)
+            self._abort(next(self._heads.candidates()), ConnectionEvent.CLOSED_IN_HEAD, now)
 
     # --- room for a connection ---
 
@@ -174,32 +174,32 @@ class ConnectionLimit:
         giving = next((each for each in (account, largest) if self._is_above_half(each, is_new=each == account)), None)
         idle = next(self._waiting.candidates() if giving is None else self._waiting.of(giving), None)
         if idle is not None:
-            self._cut(idle, Event.CLOSED_WITHOUT_REQUEST, now)
+            self._abort(idle, ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
         elif is_request and giving not in (None, account):
-            self._cut(next(self._open.of(giving)), Event.CLOSED_IN_USE, now)
+            self._abort(next(self._open.of(giving)), ConnectionEvent.CLOSED_IN_USE, now)
         else:
-            self._note(Event.REFUSED if is_request else Event.LIMITED_TO_PING, now)
+            self._note(ConnectionEvent.REFUSED if is_request else ConnectionEvent.LIMITED_TO_PING, now)
         return self._has_room()
 
     def _is_above_half(self, account: str | None, *, is_new: bool = False) -> bool:
         """True if an account has more than half of all connections, with another one if ``is_new``."""
         return account is not None and 2 * (self._open.items.of(account) + is_new) > self.limit
 
-    def _cut(self, transport: asyncio.Transport, event: Event, now: float) -> None:
+    def _abort(self, transport: asyncio.Transport, event: ConnectionEvent, now: float) -> None:
         self._note(event, now)
         self.remove(transport)
         transport.abort()
 
-    def _note(self, event: Event, now: float) -> None:
+    def _note(self, event: ConnectionEvent, now: float) -> None:
         """Count an event, and log the numbers once in a while."""
         self._events[event] += 1
         largest = self._open.items.largest()
-        if event is not Event.LIMITED_TO_PING:
+        if event is not ConnectionEvent.LIMITED_TO_PING:
             count_refusal("connections", "caller" if self._is_above_half(largest) else "process")
         if now - self._logged_at >= LOG_SECONDS:
             state = {"open": self._open.items.total, "limit": self.limit, "largest_caller": largest}
             logger.warning("too many connections %s %s", format_fields(state), format_fields(self._events))
-            self._logged_at, self._events = now, dict.fromkeys(Event, 0)
+            self._logged_at, self._events = now, dict.fromkeys(ConnectionEvent, 0)
 
     # --- clients that have gone ---
 
@@ -215,7 +215,7 @@ class ConnectionLimit:
                 transport.abort()
 
     def check_progress(self, now: float) -> None:
-        """Cut off connections whose clients take nothing. ``now`` is the event loop's time, in seconds."""
+        """Cut off connections whose clients do not read. ``now`` is the event loop's time, in seconds."""
         for transport in tuple(self._accounts):
             unsent = transport.get_write_buffer_size()
             if unsent:

@@ -19,7 +19,7 @@ from websockets.frames import CloseCode, Frame
 
 from agui_container.protocol.errors import AppError
 from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, overloaded
-from agui_container.transports.bytes_in_flight import SHARE, Reservation, Share
+from agui_container.transports.bytes_in_flight import SHARE, CallerBytes, Reservation
 
 CONNECTION_EXTENSION = "agui.connection"
 """Key in ``scope["extensions"]`` of an HTTP request. The value is its ``HttpProtocol``."""
@@ -333,7 +333,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         is_incomplete = partial > 0 or bool(self.frames)
         self._message_begun = (self._message_begun or self.loop.time()) if is_incomplete else None
         if self._reservation is None:
-            share: Share | None = self.scope["state"].get(SHARE) if self.handshake_initiated else None
+            share: CallerBytes | None = self.scope["state"].get(SHARE) if self.handshake_initiated else None
             if share is None:
                 return
             self._reservation = share.reserve()

@@ -8,7 +8,16 @@ Source: docs/observability.md.
 """
 
 from agui_container.telemetry.export import make_exporter
-from agui_container.telemetry.limits import count_refusal, observe_use
+from agui_container.telemetry.limits import RefusalLog, count_refusal, observe_use
 from agui_container.telemetry.spans import Delegation, ModelCall, RunTrace, ToolCall
 
-__all__ = ["Delegation", "ModelCall", "RunTrace", "ToolCall", "count_refusal", "make_exporter", "observe_use"]
+__all__ = [
+    "Delegation",
+    "ModelCall",
+    "RefusalLog",
+    "RunTrace",
+    "ToolCall",
+    "count_refusal",
+    "make_exporter",
+    "observe_use",
+]

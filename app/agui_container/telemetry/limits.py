@@ -1,10 +1,12 @@
-"""Metrics of the limits of the process and of callers.
+"""Metrics and log lines of the limits of the process and of callers.
 
-Rule: no attribute names a caller, because each value of an attribute is a time series of its own.
+Rule: no attribute of a metric names a caller, because each value of an attribute is a time series of its own.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+import logging
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Protocol
 from weakref import WeakSet
@@ -13,6 +15,12 @@ from opentelemetry.metrics import CallbackOptions, ObservableGauge, Observation,
 from opentelemetry.metrics import Counter as MetricCounter
 
 from agui_container import __version__
+from agui_container.runtime.log_values import format_fields
+
+REPORT_SECONDS = 60.0
+"""Seconds between two log lines about the same limit of the same caller."""
+
+logger = logging.getLogger(__name__)
 
 LIMIT, SCOPE = "agui.limit.name", "agui.limit.scope"
 
@@ -27,6 +35,27 @@ def refusal_counter() -> MetricCounter:
     """Return the counter of refusals."""
     meter = get_meter("agui-container", __version__)
     return meter.create_counter("agui.limit.refusals", "{refusal}", "Refusals because a limit was reached.")
+
+
+class RefusalLog:
+    """Log lines about limits that callers have reached, once in ``REPORT_SECONDS`` for each limit of a caller.
+
+    Args:
+        now: returns seconds.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._reported_at: OrderedDict[tuple[str, str], float] = OrderedDict()
+
+    def report(self, name: str, account: str) -> None:
+        """Log that a caller has reached a limit, unless that was logged a short while ago."""
+        now = self._now()
+        while self._reported_at and now - next(iter(self._reported_at.values())) >= REPORT_SECONDS:
+            self._reported_at.popitem(last=False)
+        if (name, account) not in self._reported_at:
+            self._reported_at[name, account] = now
+            logger.warning("limit reached %s", format_fields({"limit": name, "caller": account}))
 
 
 class LimitUse(Protocol):

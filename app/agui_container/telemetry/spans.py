@@ -23,7 +23,7 @@ from opentelemetry.metrics import Histogram, get_meter
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
 from agui_container import __version__
-from agui_container.ports import Model, Prompt, RunContext, StopReason, Suspended, ToolContent
+from agui_container.ports import Model, Prompt, RunContext, StopReason, ToolContent, ToolSuspension
 from agui_container.protocol.errors import AppError
 from agui_container.telemetry import semconv
 from agui_container.telemetry.semconv import (
@@ -95,7 +95,7 @@ class TracedSpan:
     def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> None:
         if self._outer is not None:
             context.detach(self._outer)
-        if isinstance(error, Exception) and not isinstance(error, Suspended):
+        if isinstance(error, Exception) and not isinstance(error, ToolSuspension):
             self.record_error(error)
         self._span.end()
 

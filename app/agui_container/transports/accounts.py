@@ -1,6 +1,6 @@
 """Accounts: the names under which the limits per caller are counted.
 
-Rule: a caller cannot get a fresh allowance by inventing a name. So a name comes from a verified token, or from the
+Rule: a caller cannot reset its limits by choosing a new name. So a name comes from a verified token, or from the
 network address of the connection. The session header is a name only if the operator says that a platform or a gateway
 sets it (``docs/decisions/0042-callers-are-counted-by-address.md``).
 """

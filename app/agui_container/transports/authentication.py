@@ -2,7 +2,7 @@
 
 Rule: a transport that makes a ``Caller`` passes it through ``CallerAuthentication.authenticate`` before anything else
 sees it, and calls ``check_expiry`` for every message of a connection that stays open. Without an authenticator both do
-nothing, and the owner is the session's or everybody.
+nothing, and the owner is the session, or one owner that all callers share.
 
 Source: RFC 6750; RFC 9728 for the challenge and the metadata of the protected resource.
 """
@@ -69,7 +69,7 @@ def url_of(connection: HTTPConnection) -> str:
 
 
 def server_url(scheme: str, host: str) -> str:
-    """Return the URL of a server. A host that is none is replaced, because it comes from the client."""
+    """Return the URL of a server. An invalid host is replaced, because it comes from the client."""
     name = host if HOST.fullmatch(host) else "localhost"
     return f"{'https' if scheme in SECURE_SCHEMES else 'http'}://{name}"
 

@@ -14,6 +14,7 @@ from starlette.requests import HTTPConnection
 
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.telemetry import RefusalLog, count_refusal
 
 SMALL_BYTES = 16_000
 """Size of a body, frame or response, in bytes, up to which it is not counted."""
@@ -25,7 +26,10 @@ RETRY_SECONDS = 1.0
 """Seconds after which a client that has exceeded the budget may try again."""
 
 SHARE = "agui.share"
-"""Key in the scope's state for the ``Share`` of the caller."""
+"""Key in the scope's state for the ``CallerBytes`` of the caller."""
+
+LIMIT_NAME = "bytesInFlight"
+"""Name of the budget in metrics and in the log."""
 
 
 class ByteBudget:
@@ -36,19 +40,21 @@ class ByteBudget:
 
     Attributes:
         used: bytes in flight.
+        refusal_log: log of the callers that the budget has no room for.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._shares: WeakValueDictionary[str, Share] = WeakValueDictionary()
+        self.refusal_log = RefusalLog()
+        self._shares: WeakValueDictionary[str, CallerBytes] = WeakValueDictionary()
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def share_of(self, caller: Caller) -> "Share":
+    def share_of(self, caller: Caller) -> "CallerBytes":
         """Return the share of a caller's account."""
         share = self._shares.get(caller.account)
         if share is None:
-            share = self._shares[caller.account] = Share(self)
+            share = self._shares[caller.account] = CallerBytes(self, caller.account)
         return share
 
     async def wait_for_release(self, deadline: float) -> None:
@@ -68,11 +74,12 @@ class ByteBudget:
                 released.set_result(None)
 
 
-class Share:
+class CallerBytes:
     """The bytes in flight of one caller: at most half of the budget."""
 
-    def __init__(self, budget: ByteBudget) -> None:
+    def __init__(self, budget: ByteBudget, account: str) -> None:
         self._budget = budget
+        self._account = account
         self.used = 0
 
     def reserve(self, size: int = 0) -> "Reservation":
@@ -91,14 +98,11 @@ class Share:
         Raises:
             AppError: RATE_LIMIT_EXCEEDED if it has none for ``WAIT_SECONDS``.
         """
-        deadline = asyncio.get_running_loop().time() + WAIT_SECONDS
-        while True:
-            try:
-                return self.reserve(size)
-            except AppError:
-                if asyncio.get_running_loop().time() >= deadline:
-                    raise
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + WAIT_SECONDS
+        while not self._has_room(counted_bytes(size)) and loop.time() < deadline:
             await self._budget.wait_for_release(deadline)
+        return self.reserve(size)
 
     def change(self, difference: int) -> None:
         """Add to the bytes in flight, or release some if ``difference`` is negative.
@@ -106,13 +110,26 @@ class Share:
         Raises:
             AppError: RATE_LIMIT_EXCEEDED if the budget has no room for them.
         """
-        budget = self._budget
-        if difference > 0 and (self.used + difference > budget.limit // 2 or budget.used + difference > budget.limit):
-            raise no_room()
+        if not self._has_room(difference):
+            raise self._refusal(difference)
         self.used += difference
-        budget.used += difference
+        self._budget.used += difference
         if difference < 0:
-            budget.notify()
+            self._budget.notify()
+
+    def _has_room(self, difference: int) -> bool:
+        is_within_budget = self._budget.used + difference <= self._budget.limit
+        return difference <= 0 or (self._is_within_share(difference) and is_within_budget)
+
+    def _is_within_share(self, difference: int) -> bool:
+        return self.used + difference <= self._budget.limit // 2
+
+    def _refusal(self, difference: int) -> AppError:
+        """Return the error for bytes that the budget has no room for, count it, and log it now and then."""
+        count_refusal(LIMIT_NAME, "process" if self._is_within_share(difference) else "caller")
+        self._budget.refusal_log.report(LIMIT_NAME, self._account)
+        message = "Too many bytes are being sent or are unread; see AGUI_MAX_BYTES_IN_FLIGHT."
+        return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message, wait_seconds=RETRY_SECONDS)
 
 
 class Reservation:
@@ -120,7 +137,7 @@ class Reservation:
 
     __slots__ = ("_counted", "_share")
 
-    def __init__(self, share: Share) -> None:
+    def __init__(self, share: CallerBytes) -> None:
         self._share = share
         self._counted = 0
 
@@ -136,19 +153,18 @@ class Reservation:
         Raises:
             AppError: RATE_LIMIT_EXCEEDED if the budget has no room for them. Then nothing changes.
         """
-        counted = size if size > SMALL_BYTES else 0
+        counted = counted_bytes(size)
         if counted != self._counted:
             self._share.change(counted - self._counted)
             self._counted = counted
 
 
-def share_of(connection: HTTPConnection) -> Share:
+def share_of(connection: HTTPConnection) -> CallerBytes:
     """Return the share that ``CallerMiddleware`` has put into the scope."""
-    share: Share = connection.scope["state"][SHARE]
+    share: CallerBytes = connection.scope["state"][SHARE]
     return share
 
 
-def no_room() -> AppError:
-    """Return the error for bytes that the budget has no room for."""
-    message = "Too many bytes are being sent or are unread; see AGUI_MAX_BYTES_IN_FLIGHT."
-    return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message, wait_seconds=RETRY_SECONDS)
+def counted_bytes(size: int) -> int:
+    """Return the bytes that count of a body, frame or response of this size."""
+    return size if size > SMALL_BYTES else 0

@@ -1,6 +1,6 @@
 """HTTP responses that are not streams, such as a thread as JSON.
 
-Rule: a large body counts as in flight until the client has taken it. A client that takes nothing for as long as a
+Rule: a large body counts as in flight until the client has read it. A client that does not read for as long as a
 stream's reader may is disconnected.
 """
 

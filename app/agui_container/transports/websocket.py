@@ -6,7 +6,7 @@ Rules:
   which has ``control`` instead of ``type``.
 - A malformed frame is answered by an error and does not affect the rest of the connection.
 - A frame that arrives after the connection's token has expired is answered by an error, and the connection is closed.
-- When the client has left, waiting frames are executed only if they change something.
+- When the client has left, waiting frames are executed only if they change something. Other answers have no reader.
 - Frames are executed in the order in which they arrive, except ``cancel``, ``ping`` and ``capabilities``. A cancel
   waits only for the run that it refers to: the run that it names, or without ids the open run that this connection
   started.

@@ -89,7 +89,7 @@ def prompt(*said: str | Message, tools: Sequence[str] = (), system: str = "") ->
     return Prompt(system, messages, specs)
 
 
-async def collected(deltas: AsyncIterator[Delta]) -> list[Delta]:
+async def collect_deltas(deltas: AsyncIterator[Delta]) -> list[Delta]:
     """All deltas."""
     return [delta async for delta in deltas]
 

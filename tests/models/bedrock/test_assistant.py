@@ -11,7 +11,7 @@ from agui_container.agents.assistant.assistant import Assistant
 from agui_container.models.bedrock import CachePlace
 from agui_container.protocol.errors import AppError
 from agui_container.tools.builtin import builtin_tools
-from tests.contexts import client_tool, collected, expanded, of_type, run_context, run_input, types
+from tests.contexts import client_tool, collect_items, expanded, of_type, run_context, run_input, types
 from tests.models.bedrock.doubles import END, METADATA, MODEL, START, BedrockModels, text
 from tests.models.bedrock.server import BedrockServer
 
@@ -48,7 +48,7 @@ async def test_a_loop_of_tools(wire: BedrockServer, bedrock: BedrockModels) -> N
         [START, text("It is 42."), END, METADATA],
     )
     model, ctx = bedrock(cache=frozenset({CachePlace.MESSAGES})), run_context()
-    items = expanded(await collected(Assistant(model, builtin_tools()).run(run_input("What is 6*7?"), ctx)))
+    items = expanded(await collect_items(Assistant(model, builtin_tools()).run(run_input("What is 6*7?"), ctx)))
     assert types(items)[-5:-1] == [
         "TOOL_CALL_RESULT",
         "TEXT_MESSAGE_START",
@@ -76,10 +76,10 @@ async def test_a_call_of_a_client_tool_with_a_strange_name_is_the_clients(
     name = "ui/open: the door"
     request = run_input("open", tools=[client_tool(name)])
     wire.will([START, text("No."), END, METADATA])
-    await collected(Assistant(bedrock()).run(request, run_context()))
+    await collect_items(Assistant(bedrock()).run(request, run_context()))
     (tool,) = wire.requests[0]["toolConfig"]["tools"]
     wire.will([START, *call(0, tool["toolSpec"]["name"], {}), CALLS, METADATA])
-    items = expanded(await collected(Assistant(bedrock()).run(request, run_context())))
+    items = expanded(await collect_items(Assistant(bedrock()).run(request, run_context())))
     assert types(items) == ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]
     assert getattr(items[0], "tool_call_name", None) == name
 
@@ -88,6 +88,6 @@ async def test_usage_of_a_call_that_failed_is_counted(wire: BedrockServer, bedro
     wire.will([START, text("a"), METADATA, {"exception": "throttlingException", "message": "m"}])
     ctx = run_context()
     with pytest.raises(AppError) as caught:
-        await collected(Assistant(bedrock()).run(run_input("hi"), ctx))
+        await collect_items(Assistant(bedrock()).run(run_input("hi"), ctx))
     assert caught.value.code == "MODEL_THROTTLED"
     assert [usage.total_tokens for usage in ctx.usage] == [10]

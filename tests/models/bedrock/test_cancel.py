@@ -16,7 +16,7 @@ from tests.models.bedrock.doubles import (
     START,
     BedrockModels,
     Pauses,
-    collected,
+    collect_deltas,
     model_threads,
     prompt,
     short,
@@ -26,7 +26,7 @@ from tests.models.bedrock.doubles import (
 from tests.models.bedrock.server import BedrockResponse, BedrockServer
 
 
-async def cancelled(task: asyncio.Task[list[Delta]]) -> None:
+async def cancel_task(task: asyncio.Task[list[Delta]]) -> None:
     """Cancel a task that waits. The server holds the stream meanwhile, so nothing that it sends can end the task."""
     task.cancel()
     async with asyncio.timeout(5):
@@ -38,9 +38,9 @@ async def test_a_cancel_during_a_stalled_read_returns_at_once_and_ends_the_read(
     wire: BedrockServer, bedrock: BedrockModels
 ) -> None:
     (answer,) = wire.will(BedrockResponse([START, text("Hel")], hold=True))
-    task = asyncio.create_task(collected(bedrock().stream(prompt())))
+    task = asyncio.create_task(collect_deltas(bedrock().stream(prompt())))
     await answer.held.wait()
-    await cancelled(task)
+    await cancel_task(task)
     await answer.gone.wait()
     await threads_gone()
     assert not answer.release.is_set()
@@ -51,26 +51,26 @@ async def test_a_cancel_before_bedrock_answers_returns_while_the_thread_still_wa
 ) -> None:
     (answer, _) = wire.will(BedrockResponse(ANSWER, hold_head=True), ANSWER)
     model = bedrock(max_calls=1, max_attempts=1)
-    task = asyncio.create_task(collected(model.stream(prompt())))
+    task = asyncio.create_task(collect_deltas(model.stream(prompt())))
     await answer.held.wait()
-    await cancelled(task)
+    await cancel_task(task)
     assert len(model_threads()) == 1
     with pytest.raises(AppError) as caught:  # the thread counts until its read ends
-        await collected(model.stream(prompt()))
+        await collect_deltas(model.stream(prompt()))
     assert caught.value.code == "MODEL_THROTTLED"
     answer.release.set()
     await threads_gone()
-    assert short(await collected(model.stream(prompt())))[0] == ["text", "Hello"]
+    assert short(await collect_deltas(model.stream(prompt())))[0] == ["text", "Hello"]
 
 
-async def test_where_a_read_cannot_be_ended_the_thread_goes_when_the_read_does(
+async def test_a_thread_whose_read_cannot_be_aborted_ends_with_the_read(
     wire: BedrockServer, bedrock: BedrockModels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BedrockEvents, "abort", lambda _: None)  # urllib3 before 2.3
     (answer,) = wire.will(BedrockResponse([START, text("Hel")], hold=True))
-    task = asyncio.create_task(collected(bedrock().stream(prompt())))
+    task = asyncio.create_task(collect_deltas(bedrock().stream(prompt())))
     await answer.held.wait()
-    await cancelled(task)
+    await cancel_task(task)
     assert len(model_threads()) == 1
     answer.release.set()
     await threads_gone()
@@ -96,9 +96,9 @@ async def test_a_cancel_between_tries_is_not_a_failure(wire: BedrockServer, bedr
 
     bedrock.pauses = Endless()
     wire.will(BedrockResponse(status=429, error="ThrottlingException"))
-    task = asyncio.create_task(collected(bedrock().stream(prompt())))
+    task = asyncio.create_task(collect_deltas(bedrock().stream(prompt())))
     await reached.wait()
-    await cancelled(task)
+    await cancel_task(task)
 
 
 async def test_calls_stream_side_by_side(wire: BedrockServer, bedrock: BedrockModels) -> None:
@@ -112,7 +112,7 @@ async def test_calls_stream_side_by_side(wire: BedrockServer, bedrock: BedrockMo
     assert len(await asyncio.gather(*map(first, streams))) == 8  # all are open, none has ended
     for answer in answers:
         answer.release.set()
-    rests = await asyncio.gather(*map(collected, streams))
+    rests = await asyncio.gather(*map(collect_deltas, streams))
     assert all(short(rest)[0] == ["stop", "end"] for rest in rests)
 
 
@@ -120,7 +120,7 @@ async def test_an_answer_is_over_with_its_last_event_even_if_the_connection_stay
     wire: BedrockServer, bedrock: BedrockModels
 ) -> None:
     (answer,) = wire.will(BedrockResponse(ANSWER, hold=True))
-    assert len(await collected(bedrock().stream(prompt()))) == 3
+    assert len(await collect_deltas(bedrock().stream(prompt()))) == 3
     assert not answer.release.is_set()
     answer.release.set()
     await threads_gone()
@@ -130,9 +130,9 @@ async def test_a_cancelled_call_leaves_no_noise(
     wire: BedrockServer, bedrock: BedrockModels, caplog: pytest.LogCaptureFixture
 ) -> None:
     (answer,) = wire.will(BedrockResponse([START], hold=True))
-    task = asyncio.create_task(collected(bedrock().stream(prompt())))
+    task = asyncio.create_task(collect_deltas(bedrock().stream(prompt())))
     await answer.held.wait()
-    await cancelled(task)
+    await cancel_task(task)
     await threads_gone()
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
@@ -150,7 +150,7 @@ async def test_a_clean_up_that_fails_costs_neither_the_answer_nor_the_thread(
     wire.will(ANSWER, ANSWER)
     model = bedrock(max_calls=1)
     for _ in range(2):
-        assert len(await collected(model.stream(prompt()))) == 3
+        assert len(await collect_deltas(model.stream(prompt()))) == 3
         await threads_gone()
 
 
@@ -162,7 +162,7 @@ async def test_after_the_last_event_a_connection_is_not_cut_because_another_call
     deltas = model.stream(prompt())
     await anext(deltas)
     await deltas.aclose()
-    await collected(model.stream(prompt()))  # gives a cut the time to be seen
+    await collect_deltas(model.stream(prompt()))  # gives a cut the time to be seen
     assert not answer.gone.is_set()
     answer.release.set()
     await threads_gone()

@@ -53,7 +53,7 @@ def test_only_what_is_retryable_is_tried_again() -> None:
         (RuntimeError("x"), "MODEL_ERROR"),
     ],
 )
-def test_whatever_is_raised_has_a_code(error: Exception, code: str) -> None:
+def test_every_exception_has_a_code(error: Exception, code: str) -> None:
     assert failure_of(error).code == code
 
 

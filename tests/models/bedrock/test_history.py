@@ -52,7 +52,7 @@ def thought(text: str = "hm", sealed: str | None = None) -> ReasoningMessage:
     return ReasoningMessage(id="r", content=text, encrypted_value=value)
 
 
-def sent(*messages: Message) -> list[tuple[str, list[Any]]]:
+def request_messages(*messages: Message) -> list[tuple[str, list[Any]]]:
     """Roles and blocks as Bedrock gets them; nothing that it would refuse."""
     body = request_of(MODEL, BedrockOptions(), prompt(*messages)).body
     assert broken_rules(body) == []
@@ -64,7 +64,7 @@ def use(wire_id: str, **arguments: Any) -> dict[str, Any]:  # noqa: ANN401
     return {"toolUse": {"toolUseId": wire_id, "name": "now", "input": arguments}}
 
 
-def done(wire_id: str, text: str = "done") -> dict[str, Any]:
+def tool_result(wire_id: str, text: str = "done") -> dict[str, Any]:
     return {"toolResult": {"toolUseId": wire_id, "content": [{"text": text}]}}
 
 
@@ -75,7 +75,7 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
         [
             ("user", [{"text": "hi"}]),
             ("assistant", [{"text": "ok"}, use("1"), use("2")]),
-            ("user", [done("1", "a"), done("2", "b")]),
+            ("user", [tool_result("1", "a"), tool_result("2", "b")]),
         ],
     ),
     "a call without a result is answered with the empty string": (
@@ -83,7 +83,7 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
         [
             ("user", [{"text": "hi"}]),
             ("assistant", [use("1"), use("2")]),
-            ("user", [done("1", ""), done("2"), {"text": "well?"}]),
+            ("user", [tool_result("1", ""), tool_result("2"), {"text": "well?"}]),
         ],
     ),
     "a result without a call is dropped": (
@@ -92,25 +92,25 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
     ),
     "the last of several results wins": (
         [user(), assistant(None, "1"), result("1", "old"), result("1", "new")],
-        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [done("1", "new")])],
+        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [tool_result("1", "new")])],
     ),
     "a result that comes late is moved to its call": (
         [user(), assistant(None, "1"), user("well?"), result("1")],
-        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [done("1"), {"text": "well?"}])],
+        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [tool_result("1"), {"text": "well?"}])],
     ),
     "calls in messages of their own": (
         [user(), assistant(None, "1"), assistant(None, "2"), result("1", "a"), result("2", "b")],
         [
             ("user", [{"text": "hi"}]),
             ("assistant", [use("1")]),
-            ("user", [done("1", "a")]),
+            ("user", [tool_result("1", "a")]),
             ("assistant", [use("2")]),
-            ("user", [done("2", "b")]),
+            ("user", [tool_result("2", "b")]),
         ],
     ),
     "an id that comes twice in a message is one call": (
         [user(), assistant(None, "1", "1"), result("1")],
-        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [done("1")])],
+        [("user", [{"text": "hi"}]), ("assistant", [use("1")]), ("user", [tool_result("1")])],
     ),
     "roles take turns": (
         [user("a"), user("b"), assistant("c"), assistant("d"), user("e")],
@@ -148,7 +148,7 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
         [
             ("user", [{"text": "hi"}]),
             ("assistant", [REASONING, use("1")]),
-            ("user", [done("1")]),
+            ("user", [tool_result("1")]),
             ("assistant", [REASONING, {"text": "a"}]),
             ("user", [{"text": "b"}]),
         ],
@@ -197,7 +197,7 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
     ],
 )
 def test_a_result_that_says_that_it_failed_is_one_to_bedrock(failed: ToolMessage, texts: list[str]) -> None:
-    _, _, (_, (block,)) = sent(user(), assistant(None, "1"), failed)
+    _, _, (_, (block,)) = request_messages(user(), assistant(None, "1"), failed)
     content = [{"text": text} for text in texts]
     assert block == {"toolResult": {"toolUseId": "1", "content": content, "status": "error"}}
 
@@ -205,14 +205,14 @@ def test_a_result_that_says_that_it_failed_is_one_to_bedrock(failed: ToolMessage
 @pytest.mark.parametrize("metadata", [{}, {"durationMs": 3}, {"failed": False}, {"failed": "no"}])
 def test_a_result_is_no_failure_for_its_words(metadata: dict[str, Any]) -> None:
     said = "Error: disk full (from yesterday's log)"
-    _, _, (_, (block,)) = sent(user(), assistant(None, "1"), result("1", said, **metadata))
-    assert block == done("1", said)
+    _, _, (_, (block,)) = request_messages(user(), assistant(None, "1"), result("1", said, **metadata))
+    assert block == tool_result("1", said)
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
 def test_a_conversation(name: str) -> None:
     messages, expected = CONVERSATIONS[name]
-    assert sent(*messages) == expected
+    assert request_messages(*messages) == expected
 
 
 def test_the_messages_of_nobody_are_answerable() -> None:
@@ -232,20 +232,20 @@ def test_the_messages_of_nobody_are_answerable() -> None:
     ],
 )
 def test_arguments_are_an_object_or_shown_as_they_are(arguments: str, expected: dict[str, Any]) -> None:
-    _, (_, (block,)), _ = sent(user(), assistant(None, "1", arguments=arguments), result("1"))
+    _, (_, (block,)), _ = request_messages(user(), assistant(None, "1", arguments=arguments), result("1"))
     assert block["toolUse"]["input"] == expected
 
 
 def test_ids_that_bedrock_does_not_take_are_mapped_and_stay_in_pairs() -> None:
     ids = ["call/1", "call/2", "x" * 65, "", "ünï"]
-    _, (_, calls), (_, results) = sent(user(), assistant(None, *ids), *(result(call) for call in ids))
+    _, (_, calls), (_, results) = request_messages(user(), assistant(None, *ids), *(result(call) for call in ids))
     wire_ids = [block["toolUse"]["toolUseId"] for block in calls]
     assert len({*wire_ids}) == len(ids)
     assert wire_ids == [block["toolResult"]["toolUseId"] for block in results]
 
 
 def test_an_id_that_two_turns_use_is_two_ids_and_each_has_its_own_result() -> None:
-    turns = sent(user(), assistant(None, "1"), result("1", "a"), assistant(None, "1"), result("1", "b"))
+    turns = request_messages(user(), assistant(None, "1"), result("1", "a"), assistant(None, "1"), result("1", "b"))
     (first,), (second,) = turns[2][1], turns[4][1]
     assert first["toolResult"]["content"] == [{"text": "a"}]
     assert second["toolResult"]["content"] == [{"text": "b"}]
@@ -255,7 +255,7 @@ def test_an_id_that_two_turns_use_is_two_ids_and_each_has_its_own_result() -> No
 def test_media_in_results() -> None:
     image = ImagePart(source=DataSource(value=PNG, mime_type="image/png"))
     url = ImagePart(source=UrlSource(value="http://169.254.169.254/"))
-    turns = sent(
+    turns = request_messages(
         user(), assistant(None, "1", "2", "3"), result("1", [image]), result("2", [url]), result("3", [image], "no")
     )
     first, second, third = (block["toolResult"] for block in turns[2][1])

@@ -28,7 +28,7 @@ from agui_container.models.bedrock.media import (
     limit_media,
 )
 from agui_container.models.bedrock.request import request_of
-from tests.models.bedrock.doubles import ANSWER, MODEL, BedrockModels, collected, prompt
+from tests.models.bedrock.doubles import ANSWER, MODEL, BedrockModels, collect_deltas, prompt
 from tests.models.bedrock.rules import broken_rules, service_model
 from tests.models.bedrock.server import BedrockServer
 
@@ -93,7 +93,7 @@ DROPPED: dict[str, ContentPart] = {
 
 
 @pytest.mark.parametrize("name", DROPPED)
-def test_what_cannot_be_used_is_dropped_with_a_warning_and_the_rest_goes_on(
+def test_unusable_media_is_dropped_with_a_warning_and_the_rest_is_sent(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert blocks(TextPart(text="look"), DROPPED[name], image())[0] == {"text": "look"}
@@ -102,7 +102,7 @@ def test_what_cannot_be_used_is_dropped_with_a_warning_and_the_rest_goes_on(
     assert "169.254" not in caplog.text
 
 
-def test_what_is_just_small_enough_is_sent() -> None:
+def test_media_of_the_largest_allowed_size_is_sent() -> None:
     data = PNG + bytes(MAX_IMAGE_BYTES - len(PNG))
     assert len(blocks(image(data), document(data=bytes(MAX_DOCUMENT_BYTES)))) == 2
 
@@ -152,7 +152,7 @@ def test_names_of_documents_are_unique_in_a_request() -> None:
 async def test_bytes_arrive_as_they_are(wire: BedrockServer, bedrock: BedrockModels) -> None:
     wire.will(ANSWER)
     message = UserMessage(id="u", content=[TextPart(text="look"), image(), document()])
-    await collected(bedrock().stream(prompt(message)))
+    await collect_deltas(bedrock().stream(prompt(message)))
     _, picture, paper = wire.requests[0]["messages"][0]["content"]
     assert base64.b64decode(picture["image"]["source"]["bytes"]) == PNG
     assert base64.b64decode(paper["document"]["source"]["bytes"]) == b"%PDF"

@@ -5,7 +5,17 @@ from ag_ui.core import AssistantMessage, ReasoningMessage
 
 from agui_container.models.bedrock.reasoning_signature import sign_redacted, sign_text, verify_reasoning
 from agui_container.ports import EncryptedDelta, ReasoningDelta
-from tests.models.bedrock.doubles import ANSWER, END, METADATA, MODEL, START, BedrockModels, collected, prompt, text
+from tests.models.bedrock.doubles import (
+    ANSWER,
+    END,
+    METADATA,
+    MODEL,
+    START,
+    BedrockModels,
+    collect_deltas,
+    prompt,
+    text,
+)
 from tests.models.bedrock.server import BedrockServer
 
 SIGNATURE = "a.b/c+d==ü"
@@ -42,7 +52,7 @@ def test_redacted_content_comes_back_whatever_the_text() -> None:
         (MODEL, "", sign_redacted(MODEL, b"")),
     ],
 )
-def test_what_is_foreign_altered_or_malformed_is_dropped(model: str, said: str, sealed: str | None) -> None:
+def test_foreign_altered_and_malformed_signatures_are_dropped(model: str, said: str, sealed: str | None) -> None:
     assert verify_reasoning(model, said, sealed) is None
 
 
@@ -55,11 +65,11 @@ async def test_reasoning_goes_to_the_client_and_back_to_bedrock(wire: BedrockSer
     thinking = [{"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"reasoningContent": one}}} for one in pieces]
     wire.will([START, *thinking, text("Yes.", 1), END, METADATA], ANSWER)
     model = bedrock()
-    deltas = await collected(model.stream(prompt()))
+    deltas = await collect_deltas(model.stream(prompt()))
     said = "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta))
     (value,) = [delta.value for delta in deltas if isinstance(delta, EncryptedDelta)]
     thought = ReasoningMessage(id="r", content=said, encrypted_value=value)
-    await collected(model.stream(prompt("a", thought, _answer(), "b")))
+    await collect_deltas(model.stream(prompt("a", thought, _answer(), "b")))
     assert wire.requests[1]["messages"][1]["content"] == [
         {"reasoningContent": {"reasoningText": {"text": "Let me think.", "signature": SIGNATURE}}},
         {"text": "Yes."},

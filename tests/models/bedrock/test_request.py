@@ -8,7 +8,7 @@ from ag_ui.core import Tool as ToolSpec
 from agui_container.models.bedrock import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.request import fit_name, request_of
 from agui_container.ports import Prompt
-from tests.models.bedrock.doubles import ANSWER, MODEL, BedrockModels, collected, prompt
+from tests.models.bedrock.doubles import ANSWER, MODEL, BedrockModels, collect_deltas, prompt
 from tests.models.bedrock.rules import broken_rules
 from tests.models.bedrock.server import BedrockServer
 
@@ -22,7 +22,7 @@ def body_of(asked: Prompt, **options: Any) -> dict[str, Any]:  # noqa: ANN401
     return body
 
 
-def test_what_is_not_chosen_is_not_sent() -> None:
+def test_options_without_a_value_are_not_sent() -> None:
     assert body_of(prompt()) == {"modelId": MODEL, "messages": [{"role": "user", "content": [{"text": "hi"}]}]}
 
 
@@ -38,7 +38,7 @@ async def test_every_option_reaches_the_wire(wire: BedrockServer, bedrock: Bedro
         guardrail=Guardrail("abc123", "DRAFT", mode="async", trace="enabled"),
         additional_fields={"thinking": {"type": "enabled", "budget_tokens": 1024}},
     )
-    await collected(model.stream(prompt("hi", tools=["now"], system="Be good.")))
+    await collect_deltas(model.stream(prompt("hi", tools=["now"], system="Be good.")))
     point = {"cachePoint": {"type": "default", "ttl": "1h"}}
     spec = {"name": "now", "description": "Does now.", "inputSchema": {"json": {"type": "object"}}}
     assert wire.requests == [

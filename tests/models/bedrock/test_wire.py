@@ -18,7 +18,7 @@ from tests.models.bedrock.doubles import (
     START,
     BedrockModels,
     Pauses,
-    collected,
+    collect_deltas,
     prompt,
     short,
     text,
@@ -94,7 +94,7 @@ async def test_the_region_of_the_options_and_boto3s_own_endpoint_setting_are_use
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", wire.url)
     wire.will(ANSWER)
-    await collected(bedrock(endpoint_url=None, region="eu-central-1").stream(prompt()))
+    await collect_deltas(bedrock(endpoint_url=None, region="eu-central-1").stream(prompt()))
     assert len(wire.requests) == 1
 
 
@@ -103,7 +103,7 @@ async def test_a_model_is_named_by_an_arn_and_usage_does_not_name_the_account(
 ) -> None:
     arn = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc123"
     wire.will(ANSWER)
-    deltas = await collected(bedrock(arn).stream(prompt()))
+    deltas = await collect_deltas(bedrock(arn).stream(prompt()))
     assert wire.requests[0]["modelId"] == arn
     assert "123456789012" not in repr(deltas)
     assert "abc123" in repr(deltas)
@@ -113,14 +113,14 @@ async def test_a_connection_serves_one_call_after_the_other(wire: BedrockServer,
     model = bedrock()
     answers = wire.will(ANSWER, ANSWER, ANSWER)
     for _ in answers:
-        assert short(await collected(model.stream(prompt())))[0] == ["text", "Hello"]
+        assert short(await collect_deltas(model.stream(prompt())))[0] == ["text", "Hello"]
         await threads_gone()
     assert wire.connections == 1
 
 
 async def test_a_refused_connection_is_a_coded_error(bedrock: BedrockModels, pauses: Pauses) -> None:
     with pytest.raises(AppError) as caught:
-        await collected(bedrock(endpoint_url="http://127.0.0.1:9").stream(prompt()))
+        await collect_deltas(bedrock(endpoint_url="http://127.0.0.1:9").stream(prompt()))
     assert caught.value.code == "MODEL_UNAVAILABLE"
     assert pauses.taken == [1, 2, 3]
 
@@ -129,14 +129,14 @@ async def test_a_refused_connection_is_a_coded_error(bedrock: BedrockModels, pau
     ("missing", "code"),
     [("AWS_DEFAULT_REGION", "MODEL_NOT_FOUND"), ("AWS_ACCESS_KEY_ID", "MODEL_ACCESS_DENIED")],
 )
-async def test_what_the_server_lacks_is_a_coded_error(
+async def test_missing_settings_of_the_server_are_a_coded_error(
     missing: str, code: str, bedrock: BedrockModels, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(missing)
     if missing == "AWS_ACCESS_KEY_ID":
         monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(AppError) as caught:
-        await collected(bedrock().stream(prompt()))
+        await collect_deltas(bedrock().stream(prompt()))
     assert caught.value.code == code
     assert pauses.taken == []
 
@@ -144,7 +144,7 @@ async def test_what_the_server_lacks_is_a_coded_error(
 async def test_silence_is_a_timeout_that_is_not_tried_again(wire: BedrockServer, bedrock: BedrockModels) -> None:
     wire.will(BedrockResponse([START], hold=True))
     with pytest.raises(AppError) as caught:
-        await collected(bedrock(read_timeout=0.05).stream(prompt()))
+        await collect_deltas(bedrock(read_timeout=0.05).stream(prompt()))
     assert caught.value.code == "MODEL_TIMEOUT"
 
 
@@ -155,7 +155,7 @@ async def test_a_damaged_frame_is_a_coded_error(
     damaged = answer.body.replace(b"Hello", b"Jello")
     monkeypatch.setattr(BedrockResponse, "body", property(lambda _: damaged))
     with pytest.raises(AppError) as caught:
-        await collected(bedrock(max_attempts=1).stream(prompt()))
+        await collect_deltas(bedrock(max_attempts=1).stream(prompt()))
     assert caught.value.code == "MODEL_ERROR"
 
 
@@ -164,7 +164,7 @@ async def test_the_log_has_what_clients_are_not_told(
 ) -> None:
     wire.will(BedrockResponse(status=400, error="ValidationException", message="the inner reason"))
     with pytest.raises(AppError):
-        await collected(bedrock().stream(prompt()))
+        await collect_deltas(bedrock().stream(prompt()))
     (record,) = caplog.records
     assert record.getMessage() == (f"model call failed model={MODEL} code=MODEL_REJECTED attempt=1 will_retry=False")
     assert "the inner reason" in str(record.exc_info)

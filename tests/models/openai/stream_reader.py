@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 PROMPT = Prompt("Be brief.", [UserMessage(id="1", content="hi")])
 
 
-def written(delta: Delta) -> Json:
+def delta_as_json(delta: Delta) -> Json:
     """One delta as JSON."""
     if isinstance(delta, TextDelta):
         return {"text": delta.text}
@@ -28,12 +28,12 @@ def written(delta: Delta) -> Json:
     return {"stop": delta.reason.value}  # type: ignore[union-attr]  # these models give no EncryptedDelta
 
 
-async def said(deltas: AsyncIterator[Delta]) -> tuple[Sequence[Json], AppError | None]:
+async def read_deltas(deltas: AsyncIterator[Delta]) -> tuple[Sequence[Json], AppError | None]:
     """Deltas of a call, and its failure."""
     given: list[Json] = []
     try:
         async for delta in deltas:
-            given.append(written(delta))  # noqa: PERF401 - what came before a failure counts
+            given.append(delta_as_json(delta))  # noqa: PERF401 - what came before a failure counts
     except AppError as error:
         return given, error
     return given, None

@@ -5,7 +5,7 @@ from ag_ui.core import TextMessageContentEvent, ToolCallArgsEvent, ToolCallResul
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.ports import RunContext
 from agui_container.tools.builtin import builtin_tools
-from tests.contexts import collected, expanded, of_type, run_context, run_input, types
+from tests.contexts import collect_items, expanded, of_type, run_context, run_input, types
 from tests.models.openai.conftest import Models
 from tests.models.openai.server import OpenAIResponse, OpenAIServer, says, speaks, sse
 
@@ -42,7 +42,9 @@ async def test_the_assistant_calculates(wire: OpenAIServer, models: Models) -> N
     call = [piece("", id="call_x"), piece('{"expression": '), piece('"2*(3+4)"}'), says("", "tool_calls"), usage]
     wire.gives(OpenAIResponse(sse(thinks, *call, "[DONE]")), speaks("It is ", "14."))
     ctx: RunContext = run_context()
-    events = expanded(await collected(Assistant(models(), builtin_tools()).run(run_input("calculate 2*(3+4)"), ctx)))
+    events = expanded(
+        await collect_items(Assistant(models(), builtin_tools()).run(run_input("calculate 2*(3+4)"), ctx))
+    )
 
     assert types(events) == SHOWN
     assert "".join(event.delta for event in of_type(events, ToolCallArgsEvent)) == '{"expression": "2*(3+4)"}'

@@ -7,7 +7,7 @@ from agui_container.models.openai.transport import EventTooLong, SseReader
 from agui_container.protocol.errors import ErrorCode
 from tests.models.openai.conftest import Models
 from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, says, sse
-from tests.models.openai.stream_reader import PROMPT, said, text_in
+from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
 
 LINES = (
     b": a comment\n"
@@ -74,7 +74,7 @@ async def test_a_stream_cut_anywhere_reads_the_same_from_a_socket(wire: OpenAISe
     stream, model = LINES.replace(b"\n", b"\r\n"), models()
     wire.gives(*(OpenAIResponse([stream[:cut], stream[cut:]]) for cut in range(1, len(stream))))
     for _ in range(1, len(stream)):
-        assert await said(model.stream(PROMPT)) == ([{"text": "hé"}, {"text": "!"}, {"stop": "end"}], None)
+        assert await read_deltas(model.stream(PROMPT)) == ([{"text": "hé"}, {"text": "!"}, {"stop": "end"}], None)
     assert wire.connections == 1
 
 
@@ -84,7 +84,7 @@ async def test_a_server_that_dies_anywhere_is_unavailable(wire: OpenAIServer, mo
     model = models()
     for cut in range(1, len(stream) + 1):
         wire.gives(*[OpenAIResponse([stream[:cut]], end=End.ABORTED)] * 3)
-        given, failure = await said(model.stream(PROMPT))
+        given, failure = await read_deltas(model.stream(PROMPT))
         assert text_in(given) == ("" if cut < first else "a" if cut < second else "ab")
         assert (failure is None) == (cut >= second)
         assert failure is None or (failure.code is ErrorCode.MODEL_UNAVAILABLE and failure.spec.retryable)
@@ -96,7 +96,7 @@ async def test_an_endless_event_ends_the_call(
 ) -> None:
     monkeypatch.setattr(sse_module, "MAX_EVENT", 1000)
     wire.gives(OpenAIResponse([*sse(says("a")), b"data: " + b"x" * 2000], end=End.SILENT))
-    given, failure = await said(models().stream(PROMPT))
+    given, failure = await read_deltas(models().stream(PROMPT))
     assert given == [{"text": "a"}]
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_ERROR

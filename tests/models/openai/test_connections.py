@@ -14,7 +14,7 @@ from agui_container.ports import TextDelta
 from agui_container.protocol.errors import ErrorCode
 from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, says, speaks, sse
-from tests.models.openai.stream_reader import PROMPT, said, text_in
+from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
 
 
 def test_nothing_is_imported_before_it_is_used() -> None:
@@ -47,14 +47,14 @@ def test_a_key_must_be_one(key: str) -> None:
 async def test_calls_share_a_connection(wire: OpenAIServer, models: Models) -> None:
     wire.gives(speaks("a"), speaks("b"))
     model = models()
-    assert [text_in((await said(model.stream(PROMPT)))[0]) for _ in range(2)] == ["a", "b"]
+    assert [text_in((await read_deltas(model.stream(PROMPT)))[0]) for _ in range(2)] == ["a", "b"]
     assert wire.connections == 1
 
 
 async def test_calls_at_the_same_time_open_one_client(wire: OpenAIServer, models: Models) -> None:
     wire.gives(speaks("a"), speaks("a"))
     model = models()
-    answers = await asyncio.gather(*(said(model.stream(PROMPT)) for _ in range(2)))
+    answers = await asyncio.gather(*(read_deltas(model.stream(PROMPT)) for _ in range(2)))
     assert [text_in(given) for given, _ in answers] == ["a", "a"]
 
 
@@ -62,7 +62,7 @@ async def test_calls_at_the_same_time_keep_their_streams_apart(wire: OpenAIServe
     texts = [f"answer {number}" for number in range(20)]
     wire.gives(*(speaks(*text) for text in texts))
     model = models()
-    answers = await asyncio.gather(*(said(model.stream(PROMPT)) for _ in texts))
+    answers = await asyncio.gather(*(read_deltas(model.stream(PROMPT)) for _ in texts))
     assert sorted(text_in(given) for given, _ in answers) == sorted(texts)
 
 
@@ -71,7 +71,7 @@ async def test_a_server_that_keeps_the_stream_open_after_its_end_holds_up_nothin
 ) -> None:
     monkeypatch.setattr(model_module, "LINGER", 0.01)
     wire.gives(OpenAIResponse(sse(says("a", "stop"), "[DONE]"), end=End.SILENT))
-    assert await said(models().stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
+    assert await read_deltas(models().stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
     await wire.closed.wait()
 
 
@@ -102,7 +102,7 @@ async def test_a_reader_that_leaves_closes_the_connection(wire: OpenAIServer, mo
 
 async def test_a_cancel_before_the_answer_closes_the_connection(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse(end=End.SILENT))
-    task = asyncio.create_task(said(models().stream(PROMPT)))
+    task = asyncio.create_task(read_deltas(models().stream(PROMPT)))
     await wire.asked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -114,9 +114,9 @@ async def test_a_closed_model_opens_new_connections(wire: OpenAIServer, models: 
     wire.gives(speaks("a"), speaks("b"))
     model = models()
     await model.aclose()  # nothing to close yet
-    assert text_in((await said(model.stream(PROMPT)))[0]) == "a"
+    assert text_in((await read_deltas(model.stream(PROMPT)))[0]) == "a"
     await model.aclose()
-    assert text_in((await said(model.stream(PROMPT)))[0]) == "b"
+    assert text_in((await read_deltas(model.stream(PROMPT)))[0]) == "b"
     assert wire.connections == 2
 
 
@@ -125,7 +125,7 @@ async def test_a_server_that_does_not_stream_is_understood(wire: OpenAIServer, m
     message = {"role": "assistant", "content": "Hello", "tool_calls": [call]}
     body = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
     wire.gives(OpenAIResponse([json.dumps(body).encode()], type="application/json"))
-    assert await said(models().stream(PROMPT)) == (
+    assert await read_deltas(models().stream(PROMPT)) == (
         [{"text": "Hello"}, {"call": [0, "{}", "one"]}, {"stop": "tools"}],
         None,
     )
@@ -133,12 +133,12 @@ async def test_a_server_that_does_not_stream_is_understood(wire: OpenAIServer, m
 
 async def test_a_stream_whose_last_event_has_no_empty_line_is_read(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse([*sse(says("a")), b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}']))
-    assert await said(models().stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
+    assert await read_deltas(models().stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
 
 
 async def test_an_answer_without_streaming_that_breaks_off_is_unavailable(wire: OpenAIServer, models: Models) -> None:
     wire.gives(*[OpenAIResponse([b'{"choices":['], type="application/json", end=End.ABORTED)] * 3)
-    _, failure = await said(models().stream(PROMPT))
+    _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_UNAVAILABLE
 
@@ -148,6 +148,6 @@ async def test_an_answer_without_streaming_that_does_not_end_is_an_error(
 ) -> None:
     monkeypatch.setattr(transport, "MAX_EVENT", 1000)
     wire.gives(OpenAIResponse([b"x" * 2000], type="application/json", end=End.SILENT))
-    _, failure = await said(models().stream(PROMPT))
+    _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_ERROR

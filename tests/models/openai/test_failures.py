@@ -12,7 +12,7 @@ from agui_container.models.openai.failures import TEXTS, ModelFailure, failure_o
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, refuses, says, speaks, sse
-from tests.models.openai.stream_reader import PROMPT, said, text_in
+from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
 
 STATUSES = {
     301: (ErrorCode.MODEL_NOT_FOUND, False),
@@ -45,7 +45,7 @@ async def test_a_status_has_a_code(
     code, retry = STATUSES[status]
     said_json = {"error": {"message": f"your key {KEY} is no good", "type": "t", "code": None}}
     wire.gives(*[OpenAIResponse([HTML], status, "text/html") if kind == "html" else refuses(status, said_json)] * 3)
-    given, failure = await said(models().stream(PROMPT))
+    given, failure = await read_deltas(models().stream(PROMPT))
     assert not given
     assert failure is not None
     assert (failure.code, failure.message) == (code, TEXTS[code])
@@ -101,7 +101,7 @@ def test_a_body_can_say_more_than_its_status(name: str) -> None:
     assert failure_of(status, parse_error_body(body)).code is code
 
 
-def test_what_a_server_says_is_kept_short() -> None:
+def test_the_message_of_a_servers_error_is_kept_short() -> None:
     assert len(parse_error_body(b'{"error":{"message":"' + b"x" * 9_000 + b'"}}').text) == 2_000
     assert len(parse_error_body(b"x" * 9_000).text) == 2_000
 
@@ -113,13 +113,13 @@ def test_every_code_of_a_failure_has_a_sentence() -> None:
 
 async def test_a_call_is_made_again_until_it_succeeds(wire: OpenAIServer, models: Models) -> None:
     wire.gives(refuses(503), refuses(429, retry_after="7"), speaks("Hello"))
-    assert await said(models().stream(PROMPT)) == ([{"text": "Hello"}, {"stop": "end"}], None)
+    assert await read_deltas(models().stream(PROMPT)) == ([{"text": "Hello"}, {"stop": "end"}], None)
     assert models.naps.taken == [0.5, 7.0]
 
 
 async def test_a_server_that_asks_for_a_long_wait_is_not_asked_again(wire: OpenAIServer, models: Models) -> None:
     wire.gives(refuses(429, retry_after="3600"))
-    _, failure = await said(models().stream(PROMPT))
+    _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_THROTTLED
     assert models.naps.taken == []
@@ -160,7 +160,7 @@ def test_waits_grow_to_a_limit_and_are_spread() -> None:
 async def test_a_call_that_has_begun_is_not_made_again(wire: OpenAIServer, models: Models) -> None:
     broken = {"error": {"message": "no", "code": "rate_limit_exceeded"}}
     wire.gives(OpenAIResponse(sse(says("a", usage={"prompt_tokens": 3, "completion_tokens": 1}), broken)))
-    given, failure = await said(models().stream(PROMPT))
+    given, failure = await read_deltas(models().stream(PROMPT))
     assert text_in(given) == "a"
     assert "usage" in given[-1]
     assert failure is not None
@@ -170,7 +170,7 @@ async def test_a_call_that_has_begun_is_not_made_again(wire: OpenAIServer, model
 
 async def test_an_error_in_the_stream_before_the_first_delta_is_tried_again(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse(sse({"error": {"message": "no", "code": 503}})), speaks("Hello"))
-    given, failure = await said(models().stream(PROMPT))
+    given, failure = await read_deltas(models().stream(PROMPT))
     assert failure is None
     assert text_in(given) == "Hello"
 
@@ -195,7 +195,7 @@ async def test_only_a_status_among_the_codes_of_an_error_in_the_stream_counts_as
 ) -> None:
     error, code, retry = STREAMED[name]
     wire.gives(*[OpenAIResponse(sse({"error": {"message": "no", **error}}))] * 3)
-    _, failure = await said(models().stream(PROMPT))
+    _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is code
     assert len(wire.requests) == (3 if retry else 1)
@@ -203,7 +203,7 @@ async def test_only_a_status_among_the_codes_of_an_error_in_the_stream_counts_as
 
 async def test_a_connection_that_is_dropped_is_tried_again(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse(drop=True), OpenAIResponse(end=End.ABORTED), speaks("Hello"))
-    given, failure = await said(models().stream(PROMPT))
+    given, failure = await read_deltas(models().stream(PROMPT))
     assert failure is None
     assert text_in(given) == "Hello"
     assert models.naps.taken == [0.5, 1.0]
@@ -211,7 +211,7 @@ async def test_a_connection_that_is_dropped_is_tried_again(wire: OpenAIServer, m
 
 async def test_a_server_that_is_not_there_is_unavailable(wire: OpenAIServer, models: Models) -> None:
     model = OpenAIModel("m", "http://127.0.0.1:1/v1", retry_policy=RetryPolicy(jitter=lambda: 0.0, sleep=models.naps))
-    _, failure = await said(model.stream(PROMPT))
+    _, failure = await read_deltas(model.stream(PROMPT))
     await model.aclose()
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_UNAVAILABLE
@@ -220,7 +220,7 @@ async def test_a_server_that_is_not_there_is_unavailable(wire: OpenAIServer, mod
 
 async def test_a_silent_server_times_out_and_is_not_asked_again(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse(end=End.SILENT))
-    _, failure = await said(models(read=0.05).stream(PROMPT))
+    _, failure = await read_deltas(models(read=0.05).stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_TIMEOUT
     assert len(wire.requests) == 1
@@ -229,19 +229,19 @@ async def test_a_silent_server_times_out_and_is_not_asked_again(wire: OpenAIServ
 
 async def test_a_server_that_falls_silent_after_its_answer_has_answered(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse(sse(says("a", "stop")), end=End.SILENT))
-    assert await said(models(read=0.05).stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
+    assert await read_deltas(models(read=0.05).stream(PROMPT)) == ([{"text": "a"}, {"stop": "end"}], None)
 
 
 async def test_a_refusal_that_breaks_off_is_a_refusal(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse([b'{"error": {"mess'], 400, "application/json", end=End.ABORTED))
-    _, failure = await said(models().stream(PROMPT))
+    _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_REJECTED
 
 
 async def test_an_endless_refusal_is_a_refusal(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse([b"x" * 70_000], 400, "text/plain", end=End.SILENT))
-    _, failure = await said(models().stream(PROMPT))
+    _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_REJECTED
 
@@ -249,28 +249,28 @@ async def test_an_endless_refusal_is_a_refusal(wire: OpenAIServer, models: Model
 async def test_usage_is_not_asked_for_where_that_is_refused(wire: OpenAIServer, models: Models) -> None:
     wire.gives(refuses(400, {"error": {"message": "Unknown parameter: stream_options"}}), speaks("a"), speaks("b"))
     model = models()
-    assert [text_in((await said(model.stream(PROMPT)))[0]) for _ in range(2)] == ["a", "b"]
+    assert [text_in((await read_deltas(model.stream(PROMPT)))[0]) for _ in range(2)] == ["a", "b"]
     assert ["stream_options" in request.json for request in wire.requests] == [True, False, False]
     assert models.naps.taken == [0]
 
 
 async def test_a_server_that_refuses_usage_twice_is_believed(wire: OpenAIServer, models: Models) -> None:
     wire.gives(*[refuses(400, {"error": {"message": "stream_options: no"}})] * 2)
-    _, failure = await said(models(options=OpenAIOptions(body={"stream_options": {"x": 1}})).stream(PROMPT))
+    _, failure = await read_deltas(models(options=OpenAIOptions(body={"stream_options": {"x": 1}})).stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_REJECTED
 
 
 async def test_a_page_in_place_of_a_stream_is_a_wrong_address(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse([HTML], 200, "text/html"))
-    _, failure = await said(models().stream(PROMPT))
+    _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_NOT_FOUND
 
 
 async def test_an_answer_that_is_not_compressed_as_it_says_is_an_error(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse(sse(says("a")), headers={"Content-Encoding": "gzip"}))
-    _, failure = await said(models().stream(PROMPT))
+    _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_ERROR
 
@@ -280,7 +280,7 @@ async def test_a_cause_in_the_log_hides_the_key(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     wire.gives(*[OpenAIResponse(drop=True)] * 3)
-    _, failure = await said(models().stream(PROMPT))
+    _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert isinstance(failure, AppError)
     assert 'cause="RemoteProtocolError' in caplog.text
@@ -294,7 +294,7 @@ async def test_a_password_in_the_address_is_hidden_in_the_log(
     sent = b64encode(b"me:pass word").decode()
     wire.gives(refuses(401, {"error": {"message": f"no: pass%20word, pass word, Basic {sent}"}}))
     model = OpenAIModel("m", wire.url.replace("://", "://me:pass%20word@"))
-    await said(model.stream(PROMPT))
+    await read_deltas(model.stream(PROMPT))
     await model.aclose()
     assert "server_text='no: ***, ***, Basic ***'" in caplog.text
 
@@ -304,6 +304,6 @@ async def test_a_key_in_a_header_is_hidden_in_the_log_with_and_without_its_schem
 ) -> None:
     options = OpenAIOptions(headers={"api-key": "a-secret", "authorization": "Bearer B-secret", "x-empty": ""})
     wire.gives(refuses(401, {"error": {"message": "no: a-secret, Bearer B-secret, B-secret", "code": "B-secret"}}))
-    await said(models(options=options).stream(PROMPT))
+    await read_deltas(models(options=options).stream(PROMPT))
     assert "server_codes=*** server_text='no: ***, ***, ***'" in caplog.text
     assert "secret" not in caplog.text

@@ -18,7 +18,7 @@ from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
 from agui_container.models.openai.request import wire_name
 from agui_container.ports import Prompt
 from agui_container.protocol.errors import ErrorCode
-from tests.models.openai.stream_reader import PROMPT, said, text_in
+from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
 
 PYTHON = os.environ.get("LLAMA_PYTHON")
 SCRIPT = Path(__file__).with_name("llama_server.py")
@@ -49,7 +49,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 async def test_llama_streams_text(url: str) -> None:
     model = OpenAIModel("tiny", url, options=OpenAIOptions(body={"max_tokens": 20, "seed": 1}))
-    given, failure = await said(model.stream(PROMPT))
+    given, failure = await read_deltas(model.stream(PROMPT))
     await model.aclose()
     assert failure is None
     assert text_in(given)
@@ -59,7 +59,7 @@ async def test_llama_streams_text(url: str) -> None:
 async def test_llama_calls_a_tool(url: str) -> None:
     choice = {"type": "function", "function": {"name": wire_name(SWITCH.name)}}
     model = OpenAIModel("tiny", url, options=OpenAIOptions(body={"max_tokens": 60, "tool_choice": choice}))
-    given, failure = await said(model.stream(Prompt("", PROMPT.messages, [SWITCH])))
+    given, failure = await read_deltas(model.stream(Prompt("", PROMPT.messages, [SWITCH])))
     await model.aclose()
     assert failure is None
     calls: list[Any] = [delta["call"] for delta in given if "call" in delta]
@@ -70,7 +70,7 @@ async def test_llama_calls_a_tool(url: str) -> None:
 
 async def test_llama_says_no(url: str) -> None:
     model = OpenAIModel("tiny", url, options=OpenAIOptions(body={"max_tokens": "many"}))
-    _, failure = await said(model.stream(PROMPT))
+    _, failure = await read_deltas(model.stream(PROMPT))
     await model.aclose()
     assert failure is not None
     assert failure.code in (ErrorCode.MODEL_REJECTED, ErrorCode.MODEL_ERROR)
@@ -79,7 +79,7 @@ async def test_llama_says_no(url: str) -> None:
 async def test_llama_gives_nothing_for_a_prompt_that_is_too_long(url: str) -> None:
     # It begins a stream before it looks at the prompt, and then drops the stream without a word.
     model = OpenAIModel("tiny", url, retry_policy=RetryPolicy(retries=0))
-    _, failure = await said(model.stream(Prompt("word " * 1000, PROMPT.messages)))
+    _, failure = await read_deltas(model.stream(Prompt("word " * 1000, PROMPT.messages)))
     await model.aclose()
     assert failure is not None
     assert failure.code is ErrorCode.MODEL_UNAVAILABLE

@@ -12,7 +12,7 @@ from agui_container.models.openai.request import MAX_NAME, ToolNames, request_bo
 from agui_container.ports import Prompt
 from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import OpenAIServer, speaks
-from tests.models.openai.stream_reader import PROMPT, data, files, said
+from tests.models.openai.stream_reader import PROMPT, data, files, read_deltas
 
 MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 TOOLS = TypeAdapter(list[Tool])
@@ -36,7 +36,7 @@ def parts_of(case: dict[str, Any]) -> tuple[Prompt, OpenAIOptions]:
 async def test_the_request_on_the_wire(wire: OpenAIServer, models: Models) -> None:
     wire.gives(speaks("Hello"))
     model = models(options=OpenAIOptions(body={"temperature": 0}, headers={"x-title": "container"}))
-    assert await said(model.stream(PROMPT)) == ([{"text": "Hello"}, {"stop": "end"}], None)
+    assert await read_deltas(model.stream(PROMPT)) == ([{"text": "Hello"}, {"stop": "end"}], None)
     (request,) = wire.requests
     assert request.line == "POST /v1/chat/completions HTTP/1.1"
     assert request.headers["authorization"] == f"Bearer {KEY}"
@@ -55,7 +55,7 @@ async def test_the_request_on_the_wire(wire: OpenAIServer, models: Models) -> No
 
 async def test_without_a_key_there_is_no_authorization(wire: OpenAIServer, models: Models) -> None:
     wire.gives(speaks("Hello"))
-    await said(models(key=None).stream(PROMPT))
+    await read_deltas(models(key=None).stream(PROMPT))
     assert "authorization" not in wire.requests[0].headers
 
 

@@ -13,7 +13,7 @@ from agui_container.models.openai.transport import SseReader
 from agui_container.ports import Prompt
 from tests.models.openai.conftest import Models
 from tests.models.openai.server import OpenAIResponse, OpenAIServer, sse
-from tests.models.openai.stream_reader import PROMPT, Json, data, files, said, written
+from tests.models.openai.stream_reader import PROMPT, Json, data, delta_as_json, files, read_deltas
 
 SCENARIOS = files("scenarios")
 
@@ -38,7 +38,7 @@ async def test_a_stream_is_read_from_a_socket(scenario: dict[str, Any], wire: Op
     # A call that gave nothing is made again: the same answer every time.
     wire.gives(*[OpenAIResponse(sse(*scenario["events"]))] * 3)
     tools = [Tool(name=name, description=name) for name in scenario.get("tools", ())]
-    given, failure = await said(models().stream(Prompt(PROMPT.system, PROMPT.messages, tools)))
+    given, failure = await read_deltas(models().stream(Prompt(PROMPT.system, PROMPT.messages, tools)))
     assert given == scenario["deltas"]
     assert described(failure) == scenario.get("error")
     begun = bool([delta for delta in given if "usage" not in delta])
@@ -53,10 +53,10 @@ def read(reading: ChatStreamParser, pieces: Sequence[bytes]) -> tuple[list[Json]
     try:
         for piece in pieces:
             for event in sse_reader.feed(piece):
-                given += map(written, reading.feed_data(event))
-        given += map(written, reading.finish())
+                given += map(delta_as_json, reading.feed_data(event))
+        given += map(delta_as_json, reading.finish())
     except ModelFailure as failure:
-        return [*given, *map(written, reading.usage())], failure
+        return [*given, *map(delta_as_json, reading.usage())], failure
     return given, None
 
 

@@ -34,7 +34,7 @@ class WatchedModel(OfflineModel):
                 self.idle.set()
 
 
-def written(prompts: Sequence[Prompt]) -> list[Json]:
+def prompts_as_json(prompts: Sequence[Prompt]) -> list[Json]:
     """Prompts as JSON; tools by name."""
     return [
         {

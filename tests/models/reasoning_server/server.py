@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 
 from tests.models.bedrock import reasoning as bedrock
 from tests.models.openai import reasoning as openai
-from tests.models.reasoning_server.observed import Json, WatchedModel, written
+from tests.models.reasoning_server.observed import Json, WatchedModel, prompts_as_json
 from tests.secret_search import planted
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"
@@ -51,7 +51,7 @@ def make_app() -> FastAPI:
 
     @app.get("/prompts/{name}")
     async def prompts(name: str) -> list[Json]:
-        return written(models[name].prompts)
+        return prompts_as_json(models[name].prompts)
 
     @app.get("/idle/{name}")
     async def wait_idle(name: str) -> None:

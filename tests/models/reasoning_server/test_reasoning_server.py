@@ -24,7 +24,7 @@ from tests.contexts import client_tool
 from tests.models.bedrock import reasoning as bedrock
 from tests.models.bedrock.doubles import MODEL
 from tests.models.openai import reasoning as openai
-from tests.models.reasoning_server.observed import written
+from tests.models.reasoning_server.observed import prompts_as_json
 
 ARGUMENTS = '{"text": "Grüße"}'
 CALL = ToolCall(id="c1", function=FunctionCall(name="echo", arguments=ARGUMENTS))
@@ -41,9 +41,9 @@ CONVERSATION: list[Message] = [
 PROMPT = Prompt("Be kind.", CONVERSATION, [client_tool("echo")])
 
 
-def told(prompt: Prompt) -> list[tuple[str, ...]]:
+def prompt_rows(prompt: Prompt) -> list[tuple[str, ...]]:
     """Return the content of a prompt, without ids."""
-    (said,) = written([prompt])
+    (said,) = prompts_as_json([prompt])
     rows = [(message["role"], message.get("content") or "") for message in said["messages"]]
     calls = [call["function"] for message in said["messages"] for call in message.get("toolCalls", ())]
     return [(said["system"], *said["tools"]), *rows, *((call["name"], call["arguments"]) for call in calls)]
@@ -52,14 +52,14 @@ def told(prompt: Prompt) -> list[tuple[str, ...]]:
 def test_a_request_of_chat_completions_is_read_back() -> None:
     body = json.loads(request_body("m", PROMPT, OpenAIOptions(reasoning_field=openai.REASONING)))
     assert openai.broken_rules(body) == []
-    read = [row for row in told(openai.prompt_of(body)) if row != ("assistant", SILENCE)]
-    assert read == told(PROMPT)
+    read = [row for row in prompt_rows(openai.prompt_of(body)) if row != ("assistant", SILENCE)]
+    assert read == prompt_rows(PROMPT)
 
 
 def test_a_request_of_converse_is_read_back() -> None:
     body = dict(request_of(MODEL, BedrockOptions(), PROMPT).body)
     assert bedrock.broken_rules(body) == []
-    assert told(bedrock.prompt_of(body)) == told(PROMPT)
+    assert prompt_rows(bedrock.prompt_of(body)) == prompt_rows(PROMPT)
 
 
 def test_a_signature_on_another_text_is_refused() -> None:
@@ -75,22 +75,22 @@ def called(*ids: str) -> dict[str, object]:
     return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
-def answered(key: str) -> dict[str, object]:
+def tool_answer(key: str) -> dict[str, object]:
     return {"role": "tool", "tool_call_id": key, "content": "x"}
 
 
 @pytest.mark.parametrize(
     ("messages", "rule"),
     [
-        ([answered("c1")], "a result without its call"),
-        ([called("c1"), answered("c1"), answered("c1")], "a result without its call"),
-        ([called("c1", "c2"), answered("c1")], "calls without results"),
+        ([tool_answer("c1")], "a result without its call"),
+        ([called("c1"), tool_answer("c1"), tool_answer("c1")], "a result without its call"),
+        ([called("c1", "c2"), tool_answer("c1")], "calls without results"),
         ([called("c1"), {"role": "user", "content": "hi"}], "calls without results"),
-        ([called("c1", "c1"), answered("c1"), answered("c1")], "ids of calls are unique"),
+        ([called("c1", "c1"), tool_answer("c1"), tool_answer("c1")], "ids of calls are unique"),
         ([{"role": "assistant", "content": None}], "an assistant says something"),
     ],
 )
-def test_what_strict_servers_refuse_is_refused(messages: list[dict[str, object]], rule: str) -> None:
+def test_requests_that_strict_servers_refuse_are_refused(messages: list[dict[str, object]], rule: str) -> None:
     assert any(broken.startswith(rule) for broken in openai.broken_rules({"messages": messages}))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from agui_container.ports.records import Change, RunKey, StoredMessage, ThreadKey
 from agui_container.ports.store import Store
-from tests.stores.doubles import THREAD, A, claimed, ending, run
+from tests.stores.doubles import THREAD, A, claim_run, ending, run
 
 
 def user(id: str, text: object) -> StoredMessage:  # noqa: A002 - as in the record
@@ -16,7 +16,7 @@ def answer(id: str, text: str, run_id: str = "r1") -> StoredMessage:  # noqa: A0
     return StoredMessage(id, json.dumps({"id": id, "role": "assistant", "content": text}).encode(), run_id)
 
 
-def asked(n: int) -> list[StoredMessage]:
+def turn_messages(n: int) -> list[StoredMessage]:
     """Return the messages of turn ``n``."""
     return [user(f"u{n}", f"question {n}"), answer(f"a{n}", f"answer {n}", f"r{n}")]
 
@@ -24,8 +24,8 @@ def asked(n: int) -> list[StoredMessage]:
 async def turn(store: Store, n: int = 1, change: Change | None = None, thread_id: str = "t1") -> RunKey:
     """Turn ``n`` of a thread, or another change in its place; its end is the run's number of seconds."""
     key = run(f"r{n}", thread_id)
-    question, reply = asked(n)
-    await claimed(store, key, now=1000.0 + n)
+    question, reply = turn_messages(n)
+    await claim_run(store, key, now=1000.0 + n)
     await store.runs.change(key, A, 1000.0 + n, Change([question]) if change is None else Change())
     await store.runs.finish(key, A, [], ending(change or Change([reply]), 1000.5 + n))
     return key
@@ -37,7 +37,7 @@ async def ids(store: Store, key: ThreadKey = THREAD) -> Sequence[str] | None:
     return None if delta is None else [message.id for message in delta.messages]
 
 
-async def stored(store: Store, key: ThreadKey = THREAD) -> list[tuple[str, bytes]]:
+async def stored_messages(store: Store, key: ThreadKey = THREAD) -> list[tuple[str, bytes]]:
     """The messages of a thread, byte for byte."""
     delta = await store.threads.changes(key)
     assert delta is not None

@@ -21,9 +21,9 @@ from tests.engine.doubles import envelopes as envelopes_of
 from tests.requirements import requirement
 from tests.secret_search import planted
 from tests.stores.agentcore.conftest import MEMORY_ID, Process
-from tests.stores.agentcore.doubles import asked, ids, turn, user
+from tests.stores.agentcore.doubles import ids, turn, turn_messages, user
 from tests.stores.agentcore.server import THROTTLED, Fault, Memory
-from tests.stores.doubles import THREAD, A, claim, claimed, ending, run
+from tests.stores.doubles import THREAD, A, claim, claim_run, ending, run
 
 FAULTS = [
     Fault(),
@@ -35,7 +35,7 @@ FAULTS = [
 ]
 
 
-def told(store: AgentCoreStore) -> list[StoreWarning]:
+def take_warnings(store: AgentCoreStore) -> list[StoreWarning]:
     """Return the warnings of the thread's next run."""
     return list(store.take_warnings(THREAD))
 
@@ -48,7 +48,7 @@ async def test_throttling_and_conflicts_are_tried_again(
     service.faults[0] = Fault(429, "ThrottledException", only="ListEvents")
     await turn(store)
     assert pauses == [1, 1, 2, 3]
-    assert (len(service.kept()), told(store)) == (1, [])
+    assert (len(service.kept()), take_warnings(store)) == (1, [])
 
 
 async def test_tries_are_bounded(store: AgentCoreStore, service: Memory) -> None:
@@ -66,13 +66,13 @@ async def test_a_turn_that_cannot_be_written_goes_with_the_next_one(
     service.down = fault
     await turn(store, 2)
     await turn(store, 3)
-    assert told(store) == [UNWRITTEN]
-    assert told(store) == []
+    assert take_warnings(store) == [UNWRITTEN]
+    assert take_warnings(store) == []
     assert await ids(store) == ["u1", "a1", "u2", "a2", "u3", "a3"]
     assert "thread turn not written" in caplog.text
     service.down = None
     await turn(store, 4)
-    assert told(store) == []
+    assert take_warnings(store) == []
     assert (len(service.kept()), service.counted()["CreateEvent"]) == (2, len(service.made()))
     assert await ids(process()) == [f"{who}{n}" for n in (1, 2, 3, 4) for who in "ua"]
 
@@ -81,7 +81,7 @@ async def test_a_lapse_that_was_made_up_for_is_not_told(store: AgentCoreStore, s
     service.faults += [Fault(403, "AccessDeniedException", only="CreateEvent")]
     await turn(store, 1)
     await turn(store, 2)
-    assert told(store) == []
+    assert take_warnings(store) == []
 
 
 @requirement("memory.degrades")
@@ -90,21 +90,21 @@ async def test_a_run_begins_without_a_history_that_cannot_be_read(process: Proce
     store = process()
     service.down = Fault()
     assert isinstance(await store.runs.claim(claim(run("r2"))), Claimed)
-    assert told(store) == [UNREAD]
+    assert take_warnings(store) == [UNREAD]
     assert await ids(store) == []
-    await store.runs.change(run("r2"), A, 1002.0, Change([asked(2)[0]], order=["u2"]))
-    await store.runs.finish(run("r2"), A, [], ending(Change([asked(2)[1]]), 1002.5))
+    await store.runs.change(run("r2"), A, 1002.0, Change([turn_messages(2)[0]], order=["u2"]))
+    await store.runs.finish(run("r2"), A, [], ending(Change([turn_messages(2)[1]]), 1002.5))
     service.down = None
     await turn(store, 3)
     whole = [f"{who}{n}" for n in (1, 2, 3) for who in "ua"]
     assert await ids(store) == whole
     assert await ids(process()) == whole
-    assert told(store) == []
+    assert take_warnings(store) == []
     shown = [item["conversational"] for item in service.kept()[-1]["payload"] if "conversational" in item]
     assert [item["content"]["text"] for item in shown] == ["question 2", "answer 2", "question 3", "answer 3"]
 
 
-async def test_what_was_written_without_the_history_stands_behind_it(process: Process, service: Memory) -> None:
+async def test_a_turn_that_was_written_without_the_history_comes_after_it(process: Process, service: Memory) -> None:
     await turn(process(), 1)
     store = process()
     service.faults.append(Fault(403, "AccessDeniedException", only="ListEvents"))
@@ -146,7 +146,7 @@ async def test_a_service_that_stalls_is_not_waited_for(process: Process, service
     began = time.monotonic()
     await turn(store)
     assert time.monotonic() - began < 5
-    assert {lapse.name for lapse in told(store)} == {UNREAD.name, UNWRITTEN.name}
+    assert {lapse.name for lapse in take_warnings(store)} == {UNREAD.name, UNWRITTEN.name}
     service.down = None
     stalled.release.set()
     await turn(process(), 2)
@@ -170,7 +170,7 @@ async def test_a_run_goes_on_while_the_service_stalls(process: Process, service:
 async def test_the_event_loop_goes_on_while_the_service_stalls(store: AgentCoreStore, service: Memory) -> None:
     stalled = Fault(hold=True, only="CreateEvent")
     service.faults.append(stalled)
-    await claimed(store)
+    await claim_run(store)
     ended = asyncio.create_task(store.runs.finish(run("r1"), A, [], ending(Change([user("u1", "hi")]))))
     async with asyncio.timeout(10):
         await stalled.held.wait()
@@ -206,7 +206,7 @@ async def test_a_call_waits_for_a_thread_also_for_one_that_nobody_waits_for_any_
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), StopIteration()])
-async def test_whatever_ends_a_call_its_thread_is_free_again(error: BaseException) -> None:
+async def test_a_thread_is_free_again_however_its_call_ends(error: BaseException) -> None:
     def call() -> None:
         raise error
 
@@ -222,11 +222,11 @@ async def test_without_a_region_or_credentials_a_run_goes_on(
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
     await turn(store)
-    assert told(store) == [UNREAD, UNWRITTEN]
+    assert take_warnings(store) == [UNREAD, UNWRITTEN]
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", planted("aws-key"))
     await turn(AgentCoreStore(MEMORY_ID), 2)
     await turn(store, 3)
-    assert told(store) == []
+    assert take_warnings(store) == []
     assert await ids(store) == [f"{who}{n}" for n in (2, 1, 3) for who in "ua"]

@@ -9,7 +9,7 @@ from agui_container.stores.agentcore import AgentCoreStore
 from agui_container.stores.agentcore.turn_events import MAX_CONVERSATION_ITEMS, MAX_TEXT, conversation_item
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
-from tests.stores.agentcore.doubles import answer, ids, stored, turn, user
+from tests.stores.agentcore.doubles import answer, ids, stored_messages, turn, user
 from tests.stores.agentcore.server import Fault, Memory
 from tests.stores.doubles import THREAD
 
@@ -65,11 +65,13 @@ async def test_a_long_history_is_shown_to_strategies_from_its_end(store: AgentCo
 LARGE = [user("u1", "\u00fc" * 150_000), answer("a1", '"\\' * 800_000), answer("a2", "A" * 9_000_000), user("u2", "x")]
 
 
-async def test_what_one_event_takes_is_one_event(store: AgentCoreStore, process: Process, service: Memory) -> None:
+async def test_a_change_that_fits_into_one_event_is_one_event(
+    store: AgentCoreStore, process: Process, service: Memory
+) -> None:
     attachment = user("u1", [{"type": "image", "source": {"type": "data", "value": "A" * 6_000_000}}])
     await turn(store, 1, Change([attachment]))
     assert len(service.made()) == 1
-    assert await stored(process()) == [("u1", attachment.data)]
+    assert await stored_messages(process()) == [("u1", attachment.data)]
 
 
 async def test_a_turn_that_one_event_cannot_take_is_several(
@@ -81,7 +83,7 @@ async def test_a_turn_that_one_event_cannot_take_is_several(
         f"{n}/{len(made)}" for n in range(1, len(made) + 1)
     ]
     assert len({event["clientToken"] for event in made}) == len(made) > 1
-    assert await stored(process()) == [(message.id, message.data) for message in LARGE]
+    assert await stored_messages(process()) == [(message.id, message.data) for message in LARGE]
 
 
 @requirement("memory.pairs")

@@ -9,9 +9,9 @@ from agui_container.stores.agentcore.service import HASHED, actor_id, session_id
 from agui_container.stores.agentcore.turn_events import conversation_item
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
-from tests.stores.agentcore.doubles import answer, asked, ids, turn
+from tests.stores.agentcore.doubles import answer, ids, turn, turn_messages
 from tests.stores.agentcore.server import Fault, Memory
-from tests.stores.doubles import RUN, THREAD, A, claimed, ending, message, run
+from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, message, run
 
 FORK = ThreadKey("owner", "f1")
 
@@ -44,7 +44,7 @@ async def test_metadata_is_written_at_once(store: AgentCoreStore, process: Proce
 async def test_a_title_that_was_made_goes_with_its_turn(
     store: AgentCoreStore, process: Process, service: Memory
 ) -> None:
-    await turn(store, change=Change(asked(1), title="Made"))
+    await turn(store, change=Change(turn_messages(1), title="Made"))
     assert (await title(process()), len(service.made())) == ("Made", 1)
 
 
@@ -119,7 +119,7 @@ async def test_threads_that_are_here_are_not_read_again_for_a_list(store: AgentC
     assert service.counted()["ListEvents"] == reads
 
 
-async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
+async def test_the_history_of_a_forgotten_thread_is_read_again_before_it_is_written(
     store: AgentCoreStore, process: Process, service: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agui_container.stores.agentcore.histories.MAX_THREADS", 1)
@@ -127,7 +127,7 @@ async def test_what_is_written_of_a_thread_is_found_out_where_it_was_forgotten(
         await turn(store, n)
         await turn(store, n, thread_id="t2")
     assert [[item for item in event["payload"] if "conversational" in item] for event in service.made()] == [
-        [conversation_item(message) for message in asked(n)] for n in (1, 1, 2, 2)
+        [conversation_item(message) for message in turn_messages(n)] for n in (1, 1, 2, 2)
     ]
     assert await ids(process()) == ["u1", "a1", "u2", "a2"]
 
@@ -189,7 +189,7 @@ async def test_a_removal_that_fails_is_an_error_and_can_be_repeated(
 
 
 async def test_a_run_on_a_deleted_thread_writes_nothing(store: AgentCoreStore, service: Memory) -> None:
-    await claimed(store)
+    await claim_run(store)
     await store.threads.delete(THREAD)
     with pytest.raises(LeaseLost):
         await store.runs.finish(RUN, A, [], ending(Change([message("m1")])))
@@ -215,7 +215,7 @@ async def test_any_id_names_a_thread_of_its_own(process: Process, name: str) -> 
     mine, theirs = run("r1", name), run("r1", "t1", name)
     for key, text in ((mine, "mine"), (theirs, "theirs")):
         store = process()
-        await claimed(store, key)
+        await claim_run(store, key)
         await store.runs.finish(key, A, [], ending(Change([message("m1", text)])))
     for key, text in ((mine, "mine"), (theirs, "theirs")):
         delta = await process().threads.changes(key.thread)

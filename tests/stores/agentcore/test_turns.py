@@ -10,9 +10,9 @@ from agui_container.stores.agentcore import AgentCoreStore
 from agui_container.stores.memory.data import Bounds
 from tests.requirements import requirement
 from tests.stores.agentcore.conftest import Process
-from tests.stores.agentcore.doubles import answer, asked, ids, stored, turn, user
+from tests.stores.agentcore.doubles import answer, ids, stored_messages, turn, turn_messages, user
 from tests.stores.agentcore.server import Fault, Memory
-from tests.stores.doubles import THREAD, A, claimed, ending, message, run
+from tests.stores.doubles import THREAD, A, claim_run, ending, message, run
 
 
 def conversation_of(event: dict[str, Any]) -> list[tuple[str, str]]:
@@ -32,10 +32,12 @@ async def test_a_turn_is_one_event_with_what_was_said_in_it(store: AgentCoreStor
     assert "question 1" not in json.dumps(second)
 
 
-async def test_what_a_title_takes_along_of_a_turn_was_said(store: AgentCoreStore, service: Memory) -> None:
-    question, reply = asked(1)
+async def test_a_message_that_is_written_with_a_title_is_part_of_the_conversation(
+    store: AgentCoreStore, service: Memory
+) -> None:
+    question, reply = turn_messages(1)
     key = run("r1")
-    await claimed(store, key, now=1001.0)
+    await claim_run(store, key, now=1001.0)
     await store.runs.change(key, A, 1001.0, Change([question]))
     await store.threads.rename(THREAD, "Chosen", 1001.2)
     await store.runs.finish(key, A, [], ending(Change([reply]), 1001.5))
@@ -45,7 +47,9 @@ async def test_what_a_title_takes_along_of_a_turn_was_said(store: AgentCoreStore
     ]
 
 
-async def test_what_a_title_makes_up_for_was_said(store: AgentCoreStore, service: Memory) -> None:
+async def test_a_message_that_a_title_writes_late_is_part_of_the_conversation(
+    store: AgentCoreStore, service: Memory
+) -> None:
     await turn(store, 1)
     service.faults.append(Fault(403, "AccessDeniedException"))
     await turn(store, 2)
@@ -63,7 +67,7 @@ async def test_a_new_process_has_the_threads_messages(store: AgentCoreStore, pro
     for n in (1, 2, 3):
         await turn(store, n)
     restarted = process()
-    assert await stored(restarted) == [(each.id, each.data) for n in (1, 2, 3) for each in asked(n)]
+    assert await stored_messages(restarted) == [(each.id, each.data) for n in (1, 2, 3) for each in turn_messages(n)]
     thread = await restarted.threads.get(THREAD)
     assert thread is not None
     assert (thread.status, thread.active_run, thread.changed_at) == (ThreadStatus.USER_TURN, None, 1003.5)
@@ -93,7 +97,7 @@ async def test_a_new_process_goes_on_where_the_last_one_ended(process: Process, 
 )
 async def test_messages_come_back_byte_for_byte(store: AgentCoreStore, process: Process, data: bytes) -> None:
     await turn(store, 1, Change([StoredMessage("m", data, "r1"), StoredMessage("\ud800 \u2028", data)], state=data))
-    assert await stored(process()) == [("m", data), ("\ud800 \u2028", data)]
+    assert await stored_messages(process()) == [("m", data), ("\ud800 \u2028", data)]
     delta = await process().threads.changes(THREAD)
     assert delta is not None
     assert delta.state == data
@@ -112,7 +116,7 @@ async def test_more_than_a_hundred_turns_are_read_in_order(store: AgentCoreStore
 async def test_turns_of_one_moment_stay_in_order(store: AgentCoreStore, process: Process) -> None:
     for n in range(1, 30):
         key = run(f"r{n}")
-        await claimed(store, key, now=7.0)
+        await claim_run(store, key, now=7.0)
         await store.runs.finish(key, A, [], ending(Change([message(f"m{n}")]), 7.0))
     assert await ids(process()) == [f"m{n}" for n in range(1, 30)]
 
@@ -127,8 +131,8 @@ async def test_an_edit_and_a_removal_are_read_as_such(store: AgentCoreStore, pro
     for n in (1, 2):
         await turn(store, n)
     await turn(store, 3, Change([answer("a1", "better"), user("u3", "new")], order=["u1", "a1", "u3"]))
-    assert await stored(process()) == [
-        ("u1", asked(1)[0].data),
+    assert await stored_messages(process()) == [
+        ("u1", turn_messages(1)[0].data),
         ("a1", answer("a1", "better").data),
         ("u3", user("u3", "new").data),
     ]
@@ -136,7 +140,7 @@ async def test_an_edit_and_a_removal_are_read_as_such(store: AgentCoreStore, pro
 
 async def test_an_end_that_is_told_twice_is_one_event(store: AgentCoreStore, service: Memory) -> None:
     key = await turn(store)
-    await store.runs.finish(key, A, [], ending(Change([asked(1)[1]]), 1001.5))
+    await store.runs.finish(key, A, [], ending(Change([turn_messages(1)[1]]), 1001.5))
     assert len(service.kept()) == 1
 
 

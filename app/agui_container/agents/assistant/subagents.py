@@ -45,7 +45,7 @@ from pydantic_core import to_json
 
 from agui_container.agents.as_agent import with_store
 from agui_container.agents.assistant.toolbox import failed_result, is_failure, result_event
-from agui_container.ports import Agent, Item, RunContext, RunState, Suspended, Suspension, ToolContent, ToolError
+from agui_container.ports import Agent, Item, RunContext, RunState, Suspension, ToolContent, ToolError, ToolSuspension
 from agui_container.ports.store import Store
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.encoder import encode
@@ -169,7 +169,7 @@ class SubagentInvocation:
 
         Raises:
             ToolError: the agent was cancelled.
-            Suspended: the agent ended with interrupts.
+            ToolSuspension: the agent ended with interrupts.
         """
         ended = self.ended or RunFinishedEvent(thread_id=self._thread_id, run_id=self._parent.run_id)
         self._parent.usage.extend(ended.usage or ())
@@ -192,7 +192,7 @@ class SubagentInvocation:
         self._closed = True
         return ToolError(message)
 
-    def _suspend(self, interrupts: Sequence[Interrupt]) -> Suspended:
+    def _suspend(self, interrupts: Sequence[Interrupt]) -> ToolSuspension:
         own = [interrupt.id for interrupt in interrupts if interrupt.subagent_run_id in (None, self.key)]
         self._close(None, answered=False)
         suspended = SubagentFinishedSuspendedOutcome(interrupt_ids=own or None)
@@ -202,7 +202,7 @@ class SubagentInvocation:
             interrupt if interrupt.subagent_run_id else interrupt.model_copy(update={"subagent_run_id": self.key})
             for interrupt in interrupts
         ]
-        return Suspended(Suspension(tagged, self.key, self._transcript.messages))
+        return ToolSuspension(Suspension(tagged, self.key, self._transcript.messages))
 
     def _close(self, error: str | None, *, answered: bool = True) -> None:
         """Forward the events that end all open parts. If ``answered``, forward error results for unanswered calls."""
@@ -279,7 +279,7 @@ class Subagent(Struct, frozen=True):
 
         Raises:
             ToolError: the arguments are wrong, or the agent failed or was cancelled.
-            Suspended: the agent ended with interrupts.
+            ToolSuspension: the agent ended with interrupts.
         """
         task = arguments.get("task")
         if not isinstance(task, str) or len(arguments) > 1:
@@ -312,7 +312,7 @@ class Subagent(Struct, frozen=True):
             ctx.logger.exception("subagent emitted an illegal event %s", format_fields({"subagent": self.name}))
             raise invocation.fail(FAILED, ErrorCode.AGENT_ERROR) from error
         except BaseException as error:
-            if isinstance(error, ToolError | Suspended) or not is_failure(error):
+            if isinstance(error, ToolError | ToolSuspension) or not is_failure(error):
                 raise
             ctx.logger.error(  # noqa: TRY400 - only the trace of user code
                 "subagent failed %s", format_fields({"subagent": self.name}), exc_info=user_exc_info(error)

@@ -37,11 +37,11 @@ from agui_container.ports import (
     Resumable,
     RunContext,
     StrictlyChecked,
-    Suspended,
     Suspension,
     Tool,
     ToolContent,
     ToolError,
+    ToolSuspension,
 )
 from agui_container.protocol.conversation.transcript import DENIED, DURATION, FAILED
 from agui_container.protocol.encoder import encode
@@ -288,7 +288,7 @@ async def _run_in_span(
     """Run a tool. Convert exceptions to failed results and record them in the span."""
     try:
         return ToolResult(await run(replace(ctx, tool_call_id=call.id)))
-    except Suspended as suspended:
+    except ToolSuspension as suspended:
         return suspended.suspension
     except ToolError as error:
         span.record_error(error)

@@ -33,7 +33,8 @@ class Presence:
         self.grace: Timer | None = None
         """Timer that cancels the run; set while the run has no reader in this process."""
         self.may_be_unread = False
-        """True if a reader has left the run to itself: the run goes on without readers until another one comes."""
+        """True if the last reader's call ended at its deadline. The run continues without readers until another one
+        subscribes."""
         self._remote: dict[str, float] | None = None
 
     def add_local(self) -> None:

@@ -108,7 +108,7 @@ class RunRecorder:
         self._unstored_input: RunAgentInput | None = None
         """The input of the run while its messages are not stored."""
         self._ending: Ending | None = None
-        self.cut_error: AppError | None = None
+        self.backlog_error: AppError | None = None
         self._is_store_exact = True
         """True if the store is known to have exactly the events that readers may see."""
         self._is_dirty = False
@@ -211,12 +211,12 @@ class RunRecorder:
         self._ending = ending
         self.notify()
 
-    def cut_backlog(self, error: AppError) -> None:
+    def drop_backlog(self, error: AppError) -> None:
         """Store the end of the run with the next batch, because the server stops. Events beyond that batch are dropped.
 
         ``error`` replaces the terminal event if readers miss events that it depends on.
         """
-        self.cut_error = error
+        self.backlog_error = error
 
     async def write(self, log: EventLog, on_loss: Callable[[AppError], None]) -> None:
         """Store the events of the run and release them to readers, until its end is stored. The owner awaits this.
@@ -314,13 +314,13 @@ class RunRecorder:
             attempt, pause = attempt + 1, min(2 * pause, LONGEST_PAUSE)
 
     async def _store_batch(self, log: EventLog) -> WriteOutcome:
-        self._is_dirty, ending, cut_error = False, self._ending, self.cut_error
+        self._is_dirty, ending, backlog_error = False, self._ending, self.backlog_error
         envelopes = log.unpersisted().envelopes() if self.cluster.durable else []
         runs, replica = self.cluster.store.runs, self.cluster.replica
         is_last = ending is not None and (not envelopes or envelopes[-1].seq == len(log))
         can_cut = not is_last and log.watermark > 0 and self._is_store_exact
-        if ending is not None and cut_error is not None and can_cut:
-            await self._end_early(log, ending, cut_error)
+        if ending is not None and backlog_error is not None and can_cut:
+            await self._end_early(log, ending, backlog_error)
             return WriteOutcome.DONE
         if ending is not None and is_last:
             await runs.finish(self.key, replica, envelopes, ending)

@@ -1,8 +1,8 @@
 """A run of another replica: its events are read from the store, and then from the bus.
 
-Rule: every event is delivered exactly once. A gap on the bus is filled from the store. If the bus is silent, the store
-tells if the run is still active. Every reader gets a terminal event, also if the run is deleted in the meantime. No
-events are kept in memory, so a slow reader costs nothing.
+Rule: every event is delivered exactly once. A gap on the bus is filled from the store. If the bus is silent, the
+record in the store says whether the run is still active. Every reader gets a terminal event, also if the run is deleted
+in the meantime. No events are kept in memory, so a slow reader costs nothing.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from agui_container.engine.persistence.cluster import (
     ReplicaCommand,
 )
 from agui_container.engine.terminal_events import number_events
-from agui_container.ports.bus import BusUnavailable, Missed
+from agui_container.ports.bus import BusUnavailable, EventGap
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import StoreUnavailable, store_errors_as_app_errors
 from agui_container.protocol.errors import ErrorCode
@@ -206,7 +206,7 @@ class RemoteSubscription:
                     yield self._advance(envelopes)
                     if asyncio.get_running_loop().time() >= self._report_at:
                         return
-        except Missed:
+        except EventGap:
             return
         except BusUnavailable as error:
             logger.warning("bus read failed %s", format_fields({"run": self._key.run_id, "error": error}))

@@ -6,7 +6,7 @@ runs before those of others. A run with a reader on another replica stays.
 
 from collections.abc import Iterator
 
-from agui_container.engine.caller_usage import CallerUsage, Freed, ReachedLimit, Resource
+from agui_container.engine.caller_usage import CallerUsage, FreedAmounts, ReachedLimit, Resource
 from agui_container.engine.run.run import Run
 
 
@@ -49,7 +49,7 @@ class EvictionPlan:
     def __init__(self, account: str) -> None:
         self.runs: dict[Run, None] = {}
         self._account = account
-        self._counts, self._bytes = Freed(), Freed()
+        self._counts, self._bytes = FreedAmounts(), FreedAmounts()
 
     def add(self, run: Run, size: int) -> None:
         """Add a run, with the size of its request in bytes."""

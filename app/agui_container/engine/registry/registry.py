@@ -6,7 +6,6 @@ Memory is bounded (``CapacityLimits``). Only ended runs without readers are remo
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 
@@ -68,7 +67,7 @@ class RunRegistry:
         self.by_key: dict[RunKey, Run] = {}
         self._ended_runs: dict[RunKey, Run] = {}
         self._eviction = EvictionQueue[RunKey](limits.kept_runs, limits.kept_bytes)
-        self._forgotten: OrderedDict[RunKey, None] = OrderedDict()
+        self._forgotten = EvictionQueue[RunKey](limits.remembered_ids, max_bytes=0)
         self._forgotten_of: dict[ThreadKey, dict[RunKey, None]] = {}
         self.tasks: set[asyncio.Task[None]] = set()
         self._background: set[asyncio.Task[None]] = set()
@@ -252,10 +251,11 @@ class RunRegistry:
         self._pop_ended(run.key)
         del self.by_key[run.key]
         run.log.discard()
-        self._forgotten[run.key] = None
+        self._forgotten.put(run.key, run.ctx.caller.account, 0)
         self._forgotten_of.setdefault(run.key.thread, {})[run.key] = None
-        if len(self._forgotten) > self._limits.remembered_ids:
-            oldest, _ = self._forgotten.popitem(last=False)
+        if self._forgotten.is_full:
+            oldest = next(self._forgotten.candidates())
+            self._forgotten.remove(oldest)
             of_thread = self._forgotten_of[oldest.thread]
             del of_thread[oldest]
             if not of_thread:
@@ -266,7 +266,7 @@ class RunRegistry:
         for key in [key for key in self._ended_runs if key.thread == thread]:
             self._remove_refused(self._pop_ended(key))
         for key in self._forgotten_of.pop(thread, ()):
-            del self._forgotten[key]
+            self._forgotten.remove(key)
 
     # --- tasks ---
 
@@ -319,7 +319,7 @@ class RunRegistry:
             run.fail(shutting_down())
         for run in self.recorder_tasks:
             if run.recorder is not None:
-                run.recorder.cut_backlog(shutting_down())
+                run.recorder.drop_backlog(shutting_down())
         for task in self.tasks:
             task.cancel()
         await self._wait_for_tasks(UNWIND_SECONDS)

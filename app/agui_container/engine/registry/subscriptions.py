@@ -1,7 +1,7 @@
 """The open subscriptions of one process, and the effect of a closed one on its run.
 
 Rule: a run without readers may be cancelled (``OnDisconnect``). A reader on another replica prevents that, and so does
-a reader that has left the run to itself.
+a call that ended at its deadline: the run continues without readers until another one subscribes.
 """
 
 import asyncio

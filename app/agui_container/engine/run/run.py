@@ -199,7 +199,7 @@ class Run:
             self._pipeline.start_from(self._input)
         self._send_started()
         self.admission.settle()  # after RUN_STARTED, because the request reads the first event when it wakes
-        self._timer = self._clock.call_later(self.ctx.allowance.seconds, self._expire)
+        self._timer = self._clock.call_later(self.ctx.limits.seconds, self._expire)
         self._pipeline.on_boundary = self._on_boundary
         await asyncio.sleep(0)  # send RUN_STARTED before the agent begins, which may block the event loop
         return True

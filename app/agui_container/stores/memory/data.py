@@ -1,7 +1,7 @@
 """Data of the store in memory, and its limits.
 
-Rule: only data of ended runs and idle threads is evicted, oldest first. The events of runs, their records and whole
-threads have separate limits. The threads of the largest caller are evicted first. The log reports evicted threads.
+Rule: only data of ended runs and idle threads is evicted, that of the largest caller first, and then oldest first. The
+events of runs, their records and whole threads have separate limits. The log reports evicted threads.
 """
 
 import logging
@@ -61,14 +61,13 @@ class Bounds(Struct, frozen=True):
 
 
 class MemoryRun(Struct, eq=False):
-    """A run with its envelopes and goals. ``size`` is the bytes of its events, set when it ends."""
+    """A run with its envelopes and goals."""
 
     record: RunRecord
     number: int
     envelopes: list[Envelope] = field(default_factory=list)
     goals: dict[int, StoredGoal] = field(default_factory=dict)
     is_cancel_requested: bool = False
-    size: int = 0
 
 
 class MemoryThread(Struct, eq=False):
@@ -142,9 +141,9 @@ class MemoryData:
     def __init__(self, bounds: Bounds) -> None:
         self.threads: OrderedDict[ThreadKey, MemoryThread] = OrderedDict()
         self.runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
-        self._bounds = bounds
         self._ended_runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
-        self._run_bytes = 0
+        self._run_eviction = EvictionQueue[RunKey](bounds.runs, bounds.run_bytes)
+        self._record_eviction = EvictionQueue[RunKey](bounds.records, max_bytes=0)
         self.eviction = EvictionQueue[ThreadKey](bounds.threads, bounds.thread_bytes)
         self._last_number = 0
         self._evicted = 0
@@ -164,6 +163,12 @@ class MemoryData:
         self.threads[record.key] = thread
         self.eviction.put(record.key, thread.account, 0)
         return thread
+
+    def add_run(self, thread: MemoryThread, run: MemoryRun) -> None:
+        """Add a run to its thread. It counts for the account of the thread."""
+        key = run.record.key
+        self.runs[key] = thread.runs[key.run_id] = run
+        self._record_eviction.put(key, thread.account, 0)
 
     def account_of(self, key: ThreadKey) -> str:
         """Return the account that the data of a thread counts for."""
@@ -187,11 +192,12 @@ class MemoryData:
 
     def mark_ended(self, run: MemoryRun) -> None:
         """Mark a run as ended, so that it may be evicted, and enforce the limits."""
-        self._ended_runs[run.record.key] = run
-        run.size = sum(len(envelope.data) for envelope in run.envelopes)
-        self._run_bytes += run.size
-        while len(self._ended_runs) > self._bounds.runs or self._run_bytes > self._bounds.run_bytes:
-            self.forget(next(iter(self._ended_runs.values())))
+        key = run.record.key
+        self._ended_runs[key] = run
+        size = sum(len(envelope.data) for envelope in run.envelopes)
+        self._run_eviction.put(key, self.account_of(key.thread), size)
+        while self._run_eviction.is_full:
+            self.forget(self.runs[next(self._run_eviction.candidates())])
         self._evict_records()
 
     def ended_runs(self, ended_before: float, limit: int) -> list[MemoryRun]:
@@ -202,7 +208,7 @@ class MemoryData:
     def forget(self, run: MemoryRun) -> None:
         """Delete the events of an ended run."""
         if self._ended_runs.pop(run.record.key, None) is not None:
-            self._run_bytes -= run.size
+            self._run_eviction.remove(run.record.key)
             run.envelopes.clear()
             run.record = replace(run.record, has_events=False)
 
@@ -212,17 +218,21 @@ class MemoryData:
         self.eviction.remove(thread.record.key)
         for run in thread.runs.values():
             self.forget(run)
-            self.runs.pop(run.record.key, None)
+            self._delete_record(run.record.key)
 
     def _evict_records(self) -> None:
-        while len(self.runs) > self._bounds.records:
-            evictable = (
-                key for key, run in self.runs.items() if not run.record.is_active and not run.record.has_events
-            )
-            key = next(evictable, None)
-            if key is None:
+        while self._record_eviction.is_full:
+            runs = (self.runs[key] for key in self._record_eviction.candidates())
+            evictable = (run for run in runs if not run.record.is_active and not run.record.has_events)
+            run = next(evictable, None)
+            if run is None:
                 return
-            del self.threads[key.thread].runs[key.run_id], self.runs[key]
+            del self.threads[run.record.key.thread].runs[run.record.key.run_id]
+            self._delete_record(run.record.key)
+
+    def _delete_record(self, key: RunKey) -> None:
+        self._record_eviction.remove(key)
+        del self.runs[key]
 
     def _evict_threads(self) -> None:
         """Evict idle threads, but never the thread that changed last."""

@@ -49,8 +49,7 @@ class MemoryRuns:
             return ThreadBusy(thread.runs[thread.record.active_run].record)
         thread.account = claim.account or thread.account
         active = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
-        run = MemoryRun(active, self._data.next_number())
-        self._data.runs[claim.key] = thread.runs[claim.key.run_id] = run
+        self._data.add_run(thread, MemoryRun(active, self._data.next_number()))
         thread.turn = thread.record.status
         status, run_id = ThreadStatus.AGENT_TURN, claim.key.run_id
         thread.touch(replace(thread.record, changed_at=claim.now, status=status, active_run=run_id))

@@ -165,7 +165,7 @@ class Call(Generic[In, Out]):
         return self._stream._stream.closable
 
     def leave(self, subscription: Subscription) -> None:
-        """Stop reading a run. If the deadline of the call has passed, the run goes on without readers."""
+        """Stop reading a run. If the deadline of the call has passed, the run continues without readers."""
         if self._has_reached_deadline():
             subscription.run.presence.may_be_unread = True
         subscription.close()
@@ -308,7 +308,7 @@ class Call(Generic[In, Out]):
 
 
 def slow_reader() -> AppError:
-    """Return the error for a client that takes nothing."""
+    """Return the error for a client that does not read."""
     return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "The client reads too slowly.")
 
 

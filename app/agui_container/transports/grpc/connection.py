@@ -91,7 +91,7 @@ class CallStream(Stream):
         await super().send_headers(headers, end_stream)
 
 
-class H2(Connection):
+class H2State(Connection):
     """State of a connection."""
 
     def create_stream(self, *, stream_id: int | None = None, wrapper: Wrapper | None = None) -> CallStream:
@@ -110,7 +110,7 @@ class H2(Connection):
             self._transport.write(frame.serialize())
 
 
-class Events(EventsProcessor):
+class H2EventDispatcher(EventsProcessor):
     """Dispatcher of h2's events."""
 
     def process(self, event: Event) -> None:
@@ -121,7 +121,7 @@ class Events(EventsProcessor):
             super().process(event)
 
 
-class Calls(Handler):
+class CallTasks(Handler):
     """Tasks of the calls of one connection.
 
     Args:
@@ -160,8 +160,8 @@ class GrpcProtocol(H2Protocol):
         has_room: False if the server has too many connections; this one is then closed.
     """
 
-    handler: Calls
-    connection: H2
+    handler: CallTasks
+    connection: H2State
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class GrpcProtocol(H2Protocol):
         *,
         has_room: bool,
     ) -> None:
-        super().__init__(Calls(methods, self._calls_changed), CONFIG, H2_CONFIG)
+        super().__init__(CallTasks(methods, self._calls_changed), CONFIG, H2_CONFIG)
         self._connections = connections
         self._limits = limits
         self._has_room = has_room
@@ -191,10 +191,10 @@ class GrpcProtocol(H2Protocol):
         h2.local_settings.acknowledge()
         h2.initiate_connection()
         h2.increment_flow_control_window(CONNECTION_WINDOW - 65_535)
-        self.connection = H2(h2, self.transport, config=self.config)
+        self.connection = H2State(h2, self.transport, config=self.config)
         self.connection.flush()
         self.connection.initialize()
-        self.processor = Events(self.handler, self.connection)
+        self.processor = H2EventDispatcher(self.handler, self.connection)
         self._connections.add(self)
         if not self._has_room:
             self._end(ErrorCodes.ENHANCE_YOUR_CALM, "too many connections")

@@ -32,7 +32,8 @@ async def wait_for_newer_run(service: Service, caller: Caller, thread_id: str, r
 async def iterate_runs(service: Service, caller: Caller, thread_id: str) -> AsyncGenerator[str, None]:
     """Iterate the ids of a thread's runs, in order: the runs that are kept, and then new ones while a call is open.
 
-    The thread tells whether a call is open. The last event of a run names only the calls that this run has made.
+    The thread's status shows whether a call is open. The last event of a run names only the calls
+    that this run has made.
     """
     known: set[str] = set()
     while True:

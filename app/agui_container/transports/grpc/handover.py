@@ -63,7 +63,7 @@ Load = Callable[[], Callable[[], Http2Server]]
 
 
 class Handover:
-    """Hands connections over to gRPC. A call returns the ``Opening`` of a new connection.
+    """Hands connections over to gRPC. A call returns the ``ProtocolDetector`` of a new connection.
 
     Args:
         load: imports the server for the first HTTP/2 connection.
@@ -75,9 +75,9 @@ class Handover:
         self._loading: asyncio.Task[None] | None = None
         self._waiting: list[tuple[HttpConnection, bytes]] = []
 
-    def __call__(self) -> "Opening":
+    def __call__(self) -> "ProtocolDetector":
         """Return the reader of a new connection's first bytes."""
-        return Opening(self)
+        return ProtocolDetector(self)
 
     def hand_over(self, connection: HttpConnection, data: bytes) -> None:
         """Give an HTTP/2 connection its protocol, at once or after the import of gRPC.
@@ -114,7 +114,7 @@ class Handover:
                 await asyncio.wait([self._loading])
 
 
-class Opening:
+class ProtocolDetector:
     """Reader of the first bytes of one connection."""
 
     __slots__ = ("_buffer", "_handover")

@@ -10,8 +10,8 @@ from dataclasses import replace
 from grpclib.const import Handler as Method
 
 from agui_container.engine.service import Service
-from agui_container.runtime.shares import Shares
-from agui_container.telemetry import count_refusal
+from agui_container.runtime.shares import AmountsByAccount
+from agui_container.telemetry import RefusalLog, count_refusal
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.bytes_in_flight import ByteBudget
@@ -36,9 +36,10 @@ class GrpcConnections:
     """
 
     def __init__(self) -> None:
-        self._shares = Shares(MAX_CONNECTIONS)
+        self._shares = AmountsByAccount(MAX_CONNECTIONS)
         self._accounts: dict[asyncio.Transport, str] = {}
         self._waiting: dict[asyncio.Transport, None] = {}
+        self._refusal_log = RefusalLog()
 
     def admit(self, transport: asyncio.Transport, account: str) -> bool:
         """Count a new connection of a caller. Returns False if there is no room for it."""
@@ -47,6 +48,7 @@ class GrpcConnections:
             candidates = (other for other in self._waiting if not is_share_used or self._accounts[other] == account)
             if (oldest := next(candidates, None)) is None:
                 count_refusal("grpcConnections", "caller" if is_share_used else "process")
+                self._refusal_log.report("grpcConnections", account)
                 return False
             self.remove(oldest)
             oldest.abort()

@@ -1,7 +1,7 @@
 """The routes ``/openapi.json`` and ``/docs``.
 
-Rule: the document is built at the first request for it. Nothing of it is imported before, and a thread builds it, so
-that it delays neither the start of the process nor a run.
+Rule: the document is built at the first request for it. Its modules are imported then, in a thread, so that
+it delays neither the start of the process nor a run.
 """
 
 import anyio.to_thread

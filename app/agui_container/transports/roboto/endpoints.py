@@ -59,7 +59,7 @@ class Endpoints:
 
     async def delta(self, request: Request) -> object:
         """Read the changes of a session."""
-        return await self._sessions.views.delta(
+        return await self._sessions.reader.delta(
             caller_of(request),
             session_id(request),
             request.query_params.get("next_token"),
@@ -104,7 +104,7 @@ class Endpoints:
         return None
 
 
-class Generations:
+class EndpointsByRelease:
     """Implements ``routes.LoadedEndpoints``: both generations of clients have the same sessions.
 
     Args:
@@ -118,7 +118,7 @@ class Generations:
 
     async def aclose(self) -> None:
         """Stop following runs."""
-        await self._sessions.views.aclose()
+        await self._sessions.reader.aclose()
 
 
 def session_id(request: Request) -> str:

@@ -25,7 +25,7 @@ COMPLETED, GENERATING = "completed", "generating"
 TEXT = "text"
 
 
-class Active(Struct, frozen=True):
+class OpenItems(Struct, frozen=True):
     """Ids of the text messages and calls in the active run that have not ended."""
 
     messages: frozenset[str] = frozenset()
@@ -60,7 +60,12 @@ class Message(Struct):
 
 
 def session_messages(
-    messages: Sequence[AguiMessage], notes: Notes, created: float, active: Active | None, *, with_context: bool = False
+    messages: Sequence[AguiMessage],
+    notes: Notes,
+    created: float,
+    active: OpenItems | None,
+    *,
+    with_context: bool = False,
 ) -> list[Message]:
     """Return a thread as a session.
 
@@ -72,7 +77,7 @@ def session_messages(
         with_context: True if the client knows blocks of the type ``client_context``.
     """
     answered_calls = _answered_calls(messages)
-    session = _Session(notes, created, active or Active(), with_context=with_context)
+    session = _Session(notes, created, active or OpenItems(), with_context=with_context)
     for message in messages if active is None else _final_messages(messages, active, answered_calls):
         session.add(message)
     if active is not None:
@@ -96,7 +101,9 @@ def _answered_calls(messages: Sequence[AguiMessage]) -> set[str]:
     return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
 
 
-def _final_messages(messages: Sequence[AguiMessage], active: Active, answered_calls: set[str]) -> Iterator[AguiMessage]:
+def _final_messages(
+    messages: Sequence[AguiMessage], active: OpenItems, answered_calls: set[str]
+) -> Iterator[AguiMessage]:
     """Yield the messages of a thread whose index cannot change any more."""
     is_waiting = False
     for message in messages:
@@ -117,7 +124,7 @@ def _final_messages(messages: Sequence[AguiMessage], active: Active, answered_ca
 class _Session:
     """Builder of a session's messages."""
 
-    def __init__(self, notes: Notes, created: float, active: Active, *, with_context: bool) -> None:
+    def __init__(self, notes: Notes, created: float, active: OpenItems, *, with_context: bool) -> None:
         self.messages: list[Message] = []
         self._notes = notes
         self._created = created

@@ -45,7 +45,7 @@ class Position(Struct, frozen=True):
     unchanged_at: int = 0
 
     @classmethod
-    def behind(cls, messages: Sequence[Message], facts: object, goals: object) -> "Position":
+    def at_end_of(cls, messages: Sequence[Message], facts: object, goals: object) -> "Position":
         """Return the position after all of these messages."""
         last = messages[-1] if messages else None
         chars, blocks = (0, 0) if last is None else extent(last)
@@ -79,7 +79,7 @@ NOTHING = Position(0, 0, 0, is_final=True, prefix="", facts="", goals="")
 """The position of a client without a token."""
 
 
-class Missing(Struct, frozen=True):
+class PositionDelta(Struct, frozen=True):
     """Difference between a client and a session.
 
     Attributes:
@@ -91,19 +91,19 @@ class Missing(Struct, frozen=True):
     is_reset: bool = False
 
 
-def missing(messages: Sequence[Message], position: Position) -> Missing:
+def missing(messages: Sequence[Message], position: Position) -> PositionDelta:
     """Return the messages, or parts of them, that a client at this position does not have."""
     if not position.count:
-        return Missing(dict(enumerate(messages)))
+        return PositionDelta(dict(enumerate(messages)))
     prefix = messages[: position.count]
     if len(prefix) < position.count or prefix_digest(prefix) != position.prefix:
-        return Missing(dict(enumerate(messages)), is_reset=True)
+        return PositionDelta(dict(enumerate(messages)), is_reset=True)
     later = {at: as_sent(messages[at]) for at in range(position.count, len(messages))}
     last = messages[position.count - 1]
     blocks = blocks_after(last, position.chars, position.blocks)
     if not blocks and last.is_final == position.is_final:
-        return Missing(later)
-    return Missing({position.count - 1: with_blocks(last, blocks), **later})
+        return PositionDelta(later)
+    return PositionDelta({position.count - 1: with_blocks(last, blocks), **later})
 
 
 def as_sent(message: Message) -> Message:

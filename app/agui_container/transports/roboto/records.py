@@ -27,7 +27,7 @@ STATUSES: Mapping[ThreadStatus, str] = {
 }
 
 
-class View(Struct, frozen=True):
+class SessionView(Struct, frozen=True):
     """A session at one moment.
 
     Attributes:
@@ -46,10 +46,10 @@ class View(Struct, frozen=True):
     def position(self, count: int | None = None) -> Position:
         """Return the position after ``count`` messages, or after all of them."""
         facts = [self.status, self.thread.title, self.activity]
-        return Position.behind(self.messages[:count], facts, self.goals)
+        return Position.at_end_of(self.messages[:count], facts, self.goals)
 
 
-def session_record(view: View, *, with_messages: bool = True) -> JSON:
+def session_record(view: SessionView, *, with_messages: bool = True) -> JSON:
     """Return a SessionRecord."""
     thread, notes = view.thread, view.notes
     owner = thread.key.owner
@@ -74,7 +74,7 @@ def session_record(view: View, *, with_messages: bool = True) -> JSON:
     }
 
 
-def _origin(view: View) -> JSON:
+def _origin(view: SessionView) -> JSON:
     origin = view.thread.forked_from
     if origin is None:
         return {}
@@ -82,7 +82,7 @@ def _origin(view: View) -> JSON:
     return {"forked_from_session_id": origin[0], "forked_from_thread_id": origin[0], **at}
 
 
-def feedback_record(view: View, at: int, message_id: str, feedback: Mapping[str, object]) -> JSON:
+def feedback_record(view: SessionView, at: int, message_id: str, feedback: Mapping[str, object]) -> JSON:
     """Return a FeedbackRecord. ``feedback`` is the result of the command ``threads.feedback``."""
     owner, thread_id = view.thread.key
     return {
@@ -115,7 +115,7 @@ def message_record(message: Message) -> JSON:
     }
 
 
-def delta_record(view: View, position: Position, *, knows_reset: bool) -> JSON | None:
+def delta_record(view: SessionView, position: Position, *, knows_reset: bool) -> JSON | None:
     """Return the Delta from a position to the view, or None if nothing has changed.
 
     ``knows_reset`` is True for a client that can drop messages. Another client gets only the messages that follow those
@@ -141,13 +141,13 @@ def delta_record(view: View, position: Position, *, knows_reset: bool) -> JSON |
     )
 
 
-def unchanged_record(view: View, now: float) -> JSON:
+def unchanged_record(view: SessionView, now: float) -> JSON:
     """Return the Delta for a client that has everything."""
     position = replace(view.position(), unchanged_at=int(now * 1000))
     return _delta(view, position, messages_by_idx={}, goals=None, reset_from_message_sequence_num=None)
 
 
-def _delta(view: View, position: Position, **changed: object) -> JSON:
+def _delta(view: SessionView, position: Position, **changed: object) -> JSON:
     return {
         **changed,
         "continuation_token": position.token,

@@ -98,9 +98,9 @@ class LazyEndpoints:
 
 
 def _import() -> Callable[[Service, int], LoadedEndpoints]:
-    from agui_container.transports.roboto.endpoints import Generations  # noqa: PLC0415 - see ``LazyEndpoints``
+    from agui_container.transports.roboto.endpoints import EndpointsByRelease  # noqa: PLC0415 - see ``LazyEndpoints``
 
-    return Generations
+    return EndpointsByRelease
 
 
 def routes(endpoints: LazyEndpoints) -> list[BaseRoute]:

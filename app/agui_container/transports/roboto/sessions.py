@@ -20,7 +20,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.roboto import inputs
 from agui_container.transports.roboto.messages import ASSISTANT, Message, unanswered_calls
 from agui_container.transports.roboto.notes import LOCAL, Notes, as_metadata
-from agui_container.transports.roboto.records import JSON, View, feedback_record, session_record
+from agui_container.transports.roboto.records import JSON, SessionView, feedback_record, session_record
 from agui_container.transports.roboto.requests import (
     FeedbackRequest,
     ForkRequest,
@@ -30,7 +30,7 @@ from agui_container.transports.roboto.requests import (
     goals_of,
     read,
 )
-from agui_container.transports.roboto.views import Views, parse_messages
+from agui_container.transports.roboto.views import SessionReader, parse_messages
 
 BUSY = "The session is not waiting for a message: the agent is at work."
 
@@ -44,7 +44,7 @@ class Sessions:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self.views = Views(service)
+        self.reader = SessionReader(service)
 
     # --- turns ---
 
@@ -63,7 +63,7 @@ class Sessions:
         run_input = inputs.start_input(inputs.NewRun(thread_id, run_id, time.time(), notes, goals), request)
         subscription = await self._admit(caller, run_input, size)
         await self._follow(caller, run_input, subscription, notes.model_dump(mode="json"))
-        return session_record(await self.views.view(caller, thread_id, with_context=with_context))
+        return session_record(await self.reader.view(caller, thread_id, with_context=with_context))
 
     async def send(self, caller: Caller, thread_id: str, body: object, size: int) -> None:
         """Send a message to a session.
@@ -74,7 +74,7 @@ class Sessions:
         request = read(SendRequest, body)
         goals = goals_of(request)
         thread = (await self._service.threads.delta(caller, thread_id, messages=False)).thread
-        if self.views.is_active(thread):
+        if self.reader.is_active(thread):
             raise AppError(ErrorCode.VALIDATION_ERROR, BUSY)
         notes = Notes.of(thread.metadata)
         facts = {"tools": notes.with_tools(request.client_tools), "scope": request.analysis_scope or notes.scope}
@@ -97,7 +97,7 @@ class Sessions:
         if not request.tool_results:
             await self.annotate(caller, thread_id, **facts)
             return
-        if self.views.is_active(delta.thread) or delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
+        if self.reader.is_active(delta.thread) or delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The session is not waiting for results of client tools.")
         check_results(request, unanswered_calls(await parse_messages(delta)))
         run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes)
@@ -112,20 +112,20 @@ class Sessions:
         self, caller: Caller, run_input: RunAgentInput, subscription: Subscription, facts: Mapping[str, object]
     ) -> None:
         """Follow a run that a client of this protocol began, and store the facts of the request."""
-        self.views.follow(caller, run_input.thread_id, run_input.run_id, subscription)
+        self.reader.follow(caller, run_input.thread_id, run_input.run_id, subscription)
         await self.annotate(caller, run_input.thread_id, **facts)
 
     # --- other requests ---
 
     async def get(self, caller: Caller, thread_id: str, *, with_messages: bool, with_context: bool) -> JSON:
         """Return a session's record."""
-        view = await self.views.view(caller, thread_id, with_context=with_context)
+        view = await self.reader.view(caller, thread_id, with_context=with_context)
         return session_record(view, with_messages=with_messages)
 
     async def give_feedback(self, caller: Caller, thread_id: str, at: int, body: object) -> JSON:
         """Store feedback on a message. Returns its record."""
         request = read(FeedbackRequest, body)
-        view = await self.views.view(caller, thread_id)
+        view = await self.reader.view(caller, thread_id)
         message = message_at(view, at, ErrorCode.THREAD_NOT_FOUND)
         if message.role != ASSISTANT or not message.ids:
             raise AppError(ErrorCode.VALIDATION_ERROR, "message_sequence_num: is not an answer of the assistant.")
@@ -136,7 +136,7 @@ class Sessions:
     async def fork(self, caller: Caller, thread_id: str, body: object, *, with_context: bool) -> JSON:
         """Copy a session up to a message, including that message. Returns the record of the copy."""
         at = read(ForkRequest, body).message_sequence_num
-        view = await self.views.view(caller, thread_id)
+        view = await self.reader.view(caller, thread_id)
         message_at(view, at, ErrorCode.VALIDATION_ERROR)
         last = next(message.ids[-1] for message in reversed(view.messages[: at + 1]) if message.ids)
         command = ThreadsFork(thread_id=thread_id, message_id=last, new_thread_id=new_session_id())
@@ -144,7 +144,7 @@ class Sessions:
             new_id = str((await self._service.threads.answer(caller, command))["threadId"])
         facts = view.notes.model_dump(mode="json", exclude={"visibility", "pinned_at", "forked_from"})
         await self.annotate(caller, new_id, **facts, forked_from=at)
-        return session_record(await self.views.view(caller, new_id, with_context=with_context))
+        return session_record(await self.reader.view(caller, new_id, with_context=with_context))
 
     async def annotate(self, caller: Caller, thread_id: str, **facts: object) -> None:
         """Store facts of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
@@ -171,7 +171,7 @@ def new_session_id() -> str:
     return f"ags_{uuid.uuid4().hex}"
 
 
-def message_at(view: View, at: int, code: ErrorCode) -> Message:
+def message_at(view: SessionView, at: int, code: ErrorCode) -> Message:
     """Return a complete message by index. Raises ``AppError`` with ``code`` if there is no such message."""
     if not 0 <= at < len(view.messages):
         raise AppError(code, "message_sequence_num: there is no such message in this session.")

@@ -26,7 +26,7 @@ from agui_container.protocol.conversation.recovery import EVENT
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.roboto.messages import Active
+from agui_container.transports.roboto.messages import OpenItems
 from agui_container.transports.roboto.notes import CANCELLED, TurnFailure
 
 UNPOLLED_SECONDS = 30.0
@@ -91,9 +91,9 @@ class FollowedTurn:
         return None if self._transcript is None else self._transcript.messages
 
     @property
-    def active(self) -> Active:
+    def active(self) -> OpenItems:
         """Messages and calls of the run that have not ended."""
-        return Active(frozenset(self._open_messages), frozenset(self._open_calls))
+        return OpenItems(frozenset(self._open_messages), frozenset(self._open_calls))
 
     @property
     def change(self) -> asyncio.Event:

@@ -23,10 +23,10 @@ from agui_container.protocol.commands import ThreadsGet
 from agui_container.protocol.conversation.merge import MESSAGE
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.roboto.messages import Active, session_messages, unanswered_calls
+from agui_container.transports.roboto.messages import OpenItems, session_messages, unanswered_calls
 from agui_container.transports.roboto.notes import MessageNotes, Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
-from agui_container.transports.roboto.records import JSON, View, delta_record, goal_records, unchanged_record
+from agui_container.transports.roboto.records import JSON, SessionView, delta_record, goal_records, unchanged_record
 from agui_container.transports.roboto.turn import FollowedTurn
 
 HOLD_SECONDS = 20.0
@@ -54,7 +54,7 @@ WAITING_NOTE = "Waiting for an answer through another protocol: {calls}"
 logger = logging.getLogger(__name__)
 
 
-class Views:
+class SessionReader:
     """Reader of the sessions of one engine. ``aclose`` stops following runs."""
 
     def __init__(self, service: Service) -> None:
@@ -106,7 +106,7 @@ class Views:
             if not waiting and self._idle_waiters.get(key) is waiting:
                 del self._idle_waiters[key]
 
-    async def _wait(self, caller: Caller, view: View, change: asyncio.Event, seconds: float) -> None:
+    async def _wait(self, caller: Caller, view: SessionView, change: asyncio.Event, seconds: float) -> None:
         """Wait until the session may have changed. Changes by another process are visible only in the store."""
         key, loop = view.thread.key, asyncio.get_running_loop()
         deadline = loop.time() + seconds
@@ -123,7 +123,7 @@ class Views:
 
     # --- views ---
 
-    async def view(self, caller: Caller, thread_id: str, *, with_context: bool = False) -> View:
+    async def view(self, caller: Caller, thread_id: str, *, with_context: bool = False) -> SessionView:
         """Read the current state of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
         key = ThreadKey(caller.owner, thread_id)
         delta = await self._service.threads.delta(caller, thread_id, messages=False)
@@ -135,13 +135,13 @@ class Views:
             delta = await self._service.threads.delta(caller, thread_id)
             messages = await parse_messages(delta)
         status = delta.thread.status if turn is None else ThreadStatus.AGENT_TURN
-        active = None if status is not ThreadStatus.AGENT_TURN else Active() if turn is None else turn.active
+        active = None if status is not ThreadStatus.AGENT_TURN else OpenItems() if turn is None else turn.active
         notes = Notes.of(delta.thread.metadata)
         rows = session_messages(messages, notes, delta.thread.created_at, active, with_context=with_context)
         goals = goal_records(delta.goals or (), rows, declared_in(messages))
         calls = unanswered_calls(messages) if status is ThreadStatus.USER_TURN else {}
         activity = await self._waiting_note(caller, thread_id, calls) if calls else None
-        return View(delta.thread, notes, status, rows, goals, activity)
+        return SessionView(delta.thread, notes, status, rows, goals, activity)
 
     async def _waiting_note(self, caller: Caller, thread_id: str, calls: Mapping[str, str]) -> str | None:
         """Return a note on the calls that wait for an answer through another protocol, such as an approval."""
@@ -216,7 +216,7 @@ class Views:
             await self._service.threads.annotate(caller, thread_id, as_metadata(failures=failures))
 
 
-def is_deferred(view: View, position: Position, now: float) -> bool:
+def is_deferred(view: SessionView, position: Position, now: float) -> bool:
     """True if a response without a change waits: while a run is active, and for a client that is polling."""
     return view.status is ThreadStatus.AGENT_TURN or now - position.unchanged_at / 1000 <= POLLING_SECONDS
 

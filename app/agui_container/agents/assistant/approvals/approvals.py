@@ -199,7 +199,7 @@ class Approvals:
                 await self._interrupts.put(scope, [self._open(approval) for approval in approvals])
             yield
         except BaseException:
-            ctx.background(self._withdraw(scope, approvals))
+            ctx.background(self._remove_stored(scope, approvals))
             raise
 
     async def claim(self, at: ScopeKey, approval: Approval, result: ToolResult) -> Approval | None:
@@ -248,7 +248,7 @@ class Approvals:
                 exc_info=True,
             )
 
-    async def _withdraw(self, scope: InterruptScope, approvals: Sequence[Approval]) -> None:
+    async def _remove_stored(self, scope: InterruptScope, approvals: Sequence[Approval]) -> None:
         """Delete the approvals that are still open. An approval that was answered meanwhile stays."""
         now = self.now()
         try:
@@ -256,7 +256,7 @@ class Approvals:
                 await self._interrupts.settle(scope, approval.call.id, b"", now, now)
         except StoreUnavailable:
             logger.warning(
-                "withdrawing approvals of a failed run failed %s",
+                "removing approvals of a failed run failed %s",
                 format_fields({"thread": scope.thread_id}),
                 exc_info=True,
             )

@@ -229,7 +229,7 @@ class ContextBudget(Struct, frozen=True):
 
     def open_window(self, model: Model, prompt: Prompt, ctx: RunContext) -> Window:
         """Return the window for a run that begins with this prompt. The caller's limit can only lower the budget."""
-        tokens = min(filter(None, (self.tokens, ctx.allowance.context_tokens)), default=0)
+        tokens = min(filter(None, (self.tokens, ctx.limits.context_tokens)), default=0)
         if not tokens:
             return UnboundedWindow(prompt.messages)
         counter = MessageTokenCounter.for_model(model)

@@ -128,7 +128,7 @@ def _message(descriptor: Descriptor) -> Fill:
 
 def _union(descriptor: Descriptor) -> Fill:
     """Return the function that sets a message with one field, whose name is ``type`` in JSON."""
-    arms = _arms(descriptor)
+    arms = _oneof_fields(descriptor)
 
     def fill(message: Any, value: JsonObject) -> None:  # noqa: ANN401 - any message
         arms[value["type"]](getattr(message, value["type"]), value)
@@ -136,7 +136,7 @@ def _union(descriptor: Descriptor) -> Fill:
     return fill
 
 
-def _arms(descriptor: Descriptor) -> dict[str, Fill]:
+def _oneof_fields(descriptor: Descriptor) -> dict[str, Fill]:
     return {field.name: _message(field.message_type) for field in descriptor.fields if field.message_type}
 
 
@@ -240,7 +240,7 @@ RESHAPED: Mapping[str, Callable[[JsonObject], JsonObject]] = {
     "SubagentFinishedEvent": _outcome,
 }
 
-ARMS = _arms(EVENT)
+ARMS = _oneof_fields(EVENT)
 BASE = _message(BASE_EVENT)
 
 

@@ -21,7 +21,7 @@ ROLES = {"reasoning": "assistant", "developer": "system", "activity": "assistant
 """Kontekst's roles for those roles of AG-UI that kontekst does not know."""
 
 
-class Result(Struct, frozen=True):
+class FinishedCall(Struct, frozen=True):
     """The result of one tool call."""
 
     call_id: str
@@ -47,7 +47,7 @@ class RunEvents:
         self._last = "", ""
         self._is_in_turn = False
         self._context: pb.ContextSnapshot | None = None
-        self._results: list[Result] = []
+        self._results: list[FinishedCall] = []
         self._started: set[str] = set()
         self.pending_approvals: dict[str, ApprovalRequest] = {}
         self.has_ended = False
@@ -74,7 +74,9 @@ class RunEvents:
                 return self._turn_completed()
             case EventType.TOOL_CALL_RESULT:
                 completed = self._turn_completed()
-                self._results.append(Result(event["toolCallId"], text_of(event.get("content")), is_failure(event)))
+                self._results.append(
+                    FinishedCall(event["toolCallId"], text_of(event.get("content")), is_failure(event))
+                )
                 return completed
             case EventType.RUN_FINISHED:
                 return self._finish_run(event)
@@ -175,7 +177,7 @@ def _tool_started(call_id: str) -> pb.RunEvent:
     return pb.RunEvent(tool_started=pb.ToolExecutionStartedEvent(call_id=call_id))
 
 
-def _tool_finished(result: Result) -> pb.RunEvent:
+def _tool_finished(result: FinishedCall) -> pb.RunEvent:
     if result.failed:
         return pb.RunEvent(tool_failed=pb.ToolExecutionFailedEvent(call_id=result.call_id, error=result.text))
     return pb.RunEvent(tool_completed=pb.ToolExecutionCompletedEvent(call_id=result.call_id, output=result.text))

@@ -19,7 +19,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_denied, text_of
 from agui_container.transports.grpc.roz.tools import PHYSICAL, TIMEOUT_MS, ToolsByName
-from agui_container.transports.grpc.roz.wire import Permissions, Responses, Wire
+from agui_container.transports.grpc.roz.wire import Permissions, Responses, RozEncoder
 
 THINKING, CALLING, WAITING, IDLE = "thinking", "calling_tool", "waiting_approval", "idle"
 FULL, MINI, HIDDEN = "full", "mini", "hidden"
@@ -64,7 +64,7 @@ class TurnEvents:
     """
 
     def __init__(
-        self, wire: Wire, message_id: str, tools: ToolsByName, permissions: Permissions, now: Callable[[], float]
+        self, wire: RozEncoder, message_id: str, tools: ToolsByName, permissions: Permissions, now: Callable[[], float]
     ) -> None:
         self.message_id = message_id
         self.tool_requests: dict[str, ToolRequest] = {}

@@ -1,7 +1,7 @@
 """Start requests and messages of a roz client, as a session keeps them until they are answered.
 
-Rule: a request is translated once, when it arrives, and then released. What is kept of it has a size, because it counts
-as bytes in flight.
+Rule: a request is translated once, when it arrives, and then released. The translated request has a size, because
+it counts as bytes in flight.
 """
 
 from collections.abc import Sequence

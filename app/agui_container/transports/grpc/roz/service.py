@@ -20,7 +20,7 @@ from agui_container.transports.grpc.options import GrpcOptions, RozWire
 from agui_container.transports.grpc.roz.session import Session
 from agui_container.transports.grpc.roz.team import TeamEvents
 from agui_container.transports.grpc.roz.turn import SessionCall
-from agui_container.transports.grpc.roz.wire import Wire
+from agui_container.transports.grpc.roz.wire import RozEncoder
 
 WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
 
@@ -40,7 +40,7 @@ class RozService:
 
     async def stream_session(self, call: SessionCall) -> None:
         """Serve one session. Raises ``AppError`` for messages that cannot be decoded."""
-        wire = Wire(self._options.roz_wire, self._service.new_id, time.time)
+        wire = RozEncoder(self._options.roz_wire, self._service.new_id, time.time)
         await Session(call, self._service, self._options, wire).serve()
 
     async def watch_team(self, call: WatchCall) -> None:

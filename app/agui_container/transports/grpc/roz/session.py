@@ -22,7 +22,7 @@ from agui_container.transports.grpc.roz.inputs import QueuedMessage, SessionStar
 from agui_container.transports.grpc.roz.requests import contexts, json_of
 from agui_container.transports.grpc.roz.tools import ClientTools, tools_by_name
 from agui_container.transports.grpc.roz.turn import SessionCall, SessionTurn, TurnRequest
-from agui_container.transports.grpc.roz.wire import Wire
+from agui_container.transports.grpc.roz.wire import RozEncoder
 
 THREAD_METADATA = "agui-thread-id"
 """Metadata key of the call for the thread to continue. Without it, a session begins a new thread."""
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 class Session:
     """A session from its start request to the end of its call."""
 
-    def __init__(self, call: SessionCall, service: Service, options: GrpcOptions, wire: Wire) -> None:
+    def __init__(self, call: SessionCall, service: Service, options: GrpcOptions, wire: RozEncoder) -> None:
         self._call = call
         self._service = service
         self._options = options

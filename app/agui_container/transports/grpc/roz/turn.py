@@ -24,7 +24,7 @@ from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import TurnEvents
 from agui_container.transports.grpc.roz.requests import late_message, tool_message
 from agui_container.transports.grpc.roz.tools import ToolsByName
-from agui_container.transports.grpc.roz.wire import Responses, Wire
+from agui_container.transports.grpc.roz.wire import Responses, RozEncoder
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
 
@@ -53,7 +53,7 @@ class PermissionAnswer(Struct, frozen=True):
     entry: ResumeEntry
 
 
-class Answers(Struct, frozen=True):
+class TurnAnswers(Struct, frozen=True):
     """Answers of the client between two runs."""
 
     results: Sequence[ToolMessage]
@@ -71,7 +71,7 @@ class SessionTurn:
     """
 
     def __init__(
-        self, request: TurnRequest, service: Service, call: SessionCall, wire: Wire, options: GrpcOptions
+        self, request: TurnRequest, service: Service, call: SessionCall, wire: RozEncoder, options: GrpcOptions
     ) -> None:
         self.events = TurnEvents(wire, request.message_id, request.tools, options.permissions, time.time)
         self.has_begun = False
@@ -212,14 +212,14 @@ class SessionTurn:
                 responses += self.events.add_result(message["toolCallId"], text_of(message["content"]))
         return responses
 
-    async def _wait_for_answers(self) -> Answers | None:
+    async def _wait_for_answers(self) -> TurnAnswers | None:
         """Wait for all answers. Returns None if the turn ends before they are complete."""
         loop = asyncio.get_running_loop()
         started_at, events = loop.time(), self.events
         while not self._is_cancelled:
             missing = [request for call_id, request in events.tool_requests.items() if call_id not in self._results]
             if not missing and events.approvals.keys() <= self._decisions.keys():
-                return Answers(
+                return TurnAnswers(
                     [self._results[call_id] for call_id in events.tool_requests],
                     [self._decisions[call_id].entry for call_id in events.approvals],
                 )
@@ -249,7 +249,7 @@ class SessionTurn:
         self.events.stop_reason = "cancelled"
         if self.events.approvals:
             entries = [abandonment(request) for request in self.events.approvals.values()]
-            run_input = self._next_input(Answers((), entries), {"approvals": {"onDenial": "cancel"}})
+            run_input = self._next_input(TurnAnswers((), entries), {"approvals": {"onDenial": "cancel"}})
             subscription = await self._admit(run_input)
             self._is_running = False
             try:
@@ -258,7 +258,7 @@ class SessionTurn:
             finally:
                 subscription.close()
 
-    def _next_input(self, answers: Answers, props: dict[str, object] | None = None) -> RunAgentInput:
+    def _next_input(self, answers: TurnAnswers, props: dict[str, object] | None = None) -> RunAgentInput:
         first = self._request.run_input
         return RunAgentInput(
             thread_id=first.thread_id,

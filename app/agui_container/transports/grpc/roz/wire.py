@@ -1,8 +1,8 @@
 """Responses to a roz client, for both generations of clients.
 
 Releases 0.2 read the fields 1 to 11 of a response. Releases since 1.0 read ``session_event`` (field 19). Each
-generation ignores the fields of the other. ``Wire`` has one method for each event, which returns the responses for the
-chosen generation, or for both.
+generation ignores the fields of the other. ``RozEncoder`` has one method for each event, which returns the responses
+for the chosen generation, or for both.
 
 Rule: pure translation; the clock and the source of ids are parameters.
 """
@@ -29,7 +29,7 @@ def struct_of(value: Mapping[str, Any]) -> Struct:
     return struct
 
 
-class Wire:
+class RozEncoder:
     """Responses of one session.
 
     Args:
