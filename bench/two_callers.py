@@ -25,10 +25,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
+import grpc
 from websockets.exceptions import WebSocketException
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
 
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from bench.ping import ping, server
 
 SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"
@@ -43,7 +45,13 @@ SECOND = ("127.0.0.2", 0)
 """Address of the second caller."""
 
 PIECE = 2_000_000
+HISTORY = 4_500_000
 MANY = 100
+
+HANDSHAKE = (
+    b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
 
 
 def request(session: str, text: str, **fields: object) -> bytes:
@@ -171,6 +179,41 @@ def answers(port: int) -> None:
     hold(lambda: connect_and_send(port, read), MANY)
 
 
+def results(port: int) -> None:
+    """Commands on 100 sockets whose results are not read: 20 times a thread of 2 MB."""
+    thread = f"first-{next(NUMBERS)}"
+    with ask(port, request("first", "x" * PIECE, threadId=thread)) as connection:
+        while b"RUN_FINISHED" not in connection.recv(1 << 20):
+            pass
+    command = json.dumps({"command": {"type": "threads.get", "threadId": thread}}).encode()
+    frames = Frame(Opcode.TEXT, command).serialize(mask=True) * 20
+
+    def send() -> socket.socket:
+        connection = ask(port, HANDSHAKE)
+        connection.sendall(frames)
+        return connection
+
+    hold(send, MANY)
+
+
+def goals(port: int) -> None:
+    """Runs whose model answers a goal a hundred times, each with data that takes work to check."""
+    calls = "\n".join(['call achieve_g {"a": ' + json.dumps([{"b": 1}] * 500) + "}"] * 100)
+    schema = {"type": "object", "properties": {"a": {"items": {"anyOf": [{"required": ["c"]}] * 100}}}}
+    while True:
+        ask(port, request("first", calls, forwardedProps={"goals": [{"type": "g", "schema": schema}]})).close()
+
+
+def sessions(port: int) -> None:
+    """Sessions over gRPC with histories of 4.5 MB and long runs that nobody reads."""
+    text = roz.ContentPart(text=roz.TextContent(text="x" * HISTORY))
+    history = [roz.ConversationMessage(role="user", parts=[text])]
+    start = roz.SessionRequest(start=roz.StartSession(history=history)).SerializeToString()
+    run = roz.SessionRequest(user_message=roz.UserMessage(content="stream 400000")).SerializeToString()
+    channel = grpc.insecure_channel(f"127.0.0.1:{port}")
+    hold(lambda: channel.stream_stream("/roz.v1.AgentService/StreamSession")(iter((start, run))), MANY)
+
+
 def connect_and_send(port: int, data: bytes) -> socket.socket:
     """Send data on a new connection, and read nothing."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -197,8 +240,8 @@ def at_once(work: Callable[[], None], times: int) -> None:
         worker.join()
 
 
-RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets)
-BYTES = (bodies, frames, heads, connections, answers)
+RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets, goals)
+BYTES = (bodies, frames, heads, connections, answers, results, sessions)
 ATTACKS = {attack.__name__: attack for attack in RUNS + BYTES}
 
 # --- the second caller ---
