@@ -352,6 +352,7 @@ async def test_after_a_failed_reading_known_keys_wait_for_no_other_one(
 
 
 @requirement("auth.slow")
+@pytest.mark.alone  # the other requests must be served before this one is given up
 async def test_a_slow_issuer_is_a_clear_error_and_known_keys_go_on(
     guarded: Guarded, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
