@@ -1,6 +1,9 @@
 """The status of a run's goals is reported, recorded and stored in order, however the run ends."""
 
+import asyncio
+import threading
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,7 +12,7 @@ from ag_ui.core import AssistantMessage, CustomEvent, RunAgentInput, RunFinished
 
 from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
 from agui_container.agents.assistant.assistant import Assistant
-from agui_container.agents.assistant.goals import goal_tracker
+from agui_container.agents.assistant.goals import goal_tracker, schema_validation
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
 from agui_container.agents.assistant.interrupt_scope import ScopeKey
 from agui_container.ports import Delta, Goal, GoalRecord, GoalStatus, Item, RunContext, TextDelta
@@ -103,6 +106,21 @@ async def test_the_checks_of_a_run_have_a_limit_together(monkeypatch: pytest.Mon
     results = [str(message.content) for message in model.prompts[-1].messages if isinstance(message, ToolMessage)]
     assert "is a required property" in results[0]
     assert "takes too much work to check" in results[-1]
+
+
+async def test_the_data_of_one_goal_is_checked_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    running, both = threading.Lock(), threading.Barrier(2)
+
+    def check(*_: object) -> list[str]:
+        assert running.acquire(blocking=False)  # no other check has begun and not ended
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.05)
+        running.release()
+        return []
+
+    monkeypatch.setattr(schema_validation, "validation_errors", check)
+    runs = [run(Diary(), asking(NOTE), asks("achieve_note"), DONE, run_id=name) for name in ("first", "second")]
+    assert [told for _, told, _ in await asyncio.gather(*runs)] == [["goals.declared", "goal.achieved"]] * 2
 
 
 async def test_a_client_call_beside_a_goal_asks_nobody_again() -> None:

@@ -28,6 +28,7 @@ from agui_container.ports import Goal, GoalRecord, GoalRecords, GoalStatus, RunC
 from agui_container.ports.goals import ACHIEVED, DECLARED, FAILED
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import read_forwarded_prop
+from agui_container.runtime.large_work import LargeWork
 from agui_container.runtime.log_values import format_fields
 
 FIELD = "goals"
@@ -91,6 +92,9 @@ def parse_goals(props: object) -> Sequence[Goal]:
 
 PROMPTED = "goals.prompted"
 
+_schema_work = LargeWork("goal_schemas")
+"""Work with schemas of callers: the check of a schema itself, and of data against it."""
+
 RUN_WORK = 240_000
 """Work units of all validations of one run. See ``schema_validation.MAX_WORK`` for those of one."""
 
@@ -115,7 +119,7 @@ async def track_goals(request: RunAgentInput, records: GoalRecords, prompts: int
     previous = await records.load(ctx)
     if not has_goals(request.forwarded_props):
         return GoalTracker(previous, records, prompts, ctx)
-    goals = await asyncio.to_thread(parse_goals, request.forwarded_props)
+    goals = await _schema_work.run(ctx.caller.account, parse_goals, request.forwarded_props)
     current = [
         next((record for record in previous if record.goal == goal), GoalRecord(goal, run_id=ctx.run_id, index=index))
         for index, goal in enumerate(goals)
@@ -272,7 +276,7 @@ class GoalTracker:
         async with self._order:
             if self._goals[goal.type].status is GoalStatus.ACHIEVED:
                 raise ToolError(f"the goal {goal.type} is achieved already; the data that was given first counts.")
-            errors, self._work = await asyncio.to_thread(_validate, goal, data, self._work)
+            errors, self._work = await _schema_work.run(ctx.caller.account, _validate, goal, data, self._work)
             if errors:
                 raise ToolError(f"{tool_name(goal)}: {'; '.join(errors)}.")
             self._emit(ACHIEVED, {"type": goal.type, "toolCallId": ctx.tool_call_id, "data": data})
