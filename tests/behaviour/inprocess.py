@@ -11,10 +11,14 @@ from agui_container.protocol.commands import Attach
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest, RunRequest, parse
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.commands import CommandResponder
 from tests.behaviour.client import Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
+
+BUDGET = 200_000_000
+"""Bytes that may be in flight."""
 
 
 class ReaderStream(RunStream):
@@ -86,7 +90,8 @@ class InProcess(Client):
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            result = await CommandResponder(self.service).answer(asked.command, self._caller())
+            share = ByteBudget(BUDGET).share_of(self._caller())
+            result = await CommandResponder(self.service).answer(asked.command, self._caller(), share)
         except AppError as error:
             raise self._refused(error) from None
         return {"command": asked.command.type, **result}

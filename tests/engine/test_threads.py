@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import pytest
@@ -12,7 +14,9 @@ from msgspec.structs import fields
 
 from agui_container.buses.memory import MemoryBus
 from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.threads import threads as threads_module
 from agui_container.engine.threads.threads import LARGE_BYTES, RunControl, ThreadCommands, off_loop_if_large
+from agui_container.engine.threads.views import shown_thread_view
 from agui_container.ports.records import (
     Change,
     Feedback,
@@ -25,13 +29,16 @@ from agui_container.ports.records import (
 )
 from agui_container.ports.store import Store, StoreUnavailable
 from agui_container.protocol.commands import (
+    MAX_NOTES,
     Sentiment,
     ThreadCommand,
     ThreadsDelete,
     ThreadsDelta,
     ThreadsFeedback,
+    ThreadsFork,
     ThreadsGet,
     ThreadsList,
+    ThreadsTranscript,
 )
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import parse_command
@@ -193,8 +200,63 @@ async def test_a_large_thread_is_read_off_the_event_loop(size: int, *, apart: bo
     await store_conversation(store, {**QUESTION, "content": "x" * size})
     delta = await store.threads.changes(ThreadKey("everybody", "t1"))
     assert delta is not None
-    reading = await off_loop_if_large("", lambda _: threading.get_ident(), delta)
+    reading = await off_loop_if_large("", delta.size, threading.get_ident)
     assert (reading != threading.get_ident()) == apart
+
+
+async def store_large(store: Store) -> ThreadKey:
+    """Store a thread whose goals and feedback are large, and whose messages are not."""
+    key = ThreadKey("everybody", "t1")
+    await store_conversation(store)
+    await store.goals.declare(RUN, [StoredGoal("r1", 0, "g", b'"' + b"x" * LARGE_BYTES + b'"', START)])
+    await store.feedbacks.put(key, Feedback("m4", "negative", (), "x" * MAX_NOTES, START, START))
+    return key
+
+
+SHOWN: list[ThreadCommand] = [
+    ThreadsGet(thread_id="t1"),
+    ThreadsGet(thread_id="t1", messages=False),
+    ThreadsDelta(thread_id="t1"),
+    ThreadsTranscript(thread_id="t1"),
+    ThreadsFork(thread_id="t1", message_id="m1"),
+]
+
+
+@requirement("caller.loop")
+@pytest.mark.parametrize("command", SHOWN)
+async def test_a_thread_for_which_there_is_no_room_is_refused_before_it_is_built(
+    command: ThreadCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore()
+    await store_large(store)
+    monkeypatch.setattr(threads_module, "off_loop_if_large", None)
+
+    def full(size: int) -> nullcontext[None]:
+        assert size > LARGE_BYTES
+        raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "There is no room.")
+
+    with pytest.raises(AppError, match="There is no room"):
+        await threads_of(store).answer(caller(), command, full)
+
+
+@requirement("caller.loop")
+async def test_goals_and_feedback_count_as_a_part_of_their_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, sizes, threads = MemoryStore(), list[int](), list[int]()
+    await store_large(store)
+
+    def recorded(delta: ThreadDelta, feedback: Sequence[Feedback], *, with_messages: bool) -> dict[str, object]:
+        threads.append(threading.get_ident())
+        return shown_thread_view(delta, feedback, with_messages=with_messages)
+
+    def reserve(size: int) -> nullcontext[None]:
+        sizes.append(size)
+        return nullcontext()
+
+    monkeypatch.setattr(threads_module, "shown_thread_view", recorded)
+    await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1", messages=False), reserve)
+    assert sizes[0] > LARGE_BYTES
+    assert sizes[1] >= 4 * MAX_NOTES
+    assert threads != [threading.get_ident()]
 
 
 @requirement("feedback.hidden")

@@ -4,7 +4,7 @@ Rule: JSON is ``bytes`` and is returned byte for byte. Times are Unix seconds. A
 messages. It orders and counts them and reports changes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
@@ -12,6 +12,12 @@ from msgspec import Struct
 from pydantic_core import from_json, to_json
 
 T = TypeVar("T")
+
+ITEM_BYTES = 500
+"""Estimated bytes of a message, a goal or a feedback in memory in addition to its content."""
+
+CHARACTER_BYTES = 4
+"""Bytes of a character of text in memory, at most."""
 
 
 class ThreadKey(NamedTuple):
@@ -304,6 +310,12 @@ class ThreadDelta(Struct, frozen=True):
     goals: Sequence[StoredGoal] | None
     next: str
 
+    @property
+    def size(self) -> int:
+        """Estimated bytes in memory."""
+        items = size_of_messages(self.messages) + size_of_goals(self.goals or ())
+        return items + len(self.state or b"") + len(self.thread.metadata or b"")
+
 
 class StoreWarning(Struct, frozen=True):
     """Warning that a store could not read or write a part of a thread, although the operation succeeded.
@@ -356,3 +368,18 @@ def merge_metadata(metadata: bytes | None, notes: Mapping[str, object]) -> bytes
     merged = {**(from_json(metadata) if metadata else {}), **notes}
     remaining = {name: value for name, value in merged.items() if value is not None}
     return to_json(remaining) if remaining else None
+
+
+def size_of_messages(messages: Collection[StoredMessage]) -> int:
+    """Return the estimated bytes of messages in memory."""
+    return ITEM_BYTES * len(messages) + sum([len(message.data) for message in messages])
+
+
+def size_of_goals(goals: Collection[StoredGoal]) -> int:
+    """Return the estimated bytes of goals in memory."""
+    return ITEM_BYTES * len(goals) + sum([len(goal.schema) + len(goal.result or b"") for goal in goals])
+
+
+def size_of_feedback(feedback: Collection[Feedback]) -> int:
+    """Return the estimated bytes of feedback in memory."""
+    return ITEM_BYTES * len(feedback) + CHARACTER_BYTES * sum([len(each.notes or "") for each in feedback])

@@ -363,7 +363,7 @@ class WebSocketConnection:
             return
         if isinstance(command, Cancel | Attach) and has_no_ids(command):
             command = self._with_ids(command)
-        result = await self._commands.answer(command, self._caller)
+        result = await self._commands.answer(command, self._caller, self._share)
         if isinstance(command, Attach):
             self._check_capacity()
             subscription = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)

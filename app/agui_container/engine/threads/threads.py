@@ -7,9 +7,9 @@ field (``views``), so internal fields of the store do not reach clients.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from ag_ui.core import Interrupt
 
@@ -20,11 +20,12 @@ from agui_container.engine.threads.views import (
     feedback_view,
     interrupt_view,
     parse_messages,
+    shown_thread_view,
     thread_view,
     transcript_view,
 )
 from agui_container.ports import Caller, ThreadCleanup
-from agui_container.ports.records import Feedback, ThreadDelta, ThreadKey, ThreadStatus
+from agui_container.ports.records import Feedback, ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus, size_of_feedback
 from agui_container.ports.store import BadToken, CannotFork, store_errors_as_app_errors
 from agui_container.protocol.commands import (
     ThreadCommand,
@@ -42,7 +43,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.large_work import LargeWork
 from agui_container.runtime.log_values import format_fields
 
-ExistingThreadCommand = ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
+ExistingThreadCommand = ThreadsGet | ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
 
 CANCEL_SECONDS = 2.0
 """Longest wait of a deletion for the end of the thread's active run."""
@@ -51,9 +52,19 @@ POLL_SECONDS = 0.01
 """Pause between two checks if the active run has ended."""
 
 LARGE_BYTES = 100_000
-"""A conversation with more bytes is processed in a worker thread."""
+"""A thread with more bytes is processed in a worker thread."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+Reserve = Callable[[int], AbstractContextManager[object]]
+"""Reserves so many bytes until the end of a block. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room."""
+
+
+def without_limit(_size: int) -> AbstractContextManager[object]:
+    """Reserve nothing, for commands whose results have no messages, goals or feedback."""
+    return nullcontext()
+
 
 _large_threads = LargeWork("large_thread")
 
@@ -95,20 +106,34 @@ class ThreadCommands:
         self._pending_interrupts = pending_interrupts
         self._thread_cleanup = thread_cleanup
 
-    async def answer(self, caller: Caller, command: ThreadCommand) -> View:
+    async def answer(self, caller: Caller, command: ThreadCommand, reserve: Reserve = without_limit) -> View:
         """Execute a command on the caller's threads. Returns the JSON object of the response.
 
+        ``reserve`` counts the bytes of a large thread from the time at which the store has read it until the result is
+        built. So a thread for which there is no room is refused before it is built.
+
         Raises:
-            AppError: THREAD_NOT_FOUND, THREAD_BUSY, VALIDATION_ERROR, STORE_UNAVAILABLE.
+            AppError: THREAD_NOT_FOUND, THREAD_BUSY, VALIDATION_ERROR, STORE_UNAVAILABLE, RATE_LIMIT_EXCEEDED.
         """
         with store_errors_as_app_errors():
             if isinstance(command, ThreadsList):
                 return await self._list(caller.owner, command)
-            if isinstance(command, ThreadsGet):
-                return await self._get(caller, command)
             if isinstance(command, ThreadsDelete):
                 return await self._delete(caller, ThreadKey(caller.owner, command.thread_id))
-            return await self._execute_on(caller, ThreadKey(caller.owner, command.thread_id), command)
+            return await self._execute_on(caller, ThreadKey(caller.owner, command.thread_id), command, reserve)
+
+    async def record(self, caller: Caller, thread_id: str) -> ThreadRecord:
+        """Return the record of a thread. Raises ``AppError`` THREAD_NOT_FOUND, STORE_UNAVAILABLE."""
+        with store_errors_as_app_errors():
+            record = await self._cluster.store.threads.get(ThreadKey(caller.owner, thread_id))
+        if record is None:
+            raise thread_not_found()
+        return record
+
+    async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
+        """Return the interrupts of a thread that wait for an answer. Raises ``AppError`` STORE_UNAVAILABLE."""
+        with store_errors_as_app_errors():
+            return await self._pending_interrupts(caller, thread_id)
 
     async def delta(
         self, caller: Caller, thread_id: str, since: str | None = None, *, messages: bool = True
@@ -134,17 +159,21 @@ class ThreadCommands:
             if not await self._cluster.store.threads.annotate(ThreadKey(caller.owner, thread_id), notes):
                 raise thread_not_found()
 
-    async def _execute_on(self, caller: Caller, key: ThreadKey, command: ExistingThreadCommand) -> View:
+    async def _execute_on(
+        self, caller: Caller, key: ThreadKey, command: ExistingThreadCommand, reserve: Reserve
+    ) -> View:
         view: View = {}
         match command:
+            case ThreadsGet():
+                view = await self._get(caller, command, reserve)
             case ThreadsDelta():
-                view = await off_loop_if_large(caller.account, delta_view, await self._changes(key, command.since))
+                view = await self._delta(caller, key, command.since, reserve)
             case ThreadsTranscript():
-                view = await self._transcript(caller, key)
+                view = await self._transcript(caller, key, reserve)
             case ThreadsRename():
                 view = await self._rename(key, command.title)
             case ThreadsFork():
-                view = await self._fork(caller, key, command)
+                view = await self._fork(caller, key, command, reserve)
             case ThreadsFeedback():
                 view = await self._feedback(key, command)
         return view
@@ -159,20 +188,28 @@ class ThreadCommands:
         threads: View = {"threads": [thread_view(record) for record in page.items]}
         return threads if page.next is None else {**threads, "next": page.next}
 
-    async def _get(self, caller: Caller, command: ThreadsGet) -> View:
+    async def _get(self, caller: Caller, command: ThreadsGet, reserve: Reserve) -> View:
         key = ThreadKey(caller.owner, command.thread_id)
-        view = await off_loop_if_large(caller.account, delta_view, await self._changes(key, messages=command.messages))
-        for name in ("order",) if command.messages else ("messages", "runs"):
-            view.pop(name, None)
-        view["feedback"] = [feedback_view(it) for it in await self._cluster.store.feedbacks.list_for(key)]
-        view["waiting"] = [interrupt_view(it) for it in await self._pending_interrupts(caller, command.thread_id)]
-        return view
+        waiting = [interrupt_view(it) for it in await self._pending_interrupts(caller, command.thread_id)]
+        delta = await self._changes(key, messages=command.messages)
+        with reserve(delta.size):
+            feedback = await self._cluster.store.feedbacks.list_for(key)
+            feedback_size = size_of_feedback(feedback)
+            with reserve(feedback_size):
+                size, build = delta.size + feedback_size, partial(shown_thread_view, with_messages=command.messages)
+                view = await off_loop_if_large(caller.account, size, build, delta, feedback)
+        return {**view, "waiting": waiting}
 
-    async def _transcript(self, caller: Caller, key: ThreadKey) -> View:
-        return {
-            "threadId": key.thread_id,
-            "transcript": await off_loop_if_large(caller.account, transcript_view, await self._changes(key)),
-        }
+    async def _delta(self, caller: Caller, key: ThreadKey, since: str | None, reserve: Reserve) -> View:
+        delta = await self._changes(key, since)
+        with reserve(delta.size):
+            return await off_loop_if_large(caller.account, delta.size, delta_view, delta)
+
+    async def _transcript(self, caller: Caller, key: ThreadKey, reserve: Reserve) -> View:
+        delta = await self._changes(key)
+        with reserve(delta.size):
+            text = await off_loop_if_large(caller.account, delta.size, transcript_view, delta)
+        return {"threadId": key.thread_id, "transcript": text}
 
     async def _changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta:
         delta = await self._cluster.store.threads.changes(key, since, messages=messages)
@@ -227,9 +264,12 @@ class ThreadCommands:
                 ErrorCode.INTERNAL_ERROR, "The thread is not deleted: its agent failed to forget it."
             ) from None
 
-    async def _fork(self, caller: Caller, key: ThreadKey, command: ThreadsFork) -> View:
-        find_turn = partial(turn_after_message, message_id=command.message_id)
-        turn = await off_loop_if_large(caller.account, find_turn, await self._changes(key))
+    async def _fork(self, caller: Caller, key: ThreadKey, command: ThreadsFork, reserve: Reserve) -> View:
+        source = await self._changes(key)
+        with reserve(source.size):
+            find_turn = partial(turn_after_message, message_id=command.message_id)
+            turn = await off_loop_if_large(caller.account, source.size, find_turn, source)
+        del source  # the store may take its time
         new_id, now = command.new_thread_id or self._new_id(), self._cluster.clock.time()
         try:
             return thread_view(await self._cluster.store.threads.fork(key, command.message_id, new_id, now, turn))
@@ -263,14 +303,14 @@ def thread_not_found(message: str = "There is no such thread.") -> AppError:
     return AppError(ErrorCode.THREAD_NOT_FOUND, message)
 
 
-async def off_loop_if_large(account: str, work: Callable[[ThreadDelta], T], delta: ThreadDelta) -> T:
-    """Apply a function to a thread, in a worker thread if it is large enough to block the event loop.
+async def off_loop_if_large(account: str, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function on a thread, in a worker thread if the thread is large enough to block the event loop.
 
-    ``account`` is the caller whose turn the work takes.
+    ``account`` is the caller whose turn the work takes, and ``size`` the bytes of the thread.
     """
-    if sum(len(message.data) for message in delta.messages) <= LARGE_BYTES:
-        return work(delta)
-    return await _large_threads.run(account, work, delta)
+    if size <= LARGE_BYTES:
+        return work(*args, **kwargs)
+    return await _large_threads.run(account, work, *args, **kwargs)
 
 
 def turn_after_message(delta: ThreadDelta, message_id: str) -> ThreadStatus:

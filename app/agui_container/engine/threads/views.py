@@ -107,6 +107,15 @@ def delta_view(delta: ThreadDelta) -> View:
     }
 
 
+def shown_thread_view(delta: ThreadDelta, feedback: Sequence[Feedback], *, with_messages: bool) -> View:
+    """Return the view of a whole thread with the feedback on its messages."""
+    view = delta_view(delta)
+    for name in ("order",) if with_messages else ("messages", "runs"):
+        view.pop(name, None)
+    view["feedback"] = [feedback_view(each) for each in feedback]
+    return view
+
+
 def transcript_view(delta: ThreadDelta) -> str:
     """Return the messages of a thread as plain text."""
     return render_plaintext(parse_messages(delta.messages), delta.thread.title)

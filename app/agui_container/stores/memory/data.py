@@ -7,12 +7,14 @@ events of runs, their records and whole threads have separate limits. The log re
 import logging
 import secrets
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agui_container.ports.records import (
     Change,
+    Feedback,
     Review,
     RunKey,
     RunRecord,
@@ -21,13 +23,14 @@ from agui_container.ports.records import (
     ThreadKey,
     ThreadRecord,
     ThreadStatus,
+    Triage,
+    size_of_feedback,
+    size_of_goals,
+    size_of_messages,
 )
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_SCOPES
 from agui_container.runtime.shares import EvictionQueue
-
-MESSAGE_BYTES = 500
-"""Estimated size of a message in memory in addition to its JSON."""
 
 NUMBER_BITS = 59
 """Random bits of the first number. Tokens contain numbers, and a token of an earlier process must not match here."""
@@ -46,7 +49,7 @@ class Bounds(Struct, frozen=True):
         run_bytes: bytes of these events.
         records: runs whose ids are known, so that a late retry does not start the run again.
         threads: threads.
-        thread_bytes: bytes of their messages, states and metadata.
+        thread_bytes: bytes of their messages, goals, feedback, states and metadata.
         interrupts: threads and parts of threads with interrupts that wait or were answered.
         interrupt_bytes: bytes of these interrupts.
     """
@@ -61,26 +64,26 @@ class Bounds(Struct, frozen=True):
 
 
 class MemoryRun(Struct, eq=False):
-    """A run with its envelopes and goals."""
+    """A run with its envelopes."""
 
     record: RunRecord
     number: int
     envelopes: list[Envelope] = field(default_factory=list)
-    goals: dict[int, StoredGoal] = field(default_factory=dict)
     is_cancel_requested: bool = False
 
 
 class MemoryThread(Struct, eq=False):
-    """A thread with its messages, state, runs and feedback.
+    """A thread with its messages, state, runs, goals and feedback.
 
     Attributes:
         messages: messages by id, in order.
         revisions: revision at which each message last changed, by message id.
         runs: runs by id, oldest first.
+        goals: goals of each run that has some, by run id and index, oldest first.
         reviews: number and review of each feedback, by message id.
         account: caller that the thread counts for: the one who began its last run.
         turn: status before the active run.
-        size: bytes of messages, state and metadata.
+        items_size: bytes of messages, goals and feedback.
     """
 
     record: ThreadRecord
@@ -89,6 +92,7 @@ class MemoryThread(Struct, eq=False):
     messages: dict[str, StoredMessage] = field(default_factory=dict)
     revisions: dict[str, int] = field(default_factory=dict)
     runs: dict[str, MemoryRun] = field(default_factory=dict)
+    goals: dict[str, dict[int, StoredGoal]] = field(default_factory=dict)
     reviews: dict[str, tuple[int, Review]] = field(default_factory=dict)
     state: bytes | None = None
     turn: ThreadStatus = ThreadStatus.NOT_STARTED
@@ -96,7 +100,12 @@ class MemoryThread(Struct, eq=False):
     state_revision: int = 0
     order_revision: int = 0
     goals_revision: int = 0
-    size: int = 0
+    items_size: int = 0
+
+    @property
+    def size(self) -> int:
+        """Estimated bytes in memory."""
+        return self.items_size + len(self.state or b"") + len(self.record.metadata or b"")
 
     def touch(self, record: ThreadRecord) -> None:
         """Begin a new revision with this record."""
@@ -110,29 +119,44 @@ class MemoryThread(Struct, eq=False):
             if existing is None or existing.data != message.data:
                 self.messages[message.id] = message
                 self.revisions[message.id] = self.revision
-                self.size += size_of_message(message) - (0 if existing is None else size_of_message(existing))
+                self.items_size += size_of_messages([message])
+                self.items_size -= size_of_messages([] if existing is None else [existing])
         if change.order is not None:
             self._reorder([name for name in dict.fromkeys(change.order) if name in self.messages])
         if change.state is not None and change.state != self.state:
-            self.size += len(change.state) - len(self.state or b"")
             self.state, self.state_revision = change.state, self.revision
         if change.title is not None and self.record.title is None:
             self.record = replace(self.record, title=change.title)
 
     def _reorder(self, order: list[str]) -> None:
         if order != list(self.messages):
+            self.items_size -= size_of_messages(self.messages.values())
             self.messages = {name: self.messages[name] for name in order}
             self.order_revision = self.revision
-            self.size = (
-                len(self.state or b"")
-                + len(self.record.metadata or b"")
-                + sum(map(size_of_message, self.messages.values()))
-            )
+            self.items_size += size_of_messages(self.messages.values())
 
+    def put_goals(self, run_id: str, goals: Iterable[StoredGoal]) -> None:
+        """Add goals of a run, or replace those of the same index, in a new revision."""
+        before = self.goals.get(run_id, {})
+        after = before | {goal.index: goal for goal in goals}
+        self.goals[run_id] = dict(sorted(after.items()))
+        self.items_size += size_of_goals(after.values()) - size_of_goals(before.values())
+        self.revision += 1
+        self.goals_revision = self.revision
 
-def size_of_message(message: StoredMessage) -> int:
-    """Return the estimated bytes of a message in memory."""
-    return len(message.data) + MESSAGE_BYTES
+    def put_feedback(self, feedback: Feedback, number: int) -> Feedback:
+        """Store feedback on a message. It replaces earlier feedback, and keeps its number, triage and creation time."""
+        existing = self.reviews.get(feedback.message_id)
+        number, review = existing or (number, Review(self.record.key, feedback, Triage()))
+        stored = replace(feedback, categories=tuple(feedback.categories), created_at=review.feedback.created_at)
+        self.reviews[feedback.message_id] = (number, replace(review, feedback=stored))
+        self.items_size += size_of_feedback([stored]) - size_of_feedback([] if existing is None else [review.feedback])
+        return stored
+
+    def remove_run(self, run_id: str) -> None:
+        """Delete a run and its goals."""
+        del self.runs[run_id]
+        self.items_size -= size_of_goals(self.goals.pop(run_id, {}).values())
 
 
 class MemoryData:
@@ -184,9 +208,11 @@ class MemoryData:
 
     def annotate(self, thread: MemoryThread, metadata: bytes | None) -> None:
         """Set the metadata of a thread, and enforce the limits."""
-        growth = len(metadata or b"") - len(thread.record.metadata or b"")
         thread.touch(replace(thread.record, metadata=metadata))
-        thread.size += growth
+        self.resize(thread)
+
+    def resize(self, thread: MemoryThread) -> None:
+        """Note that the size of a thread has changed, and enforce the limits."""
         self.eviction.resize(thread.record.key, thread.size)
         self._evict_threads()
 
@@ -227,7 +253,9 @@ class MemoryData:
             run = next(evictable, None)
             if run is None:
                 return
-            del self.threads[run.record.key.thread].runs[run.record.key.run_id]
+            thread = self.threads[run.record.key.thread]
+            thread.remove_run(run.record.key.run_id)
+            self.eviction.resize(thread.record.key, thread.size)
             self._delete_record(run.record.key)
 
     def _delete_record(self, key: RunKey) -> None:

@@ -144,7 +144,7 @@ class MemoryThreads:
 
 def all_goals(thread: MemoryThread) -> Sequence[StoredGoal]:
     """Return all goals of a thread, oldest first."""
-    return [goal for run in thread.runs.values() for _, goal in sorted(run.goals.items())]
+    return [goal for goals in thread.goals.values() for goal in goals.values()]
 
 
 class MemoryGoals:
@@ -155,25 +155,23 @@ class MemoryGoals:
 
     async def declare(self, run: RunKey, goals: Sequence[StoredGoal]) -> None:
         """Store the goals of a run, except those that it has already."""
-        found = self._data.runs.get(run)
-        if found is not None and goals:
-            found.goals = {goal.index: replace(goal, run_id=run.run_id) for goal in goals} | found.goals
-            self._touch_goals(run.thread)
+        if goals and run in self._data.runs:
+            thread = self._data.threads[run.thread]
+            known = thread.goals.get(run.run_id, {})
+            self._put(thread, run, [replace(goal, run_id=run.run_id) for goal in goals if goal.index not in known])
 
     async def conclude(
         self, run: RunKey, index: int, status: GoalStatus, now: float, *, result: bytes | None = None
     ) -> None:
         """Set the outcome of a goal that is pending."""
-        found = self._data.runs.get(run)
-        goal = found.goals.get(index) if found else None
-        if found is not None and goal is not None and goal.status is GoalStatus.PENDING:
-            found.goals[index] = replace(goal, status=status, result=result, concluded_at=now)
-            self._touch_goals(run.thread)
+        thread = self._data.threads.get(run.thread)
+        goal = thread.goals.get(run.run_id, {}).get(index) if thread else None
+        if thread is not None and goal is not None and goal.status is GoalStatus.PENDING:
+            self._put(thread, run, [replace(goal, status=status, result=result, concluded_at=now)])
 
-    def _touch_goals(self, key: ThreadKey) -> None:
-        thread = self._data.threads[key]
-        thread.revision += 1
-        thread.goals_revision = thread.revision
+    def _put(self, thread: MemoryThread, run: RunKey, goals: Sequence[StoredGoal]) -> None:
+        thread.put_goals(run.run_id, goals)
+        self._data.resize(thread)
 
 
 class MemoryFeedbacks:
@@ -187,11 +185,8 @@ class MemoryFeedbacks:
         found = self._data.threads.get(thread)
         if found is None or feedback.message_id not in found.messages:
             return None
-        number, review = found.reviews.get(
-            feedback.message_id, (self._data.next_number(), Review(thread, feedback, Triage()))
-        )
-        stored = replace(feedback, categories=tuple(feedback.categories), created_at=review.feedback.created_at)
-        found.reviews[feedback.message_id] = (number, replace(review, feedback=stored))
+        stored = found.put_feedback(feedback, self._data.next_number())
+        self._data.resize(found)
         return stored
 
     async def list_for(self, thread: ThreadKey) -> Sequence[Feedback]:

@@ -11,7 +11,6 @@ from typing import TypeVar
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadStatus
-from agui_container.protocol.commands import ThreadsGet
 from agui_container.protocol.errors import AppError, ErrorCode
 
 POLL_SECONDS = 1.0
@@ -51,12 +50,13 @@ async def iterate_runs(service: Service, caller: Caller, thread_id: str) -> Asyn
 async def has_open_calls(service: Service, caller: Caller, thread_id: str) -> bool:
     """True if a run of the thread is active, or a call waits for an answer. False for a thread that is deleted."""
     try:
-        thread = await service.threads.answer(caller, ThreadsGet(thread_id=thread_id, messages=False))
+        thread = await service.threads.record(caller, thread_id)
+        is_waiting = bool(await service.threads.waiting(caller, thread_id))
     except AppError as error:
         if error.code not in {ErrorCode.THREAD_NOT_FOUND, ErrorCode.STORE_UNAVAILABLE}:
             raise
         return error.code is ErrorCode.STORE_UNAVAILABLE
-    return bool(thread["waiting"]) or thread["status"] in {ThreadStatus.AGENT_TURN, ThreadStatus.CLIENT_TOOL_TURN}
+    return is_waiting or thread.status in {ThreadStatus.AGENT_TURN, ThreadStatus.CLIENT_TOOL_TURN}
 
 
 async def find_latest_run(service: Service, caller: Caller, thread_id: str) -> str | None:
