@@ -283,6 +283,15 @@ async def test_a_session_of_another_caller_is_not_there(api: Api) -> None:
 
 
 @requirement("roboto.errors")
+async def test_a_client_above_a_rate_is_told_when_to_come_back() -> None:
+    async with serving_api(caller_limits='{"runsPerMinute": 1}') as api:
+        await api.start("stream 1")
+        refused = await api.ask("POST", "", {"messages": [{"role": "user", "content": [{"text": "stream 1"}]}]})
+    assert (refused.status_code, refused.json()["error"]["error_code"]) == (429, "RobotoLimitExceededException")
+    assert 0 < int(refused.headers["retry-after"]) <= 60
+
+
+@requirement("roboto.errors")
 def test_every_status_of_the_error_table_has_an_exception() -> None:
     refused = {row.http for row in ERRORS.values()} - {200, 500}
     assert refused <= routes.CLASSES.keys()

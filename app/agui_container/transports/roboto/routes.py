@@ -162,7 +162,10 @@ def refusal(error: AppError, request: HTTPConnection) -> Response:
 def error_response(request: HTTPConnection, error: AppError) -> Response:
     """Return an error in Roboto's form. The client raises the exception of the status in the error table."""
     name = CLASSES.get(error.spec.http, "RobotoInternalException")
-    return json_response(request, {"error": {"error_code": name, "message": error.message}}, error.spec.http)
+    response = json_response(request, {"error": {"error_code": name, "message": error.message}}, error.spec.http)
+    if error.wait_seconds is not None:
+        response.headers["Retry-After"] = str(error.wait_seconds)
+    return response
 
 
 def json_response(request: HTTPConnection, body: object, status: int) -> Response:
