@@ -126,6 +126,28 @@ async def test_responses_that_are_not_read_take_no_more_than_half_of_the_budget(
     assert len(json.loads(b"".join([piece async for piece in taken.body()]))["messages"][0]["content"]) == THREAD
 
 
+async def test_polls_that_wait_hold_no_session(bounded: ServerProcess) -> None:
+    await store_thread(bounded, READER)
+    delta = "/v1/ai/threads/big/delta"
+    token = ""
+    for _ in range(2):  # the second answer has no change, so the next request with its token waits
+        answer = await ask(bounded.port, request("GET", delta + token, headers=(READER,)))
+        token = f"?next_token={answer.json()['data']['continuation_token']}"
+    before = bounded.memory
+    polls = []
+    for _ in range(CLIENTS):
+        polls.append(await HttpExchange.open(bounded.port, request("GET", delta + token, headers=(READER,))))
+        behind = "/v1/ai/threads/big?load_messages=false"  # is read in the same turns, so the poll waits afterwards
+        assert (await ask(bounded.port, request("GET", behind, headers=(READER,)))).status == 200
+    assert bounded.memory - before < BUDGET / 2 + MARGIN
+    await assert_served(bounded)
+    body = b'{"title": "Renamed"}'
+    renaming = request("PATCH", "/threads/big", body, (f"Content-Length: {len(body)}", READER))
+    assert (await ask(bounded.port, renaming)).status == 200
+    heads = await asyncio.gather(*(exchange.head() for exchange in polls))
+    assert {exchange.status for exchange in heads} <= {200, 429}
+
+
 async def test_descriptions_and_files_count_as_other_responses_do(bounded: ServerProcess) -> None:
     for _ in range(CLIENTS):
         await HttpExchange.open(bounded.port, half_sent())

@@ -21,6 +21,7 @@ Only a server that a body stops for seconds exceeds it. The work that each body 
 """
 
 AT_ONCE = 3
+READS = 30
 ATTEMPTS = 5
 
 
@@ -93,3 +94,16 @@ async def test_a_second_caller_is_served_beside_bodies_that_take_work(assistant:
     served = [await is_served(assistant.port) for _ in range(ATTEMPTS)]
     assert served == [True] * ATTEMPTS
     assert {attack.status for attack in await answered} <= {200, 400, 413, 429}
+
+
+@requirement("caller.loop")
+@pytest.mark.parametrize("path", ["/threads/long", "/threads/long/delta", "/v1/ai/threads/long"])
+async def test_a_second_caller_is_served_beside_reads_of_a_long_thread(assistant: ServerProcess, path: str) -> None:
+    history = [{"id": f"m{number}", "role": "user", "content": "x" * 1_000} for number in range(4_000)]
+    document = {**run_input("hi", thread="long"), "messages": history}
+    await ask(assistant.port, post(document), source=FIRST)
+    reads = [await HttpExchange.open(assistant.port, request("GET", path), source=FIRST) for _ in range(READS)]
+    answered = asyncio.gather(*(read.head() for read in reads))
+    served = [await is_served(assistant.port) for _ in range(ATTEMPTS)]
+    assert served == [True] * ATTEMPTS
+    assert {read.status for read in await answered} <= {200, 429}

@@ -12,6 +12,7 @@ from agui_container.ports.records import (
     Review,
     RunKey,
     StoredGoal,
+    StoredMessage,
     ThreadDelta,
     ThreadKey,
     ThreadRecord,
@@ -68,7 +69,7 @@ class MemoryThreads:
         items = thread.messages if messages else {}
         return ThreadDelta(
             thread.record,
-            [message for name, message in items.items() if thread.revisions[name] > after],
+            list(items.values()) if revision is None else changed_messages(thread, items, revision),
             list(items) if messages and thread.order_revision > after else None,
             thread.state if thread.state_revision > after else None,
             all_goals(thread) if thread.goals_revision > after else None,
@@ -140,6 +141,13 @@ class MemoryThreads:
             self._data.remove(thread)
         self._on_delete(key)
         return thread is not None
+
+
+def changed_messages(
+    thread: MemoryThread, items: Mapping[str, StoredMessage], revision: int
+) -> Sequence[StoredMessage]:
+    """Return the messages that have changed after a revision."""
+    return [message for name, message in items.items() if thread.revisions[name] > revision]
 
 
 def all_goals(thread: MemoryThread) -> Sequence[StoredGoal]:

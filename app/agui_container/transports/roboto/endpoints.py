@@ -1,21 +1,30 @@
-"""Endpoints of Roboto's sessions. Each reads a request, calls ``Sessions``, and returns the data of the answer."""
+"""Endpoints of Roboto's sessions. Each reads a request, calls ``Sessions``, and returns the data of the answer as JSON.
+
+Sessions are serialised where they are built, which is a worker thread if they are large.
+"""
 
 from collections.abc import Awaitable, Callable
 
+from pydantic_core import to_json
 from starlette.requests import Request
 
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.bytes_in_flight import share_of
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.request_body import read_fields
 from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
 from agui_container.transports.roboto.sessions import Sessions
+from agui_container.transports.roboto.views import SessionClient
 
 CONTEXT_SINCE = "2026-09-30"
 """First version of Roboto's API whose clients know blocks of the type ``client_context``."""
 
 API_VERSION, ORG_ID = "x-roboto-api-version", "x-roboto-org-id"
 MAX_ORG_ID = 128
+
+NO_DATA = b"null"
+"""Data of an answer that has none, as JSON."""
 
 
 class Endpoints:
@@ -27,7 +36,7 @@ class Endpoints:
         self._max_body = max_body
         self._knows_reset = knows_reset
 
-    def by_name(self) -> dict[str, Callable[[Request], Awaitable[object]]]:
+    def by_name(self) -> dict[str, Callable[[Request], Awaitable[bytes]]]:
         """Return the endpoints by the names of the operations."""
         return {
             "start": self.start,
@@ -41,67 +50,63 @@ class Endpoints:
             "pin": self.pin,
         }
 
+    def _client(self, request: Request) -> SessionClient:
+        knows_context = request.headers.get(API_VERSION, "") >= CONTEXT_SINCE  # versions are dates in ISO 8601
+        return SessionClient(caller_of(request), share_of(request), knows_context, self._knows_reset)
+
     async def _body(self, request: Request) -> tuple[dict[str, object], int]:
         return await read_fields(request, self._max_body, self._service)
 
-    async def start(self, request: Request) -> object:
+    async def start(self, request: Request) -> bytes:
         """Begin a session."""
         body, size = await self._body(request)
         org_id = request.headers.get(ORG_ID, "")[:MAX_ORG_ID] or None
-        return await self._sessions.start(caller_of(request), body, size, org_id, with_context=knows_context(request))
+        return await self._sessions.start(self._client(request), body, size, org_id)
 
-    async def get(self, request: Request) -> object:
+    async def get(self, request: Request) -> bytes:
         """Read a session."""
         with_messages = request.query_params.get("load_messages", "True").lower() != "false"
-        return await self._sessions.get(
-            caller_of(request), session_id(request), with_messages=with_messages, with_context=knows_context(request)
-        )
+        return await self._sessions.get(self._client(request), session_id(request), with_messages=with_messages)
 
-    async def delta(self, request: Request) -> object:
+    async def delta(self, request: Request) -> bytes:
         """Read the changes of a session."""
-        return await self._sessions.reader.delta(
-            caller_of(request),
-            session_id(request),
-            request.query_params.get("next_token"),
-            knows_reset=self._knows_reset,
-            with_context=knows_context(request),
-        )
+        token = request.query_params.get("next_token")
+        return await self._sessions.reader.delta(self._client(request), session_id(request), token)
 
-    async def send(self, request: Request) -> object:
+    async def send(self, request: Request) -> bytes:
         """Send a message to a session."""
         await self._sessions.send(caller_of(request), session_id(request), *await self._body(request))
-        return None
+        return NO_DATA
 
-    async def tool_results(self, request: Request) -> object:
+    async def tool_results(self, request: Request) -> bytes:
         """Add results of client tools."""
-        await self._sessions.answer(caller_of(request), session_id(request), *await self._body(request))
-        return None
+        await self._sessions.answer(self._client(request), session_id(request), *await self._body(request))
+        return NO_DATA
 
-    async def feedback(self, request: Request) -> object:
+    async def feedback(self, request: Request) -> bytes:
         """Store feedback on a message."""
         body, _ = await self._body(request)
-        return await self._sessions.give_feedback(caller_of(request), session_id(request), index(request), body)
+        record = await self._sessions.give_feedback(self._client(request), session_id(request), index(request), body)
+        return to_json(record)
 
-    async def fork(self, request: Request) -> object:
+    async def fork(self, request: Request) -> bytes:
         """Copy a session."""
         body, _ = await self._body(request)
-        return await self._sessions.fork(
-            caller_of(request), session_id(request), body, with_context=knows_context(request)
-        )
+        return await self._sessions.fork(self._client(request), session_id(request), body)
 
-    async def visibility(self, request: Request) -> object:
+    async def visibility(self, request: Request) -> bytes:
         """Store the visibility of a session."""
         body, _ = await self._body(request)
         visibility = read(VisibilityRequest, body).visibility
         await self._sessions.annotate(caller_of(request), session_id(request), visibility=visibility)
-        return None
+        return NO_DATA
 
-    async def pin(self, request: Request) -> object:
+    async def pin(self, request: Request) -> bytes:
         """Pin a session, or unpin it."""
         body, _ = await self._body(request)
         is_pinned = read(PinRequest, body).pinned
         await self._sessions.pin(caller_of(request), session_id(request), is_pinned=is_pinned)
-        return None
+        return NO_DATA
 
 
 class EndpointsByRelease:
@@ -132,8 +137,3 @@ def index(request: Request) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - more digits than messages
         raise AppError(ErrorCode.THREAD_NOT_FOUND, "There is no such message in this session.")
     return int(text)
-
-
-def knows_context(request: Request) -> bool:
-    """True if the client knows blocks of the type ``client_context``. Versions are dates in ISO 8601."""
-    return request.headers.get(API_VERSION, "") >= CONTEXT_SINCE

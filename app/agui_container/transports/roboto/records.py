@@ -4,14 +4,16 @@ Rule: pure functions. ``thread_id``, ``session_id`` and ``chat_id`` have the sam
 clients reads another of these members.
 """
 
+import json
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
-from agui_container.ports.records import StoredGoal, ThreadRecord, ThreadStatus
+from agui_container.ports.records import StoredGoal, ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.transports.roboto.messages import USER, Message
 from agui_container.transports.roboto.notes import Notes
 from agui_container.transports.roboto.position import Position, digest, missing
@@ -31,12 +33,14 @@ class SessionView(Struct, frozen=True):
     """A session at one moment.
 
     Attributes:
+        revision: token of the store for this state of the thread.
         messages: messages that can be shown.
         goals: goal records.
         activity: text about an answer that the session waits for, or None.
     """
 
     thread: ThreadRecord
+    revision: str
     notes: Notes
     status: ThreadStatus
     messages: Sequence[Message]
@@ -47,6 +51,43 @@ class SessionView(Struct, frozen=True):
         """Return the position after ``count`` messages, or after all of them."""
         facts = [self.status, self.thread.title, self.activity]
         return Position.at_end_of(self.messages[:count], facts, self.goals)
+
+
+class Unchanged(Struct, frozen=True):
+    """Facts of a session whose client has all messages and goals.
+
+    Attributes:
+        revision: token of the store for this state of the thread.
+    """
+
+    revision: str
+    status: ThreadStatus
+    position: Position
+    title: str | None
+    activity: str | None
+
+    def json(self, now: float) -> bytes:
+        """Return the Delta without a change, as JSON."""
+        here = replace(self, position=replace(self.position, unchanged_at=int(now * 1000)))
+        return to_json(here.delta({}, None, None))
+
+    def delta(self, messages: Mapping[str, JSON], goals: Sequence[JSON] | None, reset_from: int | None) -> JSON:
+        """Return a Delta with these messages and goals."""
+        return {
+            "messages_by_idx": messages,
+            "goals": goals,
+            "reset_from_message_sequence_num": reset_from,
+            "continuation_token": self.position.token,
+            "status": STATUSES[self.status],
+            "title": self.title,
+            "activity": self.activity,
+            "tasks": None,
+        }
+
+
+def session_json(view: SessionView, *, with_messages: bool = True) -> bytes:
+    """Return a SessionRecord as JSON."""
+    return to_json(session_record(view, with_messages=with_messages))
 
 
 def session_record(view: SessionView, *, with_messages: bool = True) -> JSON:
@@ -82,14 +123,14 @@ def _origin(view: SessionView) -> JSON:
     return {"forked_from_session_id": origin[0], "forked_from_thread_id": origin[0], **at}
 
 
-def feedback_record(view: SessionView, at: int, message_id: str, feedback: Mapping[str, object]) -> JSON:
+def feedback_record(key: ThreadKey, org_id: str, at: int, message_id: str, feedback: Mapping[str, object]) -> JSON:
     """Return a FeedbackRecord. ``feedback`` is the result of the command ``threads.feedback``."""
-    owner, thread_id = view.thread.key
+    owner, thread_id = key
     return {
         **ids(thread_id),
         "feedback_id": f"fb_{digest([owner, thread_id, message_id])}",
         "message_sequence_num": at,
-        "org_id": view.notes.org_id,
+        "org_id": org_id,
         "created": time(float(str(feedback["createdAt"]))),
         "created_by": owner,
         "modified": time(float(str(feedback["changedAt"]))),
@@ -115,47 +156,21 @@ def message_record(message: Message) -> JSON:
     }
 
 
-def delta_record(view: SessionView, position: Position, *, knows_reset: bool) -> JSON | None:
-    """Return the Delta from a position to the view, or None if nothing has changed.
+def delta_json(view: SessionView, position: Position, *, knows_reset: bool) -> bytes | Unchanged:
+    """Return the Delta from a position to the view as JSON, or the facts of the session if nothing has changed.
 
     ``knows_reset`` is True for a client that can drop messages. Another client gets only the messages that follow those
     that it has.
     """
     difference, here = missing(view.messages, position), view.position()
-    messages = difference.messages
+    facts = Unchanged(view.revision, view.status, here, view.thread.title, view.activity)
+    messages, goals = difference.messages, None if here.goals == position.goals else view.goals
+    if not messages and not difference.is_reset and here.facts == position.facts and goals is None:
+        return facts
     if difference.is_reset and not knows_reset:
         messages = {at: message for at, message in messages.items() if at >= position.count}
-    if (
-        not difference.messages
-        and not difference.is_reset
-        and here.facts == position.facts
-        and here.goals == position.goals
-    ):
-        return None
-    return _delta(
-        view,
-        here,
-        messages_by_idx={str(at): message_record(message) for at, message in messages.items()},
-        goals=None if here.goals == position.goals else list(view.goals),
-        reset_from_message_sequence_num=0 if difference.is_reset and knows_reset else None,
-    )
-
-
-def unchanged_record(view: SessionView, now: float) -> JSON:
-    """Return the Delta for a client that has everything."""
-    position = replace(view.position(), unchanged_at=int(now * 1000))
-    return _delta(view, position, messages_by_idx={}, goals=None, reset_from_message_sequence_num=None)
-
-
-def _delta(view: SessionView, position: Position, **changed: object) -> JSON:
-    return {
-        **changed,
-        "continuation_token": position.token,
-        "status": STATUSES[view.status],
-        "title": view.thread.title,
-        "activity": view.activity,
-        "tasks": None,
-    }
+    records = {str(at): message_record(message) for at, message in messages.items()}
+    return to_json(facts.delta(records, goals, 0 if difference.is_reset and knows_reset else None))
 
 
 def goal_record(stored: StoredGoal, declared: JSON, at: int, achieve_tool_use_id: str | None) -> JSON:
@@ -184,26 +199,39 @@ def goal_records(
     """
     places = {name: at for at, message in enumerate(messages) for name in message.ids}
     user_indexes = [at for at, message in enumerate(messages) if message.role == USER]
+    uses = _uses_by_input(messages) if any(goal.result is not None for goal in goals) else {}
     records = []
     for goal in goals:
         message_id, rows = declared.get(goal.run_id, ("", ()))
         generic: JSON = {"goal_type": goal.type, "schema": from_json(goal.schema)}
         row = rows[goal.index] if goal.index < len(rows) else generic
         at = places.get(message_id, user_indexes[-1] if user_indexes else 0)
-        records.append(goal_record(goal, row, at, _achieved_by(goal, messages[at:])))
+        records.append(goal_record(goal, row, at, _achieved_by(goal, uses, at)))
     return records
 
 
-def _achieved_by(goal: StoredGoal, messages: Sequence[Message]) -> str | None:
-    """Return the id of the call whose input is the goal's data, or None."""
+def _uses_by_input(messages: Sequence[Message]) -> dict[str, list[tuple[int, str]]]:
+    """Return the index of the message and the id of each use of a tool, by the use's input."""
+    uses: dict[str, list[tuple[int, str]]] = {}
+    for at, message in enumerate(messages):
+        for block in message.blocks:
+            if block["content_type"] == "tool_use":
+                uses.setdefault(_sorted_json(block["input"]), []).append((at, str(block["tool_use_id"])))
+    return uses
+
+
+def _achieved_by(goal: StoredGoal, uses: Mapping[str, list[tuple[int, str]]], at: int) -> str | None:
+    """Return the id of the first use from message ``at`` on whose input is the goal's data, or None."""
     if goal.result is None:
         return None
-    data = from_json(goal.result)
-    for message in messages:
-        for block in message.blocks:
-            if block["content_type"] == "tool_use" and block["input"] == data:
-                return str(block["tool_use_id"])
-    return None
+    same = uses.get(_sorted_json(from_json(goal.result)), [])
+    first = bisect_left(same, at, key=lambda use: use[0])
+    return same[first][1] if first < len(same) else None
+
+
+def _sorted_json(value: object) -> str:
+    """Return a value as JSON that does not depend on the order of members."""
+    return json.dumps(value, sort_keys=True)
 
 
 def time(seconds: float) -> str:

@@ -40,7 +40,8 @@ CLASSES: Mapping[int, str] = {
 }
 """Exception that a client raises, by status of the error table."""
 
-Handler = Callable[[Request], Awaitable[object]]
+Handler = Callable[[Request], Awaitable[bytes]]
+"""Returns the data of an answer as JSON."""
 
 SESSION = "/{sessionId}"
 OPERATIONS = (
@@ -118,7 +119,7 @@ def routes(endpoints: LazyEndpoints) -> list[BaseRoute]:
 def lazy_handler(endpoints: LazyEndpoints, prefix: str, name: str) -> Handler:
     """Return the handler of an operation, for the generation of clients that the prefix belongs to."""
 
-    async def handle(request: Request) -> object:
+    async def handle(request: Request) -> bytes:
         loaded = await endpoints.load()
         return await (loaded.old if prefix == OLD_PREFIX else loaded.new)[name](request)
 
@@ -139,7 +140,7 @@ def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
     async def endpoint(request: Request) -> Response:
         try:
-            return json_response(request, {"data": await handler(request)}, 200)
+            return json_response(request, b'{"data":%b}' % await handler(request), 200)
         except AppError as error:
             return refusal(error, request)
         except HTTPException:
@@ -162,13 +163,14 @@ def refusal(error: AppError, request: HTTPConnection) -> Response:
 def error_response(request: HTTPConnection, error: AppError) -> Response:
     """Return an error in Roboto's form. The client raises the exception of the status in the error table."""
     name = CLASSES.get(error.spec.http, "RobotoInternalException")
-    response = json_response(request, {"error": {"error_code": name, "message": error.message}}, error.spec.http)
+    body = to_json({"error": {"error_code": name, "message": error.message}})
+    response = json_response(request, body, error.spec.http)
     if error.wait_seconds is not None:
         response.headers["Retry-After"] = str(error.wait_seconds)
     return response
 
 
-def json_response(request: HTTPConnection, body: object, status: int) -> Response:
+def json_response(request: HTTPConnection, body: bytes, status: int) -> Response:
     """Return a response of JSON."""
     headers = {"Cache-Control": "no-store", "X-Request-Id": caller_of(request).request_id}
-    return PlainResponse(to_json(body), status, headers, media_type="application/json")
+    return PlainResponse(body, status, headers, media_type="application/json")

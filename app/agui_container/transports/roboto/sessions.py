@@ -8,19 +8,21 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from ag_ui.core import RunAgentInput
 
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
+from agui_container.engine.threads.threads import off_loop_if_large
 from agui_container.ports import Caller
-from agui_container.ports.records import ThreadStatus
+from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.roboto import inputs
 from agui_container.transports.roboto.messages import ASSISTANT, Message, unanswered_calls
 from agui_container.transports.roboto.notes import LOCAL, Notes, as_metadata
-from agui_container.transports.roboto.records import JSON, SessionView, feedback_record, session_record
+from agui_container.transports.roboto.records import JSON, SessionView, feedback_record, session_json
 from agui_container.transports.roboto.requests import (
     FeedbackRequest,
     ForkRequest,
@@ -30,7 +32,8 @@ from agui_container.transports.roboto.requests import (
     goals_of,
     read,
 )
-from agui_container.transports.roboto.views import SessionReader, parse_messages
+from agui_container.transports.roboto.snapshot import parse_history
+from agui_container.transports.roboto.views import SessionClient, SessionReader
 
 BUSY = "The session is not waiting for a message: the agent is at work."
 
@@ -39,7 +42,7 @@ class Sessions:
     """Operations on the sessions of one engine.
 
     Attributes:
-        views: reads sessions as clients see them.
+        reader: reads sessions as clients see them.
     """
 
     def __init__(self, service: Service) -> None:
@@ -48,8 +51,8 @@ class Sessions:
 
     # --- turns ---
 
-    async def start(self, caller: Caller, body: object, size: int, org_id: str | None, *, with_context: bool) -> JSON:
-        """Begin a session. Returns its record. Raises ``AppError`` like ``Service.admit``."""
+    async def start(self, client: SessionClient, body: object, size: int, org_id: str | None) -> bytes:
+        """Begin a session. Returns its record as JSON. Raises ``AppError`` like ``Service.admit``."""
         request = read(StartRequest, body)
         goals = goals_of(request)
         notes = Notes(
@@ -61,9 +64,9 @@ class Sessions:
         )
         thread_id, run_id = new_session_id(), self._service.new_id()
         run_input = inputs.start_input(inputs.NewRun(thread_id, run_id, time.time(), notes, goals), request)
-        subscription = await self._admit(caller, run_input, size)
-        await self._follow(caller, run_input, subscription, notes.model_dump(mode="json"))
-        return session_record(await self.reader.view(caller, thread_id, with_context=with_context))
+        subscription = await self._admit(client.caller, run_input, size)
+        await self._follow(client.caller, run_input, subscription, notes.model_dump(mode="json"))
+        return await self.reader.read(client, thread_id, session_json)
 
     async def send(self, caller: Caller, thread_id: str, body: object, size: int) -> None:
         """Send a message to a session.
@@ -73,36 +76,42 @@ class Sessions:
         """
         request = read(SendRequest, body)
         goals = goals_of(request)
-        thread = (await self._service.threads.delta(caller, thread_id, messages=False)).thread
+        thread = await self._service.threads.record(caller, thread_id)
         if self.reader.is_active(thread):
             raise AppError(ErrorCode.VALIDATION_ERROR, BUSY)
-        notes = Notes.of(thread.metadata)
+        notes = await read_notes(caller, thread)
         facts = {"tools": notes.with_tools(request.client_tools), "scope": request.analysis_scope or notes.scope}
         notes = notes.model_copy(update=facts)
         run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes, goals)
         run_input = inputs.message_input(run, request)
         await self._follow(caller, run_input, await self._admit(caller, run_input, size), facts)
 
-    async def answer(self, caller: Caller, thread_id: str, body: object, size: int) -> None:
+    async def answer(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
         """Continue a session with results of client tools.
 
         Raises:
             AppError: VALIDATION_ERROR for a result of a call that is not waiting, and like ``start``.
         """
-        request = read(ToolResultsRequest, body)
-        delta = await self._service.threads.delta(caller, thread_id)
-        notes = Notes.of(delta.thread.metadata)
+        request, caller = read(ToolResultsRequest, body), client.caller
+        thread = await self._service.threads.record(caller, thread_id)
+        notes = await read_notes(caller, thread)
         facts = {"tools": notes.with_tools(request.client_tools)}
         notes = notes.model_copy(update=facts)
         if not request.tool_results:
             await self.annotate(caller, thread_id, **facts)
             return
-        if self.reader.is_active(delta.thread) or delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
+        if self.reader.is_active(thread) or thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The session is not waiting for results of client tools.")
-        check_results(request, unanswered_calls(await parse_messages(delta)))
+        check_results(request, await self._open_calls(client, thread_id))
         run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes)
         run_input = inputs.results_input(run, request.tool_results)
         await self._follow(caller, run_input, await self._admit(caller, run_input, size), facts)
+
+    async def _open_calls(self, client: SessionClient, thread_id: str) -> Mapping[str, str]:
+        """Return the names of the calls of a session that wait for a result, by id."""
+        delta = await self._service.threads.delta(client.caller, thread_id)
+        with client.share.reserve(delta.size):
+            return await off_loop_if_large(client.caller.account, delta.size, open_calls, delta)
 
     async def _admit(self, caller: Caller, run_input: RunAgentInput, size: int) -> Subscription:
         with busy_as_validation_error():
@@ -117,34 +126,28 @@ class Sessions:
 
     # --- other requests ---
 
-    async def get(self, caller: Caller, thread_id: str, *, with_messages: bool, with_context: bool) -> JSON:
-        """Return a session's record."""
-        view = await self.reader.view(caller, thread_id, with_context=with_context)
-        return session_record(view, with_messages=with_messages)
+    async def get(self, client: SessionClient, thread_id: str, *, with_messages: bool) -> bytes:
+        """Return a session's record as JSON."""
+        return await self.reader.read(client, thread_id, partial(session_json, with_messages=with_messages))
 
-    async def give_feedback(self, caller: Caller, thread_id: str, at: int, body: object) -> JSON:
+    async def give_feedback(self, client: SessionClient, thread_id: str, at: int, body: object) -> JSON:
         """Store feedback on a message. Returns its record."""
-        request = read(FeedbackRequest, body)
-        view = await self.reader.view(caller, thread_id)
-        message = message_at(view, at, ErrorCode.THREAD_NOT_FOUND)
-        if message.role != ASSISTANT or not message.ids:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "message_sequence_num: is not an answer of the assistant.")
-        fields = {"threadId": thread_id, "messageId": message.ids[-1], **request.model_dump(mode="json")}
+        request, caller = read(FeedbackRequest, body), client.caller
+        message_id, org_id = await self.reader.read(client, thread_id, partial(find_answer, at=at))
+        fields = {"threadId": thread_id, "messageId": message_id, **request.model_dump(mode="json")}
         feedback = await self._service.threads.answer(caller, read(ThreadsFeedback, fields))
-        return feedback_record(view, at, message.ids[-1], feedback)
+        return feedback_record(ThreadKey(caller.owner, thread_id), org_id, at, message_id, feedback)
 
-    async def fork(self, caller: Caller, thread_id: str, body: object, *, with_context: bool) -> JSON:
-        """Copy a session up to a message, including that message. Returns the record of the copy."""
+    async def fork(self, client: SessionClient, thread_id: str, body: object) -> bytes:
+        """Copy a session up to a message, including that message. Returns the record of the copy as JSON."""
         at = read(ForkRequest, body).message_sequence_num
-        view = await self.reader.view(caller, thread_id)
-        message_at(view, at, ErrorCode.VALIDATION_ERROR)
-        last = next(message.ids[-1] for message in reversed(view.messages[: at + 1]) if message.ids)
-        command = ThreadsFork(thread_id=thread_id, message_id=last, new_thread_id=new_session_id())
+        message_id, facts = await self.reader.read(client, thread_id, partial(find_fork, at=at))
+        command = ThreadsFork(thread_id=thread_id, message_id=message_id, new_thread_id=new_session_id())
         with busy_as_validation_error():
-            new_id = str((await self._service.threads.answer(caller, command))["threadId"])
-        facts = view.notes.model_dump(mode="json", exclude={"visibility", "pinned_at", "forked_from"})
-        await self.annotate(caller, new_id, **facts, forked_from=at)
-        return session_record(await self.reader.view(caller, new_id, with_context=with_context))
+            fork = await self._service.threads.answer(client.caller, command, client.share.reserve)
+        new_id = str(fork["threadId"])
+        await self.annotate(client.caller, new_id, **facts, forked_from=at)
+        return await self.reader.read(client, new_id, session_json)
 
     async def annotate(self, caller: Caller, thread_id: str, **facts: object) -> None:
         """Store facts of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
@@ -179,6 +182,31 @@ def message_at(view: SessionView, at: int, code: ErrorCode) -> Message:
     if not message.is_final:
         raise AppError(ErrorCode.VALIDATION_ERROR, "message_sequence_num: this message is still being generated.")
     return message
+
+
+def find_answer(view: SessionView, at: int) -> tuple[str, str]:
+    """Return the id of the assistant's message at an index, and the session's organisation."""
+    message = message_at(view, at, ErrorCode.THREAD_NOT_FOUND)
+    if message.role != ASSISTANT or not message.ids:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "message_sequence_num: is not an answer of the assistant.")
+    return message.ids[-1], view.notes.org_id
+
+
+def find_fork(view: SessionView, at: int) -> tuple[str, dict[str, object]]:
+    """Return the id of the last AG-UI message up to an index, and the facts that a copy of the session has, too."""
+    message_at(view, at, ErrorCode.VALIDATION_ERROR)
+    last = next(message.ids[-1] for message in reversed(view.messages[: at + 1]) if message.ids)
+    return last, view.notes.model_dump(mode="json", exclude={"visibility", "pinned_at", "forked_from"})
+
+
+def open_calls(delta: ThreadDelta) -> Mapping[str, str]:
+    """Return the names of the calls of a thread that wait for a result, by id."""
+    return unanswered_calls(parse_history(delta))
+
+
+async def read_notes(caller: Caller, thread: ThreadRecord) -> Notes:
+    """Read the facts of a session, which can be large because of its client tools."""
+    return await off_loop_if_large(caller.account, len(thread.metadata or b""), Notes.of, thread.metadata)
 
 
 def check_results(request: ToolResultsRequest, calls: Mapping[str, str]) -> None:

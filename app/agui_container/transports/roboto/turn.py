@@ -20,6 +20,7 @@ from ag_ui.core import (
     ToolCallEndEvent,
     ToolCallStartEvent,
 )
+from msgspec import Struct
 
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.conversation.recovery import EVENT
@@ -52,6 +53,13 @@ TERMINAL = {EventType.RUN_FINISHED, EventType.RUN_ERROR}
 logger = logging.getLogger(__name__)
 
 
+class History(Struct, frozen=True):
+    """Messages of a thread before a run, and their estimated size in bytes."""
+
+    messages: Sequence[Message]
+    size: int
+
+
 class FollowedTurn:
     """One run and its messages so far.
 
@@ -61,6 +69,9 @@ class FollowedTurn:
         is_own: True if a client of this protocol began the run.
         before: reads the thread before the run. Returns None after the end of the run, which the store then has.
         on_end: called at the end of the run, with its failure or None.
+
+    Attributes:
+        size: estimated bytes of the messages of the thread and the run so far.
     """
 
     def __init__(
@@ -69,7 +80,7 @@ class FollowedTurn:
         subscription: Subscription,
         *,
         is_own: bool,
-        before: Callable[[], Awaitable[Sequence[Message] | None]],
+        before: Callable[[], Awaitable[History | None]],
         on_end: Callable[[TurnFailure | None], Awaitable[None]],
     ) -> None:
         self._run_id = run_id
@@ -77,6 +88,7 @@ class FollowedTurn:
         self._is_own = is_own
         self._before = before
         self._on_end = on_end
+        self.size = 0
         self._transcript: Transcript | None = None
         self._has_begun = self._has_ended = False
         self._open_messages: set[str] = set()
@@ -129,8 +141,8 @@ class FollowedTurn:
         """Read the thread before the run. The run's input is stored before its first event."""
         if not self._has_begun:
             self._has_begun = True
-            messages = await self._before()
-            self._transcript = None if messages is None else Transcript(messages)
+            if (history := await self._before()) is not None:
+                self._transcript, self.size = Transcript(history.messages), history.size
 
     def _announce(self) -> None:
         change, self._change = self._change, asyncio.Event()
@@ -146,6 +158,7 @@ class FollowedTurn:
         elif event_type in SHOWN and self._transcript is not None:
             event = EVENT.validate_json(data)
             self._transcript.feed(event)
+            self.size += len(data)
             self._note_open(event)
         return event_type
 

@@ -1,33 +1,33 @@
 """Sessions as clients see them, and polls that wait for a change.
 
 Rule: a session consists of the stored thread and the events so far of its active run. A turn ends when its end is
-stored, so that a message that was shown is never missing in between.
+stored, so that a message that was shown is never missing in between. A poll that waits holds no session.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
-import anyio.to_thread
-from ag_ui.core import Message as AguiMessage
-from ag_ui.core import UserMessage
+from msgspec import Struct
 
+from agui_container.engine.caller_usage import Resource
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
+from agui_container.engine.threads.threads import off_loop_if_large
 from agui_container.ports import Caller
-from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
-from agui_container.protocol.commands import ThreadsGet
-from agui_container.protocol.conversation.merge import MESSAGE
+from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.roboto.messages import OpenItems, session_messages, unanswered_calls
-from agui_container.transports.roboto.notes import MessageNotes, Notes, TurnFailure, as_metadata
+from agui_container.transports.bytes_in_flight import CallerBytes
+from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
-from agui_container.transports.roboto.records import JSON, SessionView, delta_record, goal_records, unchanged_record
-from agui_container.transports.roboto.turn import FollowedTurn
+from agui_container.transports.roboto.records import SessionView, Unchanged, delta_json
+from agui_container.transports.roboto.snapshot import SessionSnapshot, parse_history
+from agui_container.transports.roboto.turn import FollowedTurn, History
 
 HOLD_SECONDS = 20.0
 """Seconds for which a poll waits for a change. Clients time out after 30 s."""
@@ -46,12 +46,24 @@ END_SECONDS = 5.0
 END_CHECK_SECONDS = 0.01
 """Seconds in which the end of a run must be stored, and seconds between two checks for it."""
 
-LARGE_BYTES = 100_000
-"""Bytes of messages above which they are parsed in a thread."""
-
-WAITING_NOTE = "Waiting for an answer through another protocol: {calls}"
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+
+class SessionClient(Struct, frozen=True):
+    """Sender of a request.
+
+    Attributes:
+        share: counts the bytes of large sessions while they are read.
+        knows_context: True if the client knows blocks of the type ``client_context``.
+        knows_reset: True if the client can drop messages that it has.
+    """
+
+    caller: Caller
+    share: CallerBytes
+    knows_context: bool
+    knows_reset: bool
 
 
 class SessionReader:
@@ -72,23 +84,26 @@ class SessionReader:
 
     # --- deltas ---
 
-    async def delta(
-        self, caller: Caller, thread_id: str, token: str | None, *, knows_reset: bool, with_context: bool
-    ) -> JSON:
-        """Return the changes since a token. Without a change, wait for one, for ``HOLD_SECONDS`` at most."""
+    async def delta(self, client: SessionClient, thread_id: str, token: str | None) -> bytes:
+        """Return the changes since a token, as JSON. Without a change, wait for one, for ``HOLD_SECONDS`` at most.
+
+        Only a few facts are kept of the session meanwhile. The poll counts as a stream of its caller.
+        """
         position = Position.parse(token) if token else NOTHING
-        key, loop = ThreadKey(caller.owner, thread_id), asyncio.get_running_loop()
+        key, loop = ThreadKey(client.caller.owner, thread_id), asyncio.get_running_loop()
         deadline = loop.time() + HOLD_SECONDS
+        usage = self._service.usages.of(client.caller.account)
+        find_changes = partial(delta_json, position=position, knows_reset=client.knows_reset)
         while True:
             with self._change(key) as change:
-                view = await self.view(caller, thread_id, with_context=with_context)
-                record = delta_record(view, position, knows_reset=knows_reset)
-                if record is not None:
-                    return record
-                seconds_left = deadline - loop.time()
-                if seconds_left <= 0 or not is_deferred(view, position, time.time()) or self._service.is_draining:
-                    return unchanged_record(view, time.time())
-                await self._wait(caller, view, change, seconds_left)
+                answer = await self.read(client, thread_id, find_changes)
+                if isinstance(answer, bytes):
+                    return answer
+                if not is_deferred(answer, position, time.time()):
+                    return answer.json(time.time())
+                with usage.use(Resource.STREAMS):
+                    if not await self._wait(client.caller, key, answer, change, deadline):
+                        return answer.json(time.time())
 
     @contextmanager
     def _change(self, key: ThreadKey) -> Iterator[asyncio.Event]:
@@ -106,47 +121,54 @@ class SessionReader:
             if not waiting and self._idle_waiters.get(key) is waiting:
                 del self._idle_waiters[key]
 
-    async def _wait(self, caller: Caller, view: SessionView, change: asyncio.Event, seconds: float) -> None:
-        """Wait until the session may have changed. Changes by another process are visible only in the store."""
-        key, loop = view.thread.key, asyncio.get_running_loop()
-        deadline = loop.time() + seconds
-        longest = seconds if key in self._turns else CHECK_SECONDS
+    async def _wait(
+        self, caller: Caller, key: ThreadKey, seen: Unchanged, change: asyncio.Event, deadline: float
+    ) -> bool:
+        """Wait until the session may have changed. Returns False if it has not until the deadline.
+
+        Changes by another process are visible only in the store.
+        """
+        loop = asyncio.get_running_loop()
+        longest = HOLD_SECONDS if key in self._turns else CHECK_SECONDS
         while (seconds_left := deadline - loop.time()) > 0 and not self._service.is_draining:
             try:
                 async with asyncio.timeout(min(seconds_left, longest)):
                     await change.wait()
             except TimeoutError:
-                current = await self._service.threads.delta(caller, key.thread_id, messages=False)
-                if current.thread == view.thread:
+                current = await self._service.threads.delta(caller, key.thread_id, seen.revision, messages=False)
+                if current.next == seen.revision:
                     continue
-            return
+            return True
+        return False
 
-    # --- views ---
+    # --- sessions ---
 
-    async def view(self, caller: Caller, thread_id: str, *, with_context: bool = False) -> SessionView:
-        """Read the current state of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
-        key = ThreadKey(caller.owner, thread_id)
-        delta = await self._service.threads.delta(caller, thread_id, messages=False)
-        turn = self._turns.get(key) or await self._join(caller, delta.thread)
+    async def read(self, client: SessionClient, thread_id: str, work: Callable[[SessionView], T]) -> T:
+        """Apply a function to the current state of a session, in a worker thread if the session is large.
+
+        Raises:
+            AppError: THREAD_NOT_FOUND; RATE_LIMIT_EXCEEDED if too many bytes are in flight.
+        """
+        snapshot = await self._snapshot(client.caller, thread_id)
+        with client.share.reserve(snapshot.size):
+            return await off_loop_if_large(
+                client.caller.account, snapshot.size, apply_to_view, snapshot, work, with_context=client.knows_context
+            )
+
+    async def _snapshot(self, caller: Caller, thread_id: str) -> SessionSnapshot:
+        thread = await self._service.threads.record(caller, thread_id)
+        turn = self._turns.get(thread.key) or await self._join(caller, thread)
         if turn is not None:
             turn.note_poll()
-        messages = None if turn is None else turn.messages
-        if messages is None:
-            delta = await self._service.threads.delta(caller, thread_id)
-            messages = await parse_messages(delta)
+            delta = await self._service.threads.delta(caller, thread_id, messages=False)
+            if (messages := turn.messages) is not None:
+                return SessionSnapshot(delta, ThreadStatus.AGENT_TURN, delta.size + turn.size, messages, turn.active)
+        is_waiting = thread.status is ThreadStatus.USER_TURN and bool(
+            await self._service.threads.waiting(caller, thread_id)
+        )
+        delta = await self._service.threads.delta(caller, thread_id)
         status = delta.thread.status if turn is None else ThreadStatus.AGENT_TURN
-        active = None if status is not ThreadStatus.AGENT_TURN else OpenItems() if turn is None else turn.active
-        notes = Notes.of(delta.thread.metadata)
-        rows = session_messages(messages, notes, delta.thread.created_at, active, with_context=with_context)
-        goals = goal_records(delta.goals or (), rows, declared_in(messages))
-        calls = unanswered_calls(messages) if status is ThreadStatus.USER_TURN else {}
-        activity = await self._waiting_note(caller, thread_id, calls) if calls else None
-        return SessionView(delta.thread, notes, status, rows, goals, activity)
-
-    async def _waiting_note(self, caller: Caller, thread_id: str, calls: Mapping[str, str]) -> str | None:
-        """Return a note on the calls that wait for an answer through another protocol, such as an approval."""
-        current = await self._service.threads.answer(caller, ThreadsGet(thread_id=thread_id, messages=False))
-        return WAITING_NOTE.format(calls=", ".join(calls.values())) if current["waiting"] else None
+        return SessionSnapshot(delta, status, delta.size, is_waiting=is_waiting)
 
     def is_active(self, thread: ThreadRecord) -> bool:
         """True while a run of the thread is active."""
@@ -199,10 +221,13 @@ class SessionReader:
             if self._turns.get(key) is turn:
                 del self._turns[key]
 
-    async def _before(self, caller: Caller, thread_id: str, run_id: str) -> Sequence[AguiMessage] | None:
+    async def _before(self, caller: Caller, thread_id: str, run_id: str) -> History | None:
         """Return the thread's messages before an active run, or None if the run has ended."""
         delta = await self._service.threads.delta(caller, thread_id)
-        return await parse_messages(delta) if delta.thread.active_run == run_id else None
+        if delta.thread.active_run != run_id:
+            return None
+        messages = await off_loop_if_large(caller.account, delta.size, parse_history, delta)
+        return History(messages, delta.size)
 
     async def _store_end(self, caller: Caller, thread_id: str, run_id: str, failure: TurnFailure | None) -> None:
         """Wait until the end of a run is stored, and store its failure."""
@@ -216,25 +241,11 @@ class SessionReader:
             await self._service.threads.annotate(caller, thread_id, as_metadata(failures=failures))
 
 
-def is_deferred(view: SessionView, position: Position, now: float) -> bool:
+def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], *, with_context: bool) -> T:
+    """Call a function with the view of a session."""
+    return work(snapshot.view(with_context=with_context))
+
+
+def is_deferred(seen: Unchanged, position: Position, now: float) -> bool:
     """True if a response without a change waits: while a run is active, and for a client that is polling."""
-    return view.status is ThreadStatus.AGENT_TURN or now - position.unchanged_at / 1000 <= POLLING_SECONDS
-
-
-def declared_in(messages: Sequence[AguiMessage]) -> dict[str, tuple[str, Sequence[JSON]]]:
-    """Return the goals that messages declare, by run id: the id of the message, and the goals."""
-    declared: dict[str, tuple[str, Sequence[JSON]]] = {}
-    for message in messages:
-        if isinstance(message, UserMessage):
-            notes = MessageNotes.of(message.metadata)
-            if notes.run_id is not None:
-                declared[notes.run_id] = message.id, notes.goals
-    return declared
-
-
-async def parse_messages(delta: ThreadDelta) -> list[AguiMessage]:
-    """Parse a thread's messages, off the event loop if they are large."""
-    data = [message.data for message in delta.messages]
-    if sum(map(len, data)) <= LARGE_BYTES:
-        return list(map(MESSAGE.validate_json, data))
-    return await anyio.to_thread.run_sync(lambda: list(map(MESSAGE.validate_json, data)))
+    return seen.status is ThreadStatus.AGENT_TURN or now - position.unchanged_at / 1000 <= POLLING_SECONDS
