@@ -1,6 +1,6 @@
 """First event of a second caller, and ``GET /ping``, while a first caller does its worst.
 
-    PYTHONPATH=app python -m bench.two_callers              all attacks, about a minute
+    PYTHONPATH=app python -m bench.two_callers              all attacks, a few minutes
     PYTHONPATH=app python -m bench.two_callers abandoned    one of them
 
 Starts a server of its own on a free port for each attack, with 2,000 open files if the attack is on bytes and
@@ -35,6 +35,9 @@ from bench.ping import ping, server
 
 SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"
 WARM_SECONDS, MEASURED_SECONDS = 3.0, 6.0
+PREPARATION_SECONDS = 9.0
+"""Seconds before the measurement of an attack that makes a large thread first."""
+
 INTERVAL = 0.05
 POLICY = json.dumps([{"tool_pattern": "calculate", "policy": "ask"}])
 NUMBERS = count(1)
@@ -47,6 +50,8 @@ SECOND = ("127.0.0.2", 0)
 PIECE = 2_000_000
 HISTORY = 4_500_000
 MANY = 100
+QUESTION = {"id": "q", "role": "user", "content": "hi"}
+LONG_SESSION = [{"id": f"m{n}", "role": "user", "content": 1_000 * "x"} for n in range(4_000)]
 
 HANDSHAKE = (
     b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -204,6 +209,66 @@ def goals(port: int) -> None:
         ask(port, request("first", calls, forwardedProps={"goals": [{"type": "g", "schema": schema}]})).close()
 
 
+def feedback(port: int) -> None:
+    """A thread of 2,000 messages with 4,000 characters of feedback on each, asked for on 20 connections."""
+    thread = make_thread(port, [{"id": f"m{n}", "role": "assistant", "content": "x"} for n in range(2_000)])
+    for n in range(2_000):
+        body = {"sentiment": "negative", "notes": "x" * 4_000}
+        exchange(port, "POST", f"/threads/{thread}/messages/m{n}/feedback", body)
+    at_once(lambda: repeat_get(port, f"/threads/{thread}?messages=false"), 20)
+
+
+def goal_lists(port: int) -> None:
+    """A thread with 16 goals of each of 500 runs, asked for on 20 connections."""
+    goals = [{"type": f"g{n}", "schema": {}} for n in range(16)]
+    for n in range(500):
+        body = {"threadId": "goals", "runId": f"r{n}", "messages": [QUESTION], "forwardedProps": {"goals": goals}}
+        exchange(port, "POST", "/invocations", body)
+    at_once(lambda: repeat_get(port, "/threads/goals?messages=false"), 20)
+
+
+def roboto_reads(port: int) -> None:
+    """A session of 4 MB in 4,000 messages, asked for on 50 connections."""
+    thread = make_thread(port, LONG_SESSION)
+    at_once(lambda: repeat_get(port, f"/v1/ai/threads/{thread}"), 50)
+
+
+def roboto_polls(port: int) -> None:
+    """Polls of a session of 4 MB on 100 connections, each of which the server holds back."""
+    thread = make_thread(port, LONG_SESSION)
+    path = f"/v1/ai/threads/{thread}/delta"
+    token = None
+    for _ in range(2):  # the second answer has no change, so a third request with its token is a poll
+        query = "" if token is None else f"?next_token={token}"
+        token = json.loads(exchange(port, "GET", path + query))["data"]["continuation_token"]
+    at_once(lambda: repeat_get(port, f"{path}?next_token={token}"), 100)
+
+
+def make_thread(port: int, messages: list[dict[str, str]]) -> str:
+    """Make a thread with these messages, and return its id."""
+    thread = f"first-{next(NUMBERS)}"
+    body = {"threadId": thread, "runId": thread, "messages": [*messages, QUESTION]}
+    exchange(port, "POST", "/invocations", body)
+    return thread
+
+
+def exchange(port: int, method: str, path: str, body: object = None) -> bytes:
+    """Send a request of the first caller on a new connection, and read its answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), {SESSION: "first"})
+        return connection.getresponse().read()
+    finally:
+        connection.close()
+
+
+def repeat_get(port: int, path: str) -> None:
+    """Read a resource again and again."""
+    while True:
+        with suppress(OSError, http.client.HTTPException):
+            exchange(port, "GET", path)
+
+
 def sessions(port: int) -> None:
     """Sessions over gRPC with histories of 4.5 MB and long runs that nobody reads."""
     text = roz.ContentPart(text=roz.TextContent(text="x" * HISTORY))
@@ -241,8 +306,9 @@ def at_once(work: Callable[[], None], times: int) -> None:
 
 
 RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets, goals)
+READS = (feedback, goal_lists, roboto_reads, roboto_polls)
 BYTES = (bodies, frames, heads, connections, answers, results, sessions)
-ATTACKS = {attack.__name__: attack for attack in RUNS + BYTES}
+ATTACKS = {attack.__name__: attack for attack in RUNS + READS + BYTES}
 
 # --- the second caller ---
 
@@ -304,7 +370,7 @@ def main() -> None:
         with server("assistant", AGUI_TOOL_POLICY=POLICY) as port:
             attacker = multiprocessing.Process(target=ATTACKS[name], args=(port,), daemon=True)
             attacker.start()
-            time.sleep(WARM_SECONDS)
+            time.sleep(PREPARATION_SECONDS if ATTACKS[name] in READS else WARM_SECONDS)
             try:
                 report(name, measure(port))
             finally:
