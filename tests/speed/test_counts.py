@@ -270,7 +270,8 @@ COMMAND = "import sys; before = set(sys.modules); import agui_container.__main__
 
 SERVING = """
 import gc, sys, uvicorn
-async def main_loop(_): print(gc.isenabled(), gc.get_freeze_count() > 10_000, gc.get_threshold()[0])
+async def main_loop(_):
+    print(gc.isenabled(), gc.get_freeze_count() > 10_000, gc.get_threshold()[0], sys.getswitchinterval())
 uvicorn.Server.main_loop = main_loop
 from agui_container.__main__ import main
 sys.exit(main(["serve"]))
@@ -332,7 +333,7 @@ def test_the_command_line_loads_nothing_but_the_standard_library() -> None:
 
 
 def test_garbage_is_collected_while_serving_but_not_what_the_start_made_and_not_too_often() -> None:
-    assert printed_words(SERVING) == ["True", "True", "10000"]
+    assert printed_words(SERVING) == ["True", "True", "10000", "0.0005"]
 
 
 def test_an_agent_may_choose_how_often_garbage_is_collected() -> None:
@@ -340,4 +341,4 @@ def test_an_agent_may_choose_how_often_garbage_is_collected() -> None:
     agents = (
         "def create(*args): gc.set_threshold(5); return make(*args)\nagui_container.server.run.create_app = create\n"
     )
-    assert printed_words(chooses + agents + SERVING) == ["True", "True", "5"]
+    assert printed_words(chooses + agents + SERVING) == ["True", "True", "5", "0.0005"]

@@ -49,6 +49,11 @@ TICKS_PER_SECOND = 10
 MAX_BACKLOG = 2048
 """Connections that may wait to be accepted."""
 
+SWITCH_SECONDS = 0.0005
+"""Seconds for which a thread with work may keep the interpreter from the event loop. The loop gives it up in each system
+call, so with Python's default of 5 ms a large thread that was read beside new connections delayed them ten times as
+long."""
+
 GC_THRESHOLD = 10_000
 """Container objects, allocated minus freed, that start a garbage collection. With Python's default of 700 and 200 open
 streams, twice as many first events took more than two milliseconds."""
@@ -191,6 +196,7 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
         settings: as for ``create_app``.
         overrides: settings by name that win over the environment; None is no value.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(GC_THRESHOLD, *GC_GENERATIONS)  # before the agent is loaded, so that the agent can set another one
     try:
         settings = settings or load_settings(**overrides)
