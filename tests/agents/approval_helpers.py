@@ -48,6 +48,7 @@ class ApprovalFixture:
         )
         self.assistant = Assistant(self.model, tools, policy=self.policy, approvals=Approvals(lambda: self.now))
         self.history: list[Message] = []
+        self.props: dict[str, object] = {}
         self.new_id = map("id-{}".format, count(1)).__next__
 
     @staticmethod
@@ -67,6 +68,7 @@ class ApprovalFixture:
         request = run_input(*said, tools=[ToolSpec(name=name, description="") for name in tools])
         request.messages = [*self.history, *request.messages]
         request.resume = list(resume) or None
+        request.forwarded_props = self.props
         ctx = replace(ctx or run_context(), new_id=self.new_id)
         return expanded(await collect_items(self.assistant.run(request, ctx)))
 

@@ -261,6 +261,24 @@ async def test_arguments_that_are_no_object_are_not_worth_asking_about() -> None
     assert results(items) == ["Error: the arguments are not a JSON object."]
 
 
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("nosuch {}", "Error: there is no tool named 'nosuch'."),
+        ("wipe {}", "Error: this tool is not allowed: never"),
+        ("pay {no", "Error: the arguments are not valid JSON."),
+        ("look {}", "seen"),
+    ],
+)
+async def test_a_run_that_asks_for_all_calls_asks_also_for_one_that_then_fails(call: str, expected: str) -> None:
+    fixture = ApprovalFixture()
+    fixture.props = {"approvals": {"ask": "all"}}
+    items = await fixture.send(f"call {call}")
+    (interrupt,) = interrupts(items)
+    assert (results(items), fixture.paid) == ([], [])
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [expected]
+
+
 async def test_capabilities_tell_of_approvals_only_where_there_are_some() -> None:
     assert Assistant(OfflineModel()).capabilities().human_in_the_loop is None
     shown = ApprovalFixture().assistant.capabilities().human_in_the_loop

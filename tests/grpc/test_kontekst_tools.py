@@ -3,6 +3,7 @@
 from collections import Counter
 
 import grpc
+import pytest
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from tests.grpc.client import call_text
@@ -21,6 +22,36 @@ def approve_next(talk: RunTalk) -> list[pb.ProposedToolCall]:
 def calls_of(talk: RunTalk, kind: str) -> Counter[str]:
     """Count the events of a kind by call id."""
     return Counter(getattr(event, kind).call_id for event in talk.seen if event.HasField(kind))  # type: ignore[arg-type] # a name
+
+
+@requirement("kontekst.asks")
+@pytest.mark.parametrize(
+    ("line", "name", "error"),
+    [
+        ("call nosuch {}", "nosuch", "there is no tool named 'nosuch'"),
+        ("call wipe {}", "wipe", "this tool is not allowed: never"),
+        ("call write_file {no", "write_file", "the arguments are not valid JSON"),
+    ],
+)
+def test_a_call_that_cannot_run_is_proposed_and_fails_once_it_is_approved(
+    channel: grpc.Channel, line: str, name: str, error: str
+) -> None:
+    with start_run(channel, f"{line}\n{call_text('echo', text='ahoy')}") as talk:
+        broken, echo = approve_next(talk)
+        list(talk.rest())
+    assert (broken.name, echo.name, talk.kinds[-1]) == (name, "echo", "completed")
+    assert calls_of(talk, "tool_failed") == {broken.call_id: 1}
+    assert calls_of(talk, "tool_completed") == {echo.call_id: 1}
+    assert error in next(event.tool_failed.error for event in talk.seen if event.HasField("tool_failed"))
+
+
+@requirement("kontekst.asks")
+def test_a_denied_call_that_could_not_run_ends_the_run_as_any_denied_call(channel: grpc.Channel) -> None:
+    with start_run(channel, "call nosuch {}") as talk:
+        (call,) = talk.until("tools_proposed").calls
+        talk.send(deny_tool=pb.DenyToolCommand(call_id=call.call_id, reason="no such thing"))
+        list(talk.rest())
+    assert talk.kinds[-3:] == ["tool_failed", "tools_completed", "cancelled"]
 
 
 @requirement("kontekst.asks")

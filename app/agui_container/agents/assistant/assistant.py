@@ -196,8 +196,15 @@ class Assistant:
         options: ApprovalOptions,
     ) -> Toolbox:
         complete = not any(failure.down for failure in source_failures)
-        own, policy = [*tools, *goals.tools(tools, offered)], options.policy(self.policy)
-        return Toolbox.build(own, offered, policy, complete=complete, monotonic=self.monotonic)
+        own = [*tools, *goals.tools(tools, offered)]
+        return Toolbox.build(
+            own,
+            offered,
+            self.policy,
+            complete=complete,
+            asks_always=options.asks_always,
+            monotonic=self.monotonic,
+        )
 
     async def pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the interrupts of the thread's open approvals. Implements ``ports.Responder``."""

@@ -141,7 +141,7 @@ class RunSession:
                 return [abandonment(request) for request in pending_approvals.values()]
             self._has_news.clear()
             await self._has_news.wait()
-        return [self._decisions[call_id] for call_id in pending_approvals]
+        return [self._decisions.pop(call_id) for call_id in pending_approvals]
 
     # --- commands ---
 
