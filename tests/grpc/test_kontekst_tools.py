@@ -1,5 +1,6 @@
 """Tools of kontekst's runs: one proposal, one start and one end of each call."""
 
+import json
 from collections import Counter
 
 import grpc
@@ -7,8 +8,10 @@ import pytest
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from tests.grpc.client import call_text
+from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.kontekst_calls import RunTalk, start_run
 from tests.requirements import requirement
+from tests.sockets.process import ServerProcess
 
 
 def approve_next(talk: RunTalk) -> list[pb.ProposedToolCall]:
@@ -75,3 +78,17 @@ def test_a_denied_call_of_a_subagent_fails_once(channel: grpc.Channel) -> None:
         list(talk.rest())
     assert calls_of(talk, "tool_failed") == {inner.call_id: 1}
     assert "too dear" in next(event.tool_failed.error for event in talk.seen if event.HasField("tool_failed"))
+
+
+@requirement("kontekst.asks")
+def test_an_approved_call_is_proposed_again_if_its_tools_are_out_of_reach(dial: Dial) -> None:
+    unreachable = json.dumps([{"name": "far", "url": "http://127.0.0.1:1/mcp"}])
+    server = ServerProcess(**ASSISTANT, AGUI_MCP_SERVERS=unreachable)
+    with server, start_run(dial(server), "call far_look {}") as talk:
+        (call,) = approve_next(talk)
+        (again,) = talk.until("tools_proposed").calls
+        talk.send(deny_tool=pb.DenyToolCommand(call_id=again.call_id))
+        list(talk.rest())
+    assert call == again
+    assert calls_of(talk, "tool_started") == {call.call_id: 1}
+    assert talk.kinds[-1] == "cancelled"
