@@ -273,11 +273,29 @@ async def test_a_web_page_that_may_call_reads_the_answers() -> None:
 
 
 @requirement("roboto.errors")
-async def test_feedback_is_checked_as_everywhere(api: Api) -> None:
+@pytest.mark.parametrize(
+    ("sentiment", "category", "message"),
+    [
+        ("positive", "other", "notes: are required with the category 'other'."),
+        (
+            *("positive", "formatting"),
+            "categories: 'formatting' does not fit the sentiment; correct, helpful, good_tool_use, other do.",
+        ),
+    ],
+)
+async def test_feedback_that_does_not_fit_is_refused(api: Api, sentiment: str, category: str, message: str) -> None:
     held = await api.finished(await api.start("stream 1"))
     path = f"/{held['thread_id']}/messages/1/feedback"
-    refused = await api.error("POST", path, {"sentiment": "positive", "categories": ["other"]})
-    assert refused == (400, INVALID, "notes: are required with the category 'other'.")
+    refused = await api.error("POST", path, {"sentiment": sentiment, "categories": [category]})
+    assert refused == (400, INVALID, message)
+
+
+@requirement("roboto.errors")
+async def test_the_format_of_an_answer_may_be_disliked(api: Api) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    disliked = {"sentiment": "negative", "categories": ["slow", "formatting"]}
+    record = await api.data("POST", f"/{held['thread_id']}/messages/1/feedback", disliked)
+    assert record["categories"] == ["formatting", "slow"]
 
 
 @requirement("roboto.errors")
