@@ -39,7 +39,7 @@ class ApprovalFixture:
         self.model = WatchedModel()
         self.paid: list[int] = []
         self.stuck = False
-        self.started = asyncio.Event()
+        self.started, self.may_pay = asyncio.Event(), asyncio.Event()
         schema: Mapping[str, object] = {"type": "object"}
         tools = (
             FunctionTool("pay", "Pay.", schema, self.pay),
@@ -59,7 +59,7 @@ class ApprovalFixture:
         self.paid.append(amount)
         self.started.set()
         if self.stuck:
-            await asyncio.Event().wait()
+            await self.may_pay.wait()
         return f"paid {amount}"
 
     async def start(

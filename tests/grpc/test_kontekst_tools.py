@@ -24,7 +24,19 @@ def approve_next(talk: RunTalk) -> list[pb.ProposedToolCall]:
 
 def calls_of(talk: RunTalk, kind: str) -> Counter[str]:
     """Count the events of a kind by call id."""
-    return Counter(getattr(event, kind).call_id for event in talk.seen if event.HasField(kind))  # type: ignore[arg-type] # a name
+    return Counter(getattr(event, kind).call_id for event in talk.seen if event.HasField(kind))
+
+
+@requirement("kontekst.asks")
+def test_a_result_comes_while_another_call_of_the_turn_runs(channel: grpc.Channel) -> None:
+    with start_run(channel, f"{call_text('echo', text='ahoy')}\ncall stick {{}}") as talk:
+        echo, stick = approve_next(talk)
+        completed = talk.until("tool_completed")
+        assert (completed.call_id, completed.output) == (echo.call_id, "ahoy")
+        assert calls_of(talk, "tool_started") == {echo.call_id: 1, stick.call_id: 1}
+        talk.send(cancel=pb.CancelRunCommand())
+        list(talk.rest())
+    assert talk.kinds[-1] == "cancelled"
 
 
 @requirement("kontekst.asks")

@@ -9,7 +9,7 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -238,6 +238,28 @@ async def run_side_by_side(calls: Sequence[Callable[[], Awaitable[T]]], ctx: Run
         return await call()
 
     return await ctx.call_slots.run([partial(run, call) for call in calls])
+
+
+async def iterate_side_by_side(calls: Sequence[Callable[[], Awaitable[T]]], ctx: RunContext) -> AsyncGenerator[T, None]:
+    """Run calls like ``run_side_by_side``. Yield each result as soon as it and those before it are there."""
+    if not calls:
+        return
+    ended = [asyncio.get_running_loop().create_future() for _ in calls]
+
+    async def run(call: Callable[[], Awaitable[T]], result: "asyncio.Future[T]") -> None:
+        result.set_result(await call())
+
+    work = asyncio.create_task(run_side_by_side([partial(run, *each) for each in zip(calls, ended, strict=True)], ctx))
+    try:
+        for result in ended:
+            await asyncio.wait((result, work), return_when=asyncio.FIRST_COMPLETED)
+            if not result.done():
+                break
+            yield result.result()
+        await work
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
 
 
 async def run_tool(
