@@ -43,11 +43,16 @@ function* parseFrame(frame: string): Generator<ServerSentEvent> {
   let id: string | undefined;
   const data: string[] = [];
   for (const line of frame.split("\n")) {
-    const [, name, value] = /^(\w+): ?(.*)$/.exec(line) ?? [];
-    if (name === "id") id = value;
-    if (name === "data") data.push(value ?? "");
+    if (line.startsWith("id:")) id = fieldValue(line);
+    if (line.startsWith("data:")) data.push(fieldValue(line));
   }
   if (data.length > 0) yield { id, data: data.join("\n") };
+}
+
+/** The value of a line. A pattern with `.` would not match U+2028 and U+2029, which JSON may have. */
+function fieldValue(line: string): string {
+  const value = line.slice(line.indexOf(":") + 1);
+  return value.startsWith(" ") ? value.slice(1) : value;
 }
 
 async function readWithin(

@@ -7,7 +7,8 @@ import { withRelay } from "./fixtures.js";
 import { type Cut, Relay } from "./relay.js";
 import { runsOf, type Server, startServer } from "./server.js";
 
-const QUESTION = "think about calculate 6*7";
+/** Its answer has U+2028 and U+2029, which end a line for JavaScript and not for Server-Sent Events. */
+const QUESTION = "think about a\u2028b\u2029c";
 
 let server: Server;
 
@@ -27,6 +28,7 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
       close(agent);
       direct.close();
       assert.ok(whole.length > 8);
+      assert.equal(textOf(whole), "I have thought about a\u2028b\u2029c.");
     });
 
     const check = (cuts: Cut[], connections: number) =>
