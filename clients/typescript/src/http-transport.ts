@@ -43,6 +43,8 @@ interface PreparedRequest {
 const RETRYABLE_STATUSES = new Set([429, 502, 503, 504]);
 
 export class HttpTransport implements Transport {
+  readonly mergesDeltas = false;
+
   constructor(private readonly options: HttpTransportOptions) {}
 
   async stream(request: StreamRequest, observer: StreamObserver, signal: AbortSignal): Promise<void> {

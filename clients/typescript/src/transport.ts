@@ -27,6 +27,9 @@ export interface StreamObserver {
 }
 
 export interface Transport {
+  /** True if the server may merge adjacent deltas of one message. The merged one has the number of its last. */
+  readonly mergesDeltas: boolean;
+
   /**
    * Deliver a stream up to the event that ends the run.
    *

@@ -35,6 +35,7 @@ export interface WebSocketTransportOptions extends ConnectionOptions {
 const BEARER = "base64UrlBearerAuthorization";
 
 export class WebSocketTransport implements Transport {
+  readonly mergesDeltas = true;
   private readonly idleTimers = new Map<Connection, ReturnType<typeof setTimeout>>();
 
   constructor(private readonly options: WebSocketTransportOptions) {}
