@@ -61,6 +61,14 @@ export async function provide<T extends string | URL | undefined>(provided: Prov
 /** AgentCore's name for the id of a session: an HTTP header, or a query parameter of a socket's URL. */
 export const SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id";
 
+/** Headers that name the caller. */
+export function callerHeaders(token: string | undefined, sessionId: string | undefined): Record<string, string> {
+  return {
+    ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+    ...(sessionId === undefined ? {} : { [SESSION]: sessionId }),
+  };
+}
+
 /** Absolute URL; a relative one belongs to the page. */
 export function absolute(url: string | URL): URL {
   return new URL(url, globalThis.location?.href);
