@@ -1,33 +1,13 @@
 """A page of a list in memory takes the same work however many threads there are."""
 
-import sys
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from agui_container.stores.memory import MemoryStore
+from tests.executed_lines import lines_of
 from tests.stores.doubles import run, store_turn
 
 SLACK = 50
 """Executed lines by which two pages may differ, for example in their search by halves."""
-
-
-def lines_of(work: Callable[[], object]) -> int:
-    """Return the number of executed lines of Python."""
-    lines, before = 0, sys.gettrace()
-
-    def count(*_: object) -> Any:  # noqa: ANN401 - itself
-        nonlocal lines
-        lines += 1
-        return count
-
-    sys.settrace(count)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return lines
 
 
 async def lines_of_pages(threads: int, owner: str) -> int:
