@@ -1,6 +1,6 @@
 """First event of a second caller, and ``GET /ping``, while a first caller does its worst.
 
-    PYTHONPATH=app python -m bench.two_callers              all attacks, about a minute
+    PYTHONPATH=app python -m bench.two_callers              all attacks, about three minutes
     PYTHONPATH=app python -m bench.two_callers abandoned    one of them
 
 Starts a server of its own on a free port for each attack, with 2,000 open files if the attack is on bytes and
