@@ -1,6 +1,6 @@
 """First event of a second caller, and ``GET /ping``, while a first caller does its worst.
 
-    PYTHONPATH=app python -m bench.two_callers              all attacks, a few minutes
+    PYTHONPATH=app python -m bench.two_callers              all attacks, about four minutes
     PYTHONPATH=app python -m bench.two_callers abandoned    one of them
 
 Starts a server of its own on a free port for each attack, with 2,000 open files if the attack is on bytes and
@@ -21,7 +21,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -31,13 +31,11 @@ from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from bench.large_reads import PREPARATION_SECONDS, READS
 from bench.ping import ping, server
 
 SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"
 WARM_SECONDS, MEASURED_SECONDS = 3.0, 6.0
-PREPARATION_SECONDS = 9.0
-"""Seconds before the measurement of an attack that makes a large thread first."""
-
 INTERVAL = 0.05
 POLICY = json.dumps([{"tool_pattern": "calculate", "policy": "ask"}])
 NUMBERS = count(1)
@@ -50,8 +48,7 @@ SECOND = ("127.0.0.2", 0)
 PIECE = 2_000_000
 HISTORY = 4_500_000
 MANY = 100
-QUESTION = {"id": "q", "role": "user", "content": "hi"}
-LONG_SESSION = [{"id": f"m{n}", "role": "user", "content": 1_000 * "x"} for n in range(4_000)]
+LISTED = 1_000
 
 HANDSHAKE = (
     b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -109,12 +106,9 @@ def runs(port: int) -> None:
 
     def repeat() -> None:
         while True:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            with suppress(OSError, http.client.HTTPException):
+            with suppress(OSError, http.client.HTTPException), http_connection(port) as connection:
                 while True:
-                    _, _, body = request("first", "hi").partition(b"\r\n\r\n")
-                    connection.request("POST", "/invocations", body, {SESSION: "first"})
-                    connection.getresponse().read()
+                    run(connection)
 
     at_once(repeat, 4)
 
@@ -201,72 +195,75 @@ def results(port: int) -> None:
     hold(send, MANY)
 
 
+def listings(port: int) -> None:
+    """Requests on 100 connections for one of 1,000 threads, and for the runs."""
+    with http_connection(port) as connection:
+        for _ in range(LISTED):
+            run(connection)
+    at_once(lambda: repeat_get(port, "/threads?limit=1", "/runs"), MANY)
+
+
+def commands(port: int) -> None:
+    """Commands on 20 sockets, as fast as they are answered, for one of 1,000 threads."""
+    with http_connection(port) as connection:
+        for _ in range(LISTED):
+            run(connection)
+    command = json.dumps({"command": {"type": "threads.list", "limit": 1}})
+
+    def repeat() -> None:
+        while True:
+            with suppress(EOFError, OSError, WebSocketException), open_socket(port) as socket:
+                while True:
+                    socket.send(command)
+                    socket.recv()
+
+    at_once(repeat, 20)
+
+
+def unauthorised(port: int) -> None:
+    """Requests on 100 connections that are refused as those without a token are, here because of their page."""
+    at_once(lambda: repeat_get(port, "/runs", Origin="https://other.example"), MANY)
+
+
+def hundred(port: int) -> None:
+    """Short runs on 100 new connections at the same time, as fast as they are answered."""
+
+    def repeat() -> None:
+        while True:
+            with suppress(OSError, http.client.HTTPException), http_connection(port) as connection:
+                run(connection)
+
+    at_once(repeat, MANY)
+
+
+def http_connection(port: int) -> AbstractContextManager[http.client.HTTPConnection]:
+    """Open a connection that is closed at the end of the block."""
+    return closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60))
+
+
+def run(connection: http.client.HTTPConnection) -> None:
+    """Ask for a short run, and read it."""
+    _, _, body = request("first", "hi").partition(b"\r\n\r\n")
+    connection.request("POST", "/invocations", body, {SESSION: "first"})
+    connection.getresponse().read()
+
+
+def repeat_get(port: int, *paths: str, **headers: str) -> None:
+    """Read paths on one connection, as fast as they are answered. A connection that is closed is opened again."""
+    while True:
+        with suppress(OSError, http.client.HTTPException), http_connection(port) as connection:
+            while True:
+                for path in paths:
+                    connection.request("GET", path, headers={SESSION: "first", **headers})
+                    connection.getresponse().read()
+
+
 def goals(port: int) -> None:
     """Runs whose model answers a goal a hundred times, each with data that takes work to check."""
     calls = "\n".join(['call achieve_g {"a": ' + json.dumps([{"b": 1}] * 500) + "}"] * 100)
     schema = {"type": "object", "properties": {"a": {"items": {"anyOf": [{"required": ["c"]}] * 100}}}}
     while True:
         ask(port, request("first", calls, forwardedProps={"goals": [{"type": "g", "schema": schema}]})).close()
-
-
-def feedback(port: int) -> None:
-    """A thread of 2,000 messages with 4,000 characters of feedback on each, asked for on 20 connections."""
-    thread = make_thread(port, [{"id": f"m{n}", "role": "assistant", "content": "x"} for n in range(2_000)])
-    for n in range(2_000):
-        body = {"sentiment": "negative", "notes": "x" * 4_000}
-        exchange(port, "POST", f"/threads/{thread}/messages/m{n}/feedback", body)
-    at_once(lambda: repeat_get(port, f"/threads/{thread}?messages=false"), 20)
-
-
-def goal_lists(port: int) -> None:
-    """A thread with 16 goals of each of 500 runs, asked for on 20 connections."""
-    goals = [{"type": f"g{n}", "schema": {}} for n in range(16)]
-    for n in range(500):
-        body = {"threadId": "goals", "runId": f"r{n}", "messages": [QUESTION], "forwardedProps": {"goals": goals}}
-        exchange(port, "POST", "/invocations", body)
-    at_once(lambda: repeat_get(port, "/threads/goals?messages=false"), 20)
-
-
-def roboto_reads(port: int) -> None:
-    """A session of 4 MB in 4,000 messages, asked for on 50 connections."""
-    thread = make_thread(port, LONG_SESSION)
-    at_once(lambda: repeat_get(port, f"/v1/ai/threads/{thread}"), 50)
-
-
-def roboto_polls(port: int) -> None:
-    """Polls of a session of 4 MB on 100 connections, each of which the server holds back."""
-    thread = make_thread(port, LONG_SESSION)
-    path = f"/v1/ai/threads/{thread}/delta"
-    token = None
-    for _ in range(2):  # the second answer has no change, so a third request with its token is a poll
-        query = "" if token is None else f"?next_token={token}"
-        token = json.loads(exchange(port, "GET", path + query))["data"]["continuation_token"]
-    at_once(lambda: repeat_get(port, f"{path}?next_token={token}"), 100)
-
-
-def make_thread(port: int, messages: list[dict[str, str]]) -> str:
-    """Make a thread with these messages, and return its id."""
-    thread = f"first-{next(NUMBERS)}"
-    body = {"threadId": thread, "runId": thread, "messages": [*messages, QUESTION]}
-    exchange(port, "POST", "/invocations", body)
-    return thread
-
-
-def exchange(port: int, method: str, path: str, body: object = None) -> bytes:
-    """Send a request of the first caller on a new connection, and read its answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request(method, path, None if body is None else json.dumps(body), {SESSION: "first"})
-        return connection.getresponse().read()
-    finally:
-        connection.close()
-
-
-def repeat_get(port: int, path: str) -> None:
-    """Read a resource again and again."""
-    while True:
-        with suppress(OSError, http.client.HTTPException):
-            exchange(port, "GET", path)
 
 
 def sessions(port: int) -> None:
@@ -305,8 +302,8 @@ def at_once(work: Callable[[], None], times: int) -> None:
         worker.join()
 
 
-RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets, goals)
-READS = (feedback, goal_lists, roboto_reads, roboto_polls)
+LOOP = (listings, commands, unauthorised, hundred)
+RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets, goals, *LOOP)
 BYTES = (bodies, frames, heads, connections, answers, results, sessions)
 ATTACKS = {attack.__name__: attack for attack in RUNS + READS + BYTES}
 
