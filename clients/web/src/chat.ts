@@ -12,7 +12,7 @@ import { api, RequestError, type StoredThread } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
-import { openCalls } from "./state/messages";
+import { continued, openCalls, unsent } from "./state/messages";
 import { reduce } from "./state/reducer";
 import { type ChatState, emptyChat, type RunFailure } from "./state/types";
 import { Store } from "./store";
@@ -207,24 +207,29 @@ export async function openThread(threadId: string): Promise<void> {
     return;
   }
   if (threads.selected.value !== threadId) return;
-  feedback.set(Object.fromEntries(stored.feedback.map((rating) => [rating.messageId, rating])));
-  chat.set({
-    ...emptyChat(threadId),
-    messages: stored.messages,
-    runs: stored.runs,
-    shared: { value: stored.state, changed: [] },
-    goals: latestGoals(stored),
-  });
+  chat.set(emptyChat(threadId));
+  show(stored, stored.messages);
   const asks = stored.waiting.length > 0;
   if (stored.activeRunId !== undefined) await attach(threadId, stored.activeRunId);
   else if (asks) await run([]);
   else restoreCalls(stored);
 }
 
+function show(stored: StoredThread, messages: readonly Message[]): void {
+  feedback.set(Object.fromEntries(stored.feedback.map((rating) => [rating.messageId, rating])));
+  chat.patch({
+    messages,
+    runs: stored.runs,
+    shared: { value: stored.state, changed: [] },
+    goals: latestGoals(stored),
+  });
+}
+
 /**
  * Load the shown thread again if another tab has continued it.
  *
- * The next run sends the whole conversation, and an old copy would remove the other tab's messages.
+ * The next run sends the whole conversation, and an old copy would remove the other tab's messages. Messages of a run
+ * that was refused stay at the end, with the failure, because the server does not have them.
  */
 export async function refreshThread(): Promise<void> {
   const threadId = threads.selected.value;
@@ -233,7 +238,18 @@ export async function refreshThread(): Promise<void> {
   if (stored === null || threads.selected.value !== threadId || active !== null) return;
   const known = new Set(chat.value.messages.map(({ id }) => id));
   const isBehind = stored.activeRunId !== undefined || stored.messages.some(({ id }) => !known.has(id));
-  if (isBehind) await openThread(threadId);
+  if (!isBehind) return;
+  const { messages, run } = chat.value;
+  const rest = run.status === "failed" ? unsent(messages, stored.messages) : [];
+  if (rest.length > 0) show(stored, continued(stored.messages, rest));
+  else await openThread(threadId);
+}
+
+/** Run again after a failure, on top of what another tab has added meanwhile. */
+export async function tryAgain(): Promise<void> {
+  const { run } = chat.value;
+  await refreshThread();
+  if (chat.value.run === run) await retry();
 }
 
 function latestGoals(stored: StoredThread): ChatState["goals"] {

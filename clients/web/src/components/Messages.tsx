@@ -2,7 +2,7 @@
 
 import type { Message } from "@ag-ui/core";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { chat, isRunning, openThread, problem, retry } from "../chat";
+import { chat, isRunning, openThread, problem, tryAgain } from "../chat";
 import { arrange, type Block, type Turn } from "../state/blocks";
 import type { ChatState } from "../state/types";
 import { useStore } from "../store";
@@ -135,7 +135,7 @@ function Ending({ state }: { state: ChatState }) {
         <p>{failure.message}</p>
         <p class="failure-code">{failure.code}</p>
       </div>
-      <button type="button" class="button" onClick={() => void retry()}>
+      <button type="button" class="button" onClick={() => void tryAgain()}>
         Try again
       </button>
     </div>
