@@ -12,6 +12,7 @@ import { api, RequestError, type StoredThread } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
+import { closeReplay } from "./replay";
 import { continued, openCalls, unsent } from "./state/messages";
 import { reduce } from "./state/reducer";
 import { type ChatState, emptyChat, type RunFailure } from "./state/types";
@@ -185,6 +186,7 @@ export function newThread(): void {
 
 /** Stop reading the thread that is shown. Its run continues at the server. */
 function leave(): void {
+  closeReplay();
   active?.detach();
   active = null;
   queue.clear();
