@@ -1,7 +1,7 @@
 """The list of threads, forks, feedback, and a page that is loaded again."""
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from agui_container.protocol.commands import MAX_PAGE
 from tests.console.conftest import Visit, over_both
@@ -58,6 +58,42 @@ async (count) => {
     }
 }
 """
+
+
+async def test_a_change_of_the_list_that_fails_says_so_and_keeps_the_title_that_was_typed(
+    visit: Visit, scripted: str
+) -> None:
+    user = await visit(scripted)
+    await user.page.evaluate(MANY_THREADS, MAX_PAGE)
+    await user.say("needle")
+    await user.is_done()
+    threads = user.page.get_by_role("navigation", name="Threads")
+    needle = threads.get_by_role("listitem").filter(has_text="needle")
+    problem = threads.get_by_role("alert")
+    await expect(needle).to_be_visible()
+
+    async def refuse(route: Route) -> None:
+        await route.abort("connectionrefused")
+
+    await user.page.route("**/threads*/**", refuse)
+    await user.page.route("**/threads?page=*", refuse)
+    await needle.hover()
+    await user.press("Delete needle")
+    await user.press("Delete")
+    await expect(problem).to_have_text("The thread was not deleted. The server cannot be reached.")
+    await needle.hover()
+    await user.press("Rename needle")
+    await threads.get_by_label("Title").fill("haystack")
+    await threads.get_by_label("Title").press("Enter")
+    await expect(problem).to_have_text("The thread was not renamed. The server cannot be reached.")
+    await expect(threads.get_by_label("Title")).to_have_value("haystack")
+    await user.press("Show more")
+    await expect(problem).to_have_text("No more threads were loaded. The server cannot be reached.")
+    user.complaints.clear()  # the browser reports refused connections
+    await user.page.unroute_all()
+    await user.press("Show more")
+    await expect(threads.get_by_role("listitem")).to_have_count(MAX_PAGE + 1)
+    await expect(problem).to_have_count(0)
 
 
 async def test_an_address_that_cannot_be_read_opens_a_new_chat(visit: Visit, assistant: str) -> None:

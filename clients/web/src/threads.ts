@@ -11,6 +11,8 @@ class Threads {
   readonly next = new Store<string | undefined>(undefined);
   readonly selected = new Store<string | null>(null);
   readonly isReachable = new Store(true);
+  /** A sentence about the last change of the list that failed; empty when there is none. */
+  readonly problem = new Store("");
 
   /** Put the thread's id into the address, so that a reload or another tab shows the same thread. */
   select(threadId: string | null): void {
@@ -33,25 +35,43 @@ class Threads {
 
   /** Load all pages, so that a search finds every thread. */
   async all(): Promise<void> {
-    while (this.next.value !== undefined) await this.more();
+    while (this.next.value !== undefined && (await this.more())) {}
   }
 
-  async more(): Promise<void> {
-    if (this.next.value === undefined) return;
-    const page = await api.threads(this.next.value);
-    const known = new Set(this.list.value.map(({ threadId }) => threadId));
-    this.list.update((list) => [...list, ...page.threads.filter(({ threadId }) => !known.has(threadId))]);
-    this.next.set(page.next);
+  more(): Promise<boolean> {
+    return this.attempt("No more threads were loaded.", async () => {
+      if (this.next.value === undefined) return;
+      const page = await api.threads(this.next.value);
+      const known = new Set(this.list.value.map(({ threadId }) => threadId));
+      this.list.update((list) => [...list, ...page.threads.filter(({ threadId }) => !known.has(threadId))]);
+      this.next.set(page.next);
+    });
   }
 
-  async rename(threadId: string, title: string): Promise<void> {
-    const facts = await api.rename(threadId, title);
-    this.list.update((list) => list.map((thread) => (thread.threadId === threadId ? facts : thread)));
+  rename(threadId: string, title: string): Promise<boolean> {
+    return this.attempt("The thread was not renamed.", async () => {
+      const facts = await api.rename(threadId, title);
+      this.list.update((list) => list.map((thread) => (thread.threadId === threadId ? facts : thread)));
+    });
   }
 
-  async remove(threadId: string): Promise<void> {
-    await api.remove(threadId);
-    this.list.update((list) => list.filter((thread) => thread.threadId !== threadId));
+  remove(threadId: string): Promise<boolean> {
+    return this.attempt("The thread was not deleted.", async () => {
+      await api.remove(threadId);
+      this.list.update((list) => list.filter((thread) => thread.threadId !== threadId));
+    });
+  }
+
+  /** Do what was asked for. If it fails, show why and return false. */
+  private async attempt(failure: string, action: () => Promise<void>): Promise<boolean> {
+    this.problem.set("");
+    try {
+      await action();
+      return true;
+    } catch (error) {
+      this.problem.set(`${failure} ${error instanceof Error ? error.message : String(error)}`);
+      return false;
+    }
   }
 }
 

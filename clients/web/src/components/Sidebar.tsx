@@ -14,6 +14,7 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
   const list = useStore(threads.list);
   const next = useStore(threads.next);
   const isReachable = useStore(threads.isReachable);
+  const problem = useStore(threads.problem);
   const [query, setQuery] = useState("");
   const found = list.filter((thread) => nameOf(thread).toLowerCase().includes(query.trim().toLowerCase()));
   return (
@@ -43,10 +44,15 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
           value={query}
           onInput={(event) => {
             setQuery(event.currentTarget.value);
-            void threads.all().catch(() => undefined); // the loaded threads are searched
+            void threads.all();
           }}
         />
       </label>
+      {problem !== "" && (
+        <p class="sidebar-problem" role="alert">
+          {problem}
+        </p>
+      )}
       <div class="thread-list">
         {groups(found).map(([heading, group]) => (
           <section key={heading} aria-label={heading}>

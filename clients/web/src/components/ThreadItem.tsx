@@ -26,8 +26,7 @@ export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
   }
   const remove = async () => {
     if (!(await confirmed(`Delete “${name}”?`, "Its messages and its runs are deleted as well.", "Delete"))) return;
-    await threads.remove(thread.threadId);
-    if (isSelected) newThread();
+    if ((await threads.remove(thread.threadId)) && threads.selected.value === thread.threadId) newThread();
   };
   return (
     <li class={isSelected ? "thread is-selected" : "thread"}>
@@ -49,8 +48,8 @@ function RenameForm({ thread, name, onClose }: { thread: ThreadFacts; name: stri
   const [draft, setDraft] = useState(name);
   const submit = async (event: Event) => {
     event.preventDefault();
-    onClose();
-    if (draft.trim() !== "" && draft !== name) await threads.rename(thread.threadId, draft.trim());
+    const isChanged = draft.trim() !== "" && draft !== name;
+    if (!isChanged || (await threads.rename(thread.threadId, draft.trim()))) onClose();
   };
   return (
     <form class="rename" onSubmit={submit}>
