@@ -47,6 +47,36 @@ async def test_a_search_finds_threads_that_are_not_listed_yet(visit: Visit, scri
     await expect(items).to_have_text(["needle"])
 
 
+async def test_pages_of_the_list_that_are_loaded_stay_when_it_changes(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.page.evaluate(MANY_THREADS, MAX_PAGE + 1)
+    await user.page.reload()
+    items = user.page.get_by_role("navigation", name="Threads").get_by_role("listitem")
+    await user.press("Show more")
+    await expect(items).to_have_count(MAX_PAGE + 1)
+    await user.say("needle")
+    await expect(items.first).to_have_text("needle")
+    await expect(items).to_have_count(MAX_PAGE + 2)
+    await expect(items.last).to_have_text("hay 0")
+
+
+@over_both
+async def test_a_thread_is_listed_as_running_from_the_first_run_to_its_end(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    threads = user.page.get_by_role("navigation", name="Threads")
+    running = threads.get_by_label("A run is open")
+    await user.say("wait 60")
+    await expect(running).to_have_count(1)
+    second = await user.open_tab(user.page.url)
+    await second.reads("Waiting 60 s.")
+    await user.press("New chat")
+    await expect(threads.get_by_role("listitem")).to_have_count(1)
+    await expect(running).to_have_count(1)
+    await second.press("Stop")
+    await expect(running).to_have_count(0)
+    await expect(threads.get_by_role("listitem")).to_have_text(["wait 60"])
+
+
 MANY_THREADS = """
 async (count) => {
     const headers = { "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": localStorage.getItem("agui.session") };

@@ -4,7 +4,16 @@
  * Rule: the chat store is changed only here, and events change it only through the reducer.
  */
 
-import type { BaseEvent, ContentPart, Interrupt, Message, ResumeEntry, RunAgentInput, ToolMessage } from "@ag-ui/core";
+import {
+  type BaseEvent,
+  type ContentPart,
+  EventType,
+  type Interrupt,
+  type Message,
+  type ResumeEntry,
+  type RunAgentInput,
+  type ToolMessage,
+} from "@ag-ui/core";
 import type { RunRefusedError } from "@agui-container/client";
 import { isClientTool, tools } from "./client-tools";
 import { newId } from "./config";
@@ -75,7 +84,9 @@ async function follow(input: RunAgentInput): Promise<void> {
   queue.clear();
   const handle = transport.run(input, {
     onEvent: (event) => {
-      if (handle === active) queue.push(event);
+      if (handle !== active) return;
+      queue.push(event);
+      if (event.type === EventType.RUN_STARTED) void threads.refresh(); // a new thread is listed from here on
     },
     onLink: (state) => link.set(state),
   });
@@ -187,6 +198,7 @@ export function newThread(): void {
 /** Stop reading the thread that is shown. Its run continues at the server. */
 function leave(): void {
   closeReplay();
+  if (active !== null) void threads.refresh();
   active?.detach();
   active = null;
   queue.clear();

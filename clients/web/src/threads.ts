@@ -3,6 +3,9 @@
 import { api, type Feedback, type ThreadFacts } from "./connection/api";
 import { Store } from "./store";
 
+/** Time between two requests for the list while a listed run is open. */
+const POLL_MS = 3000;
+
 /** Feedback by message id, for the thread that is shown. */
 export const feedback = new Store<Readonly<Record<string, Feedback>>>({});
 
@@ -13,6 +16,9 @@ class Threads {
   readonly isReachable = new Store(true);
   /** A sentence about the last change of the list that failed; empty when there is none. */
   readonly problem = new Store("");
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  /** Number of requests for the list. An answer to an earlier one is dropped. */
+  private requests = 0;
 
   /** Put the thread's id into the address, so that a reload or another tab shows the same thread. */
   select(threadId: string | null): void {
@@ -22,15 +28,33 @@ class Threads {
     if (location.hash !== hash) history.pushState(null, "", hash || location.pathname + location.search);
   }
 
+  /** Ask for the list, and again as long as a listed run is open. */
   async refresh(): Promise<void> {
+    const request = ++this.requests;
     try {
       const page = await api.threads();
+      if (request !== this.requests) return;
       this.isReachable.set(true);
-      this.list.set(page.threads);
-      this.next.set(page.next);
+      this.putFirst(page.threads, page.next);
     } catch {
+      if (request !== this.requests) return;
       this.isReachable.set(false);
     }
+    clearTimeout(this.timer);
+    const isRunning = this.list.value.some(({ activeRunId }) => activeRunId !== undefined);
+    if (isRunning) this.timer = setTimeout(() => void this.refresh(), POLL_MS);
+  }
+
+  /** Replace the first page of the list. The pages behind it stay if no thread is missing between them and it. */
+  private putFirst(page: readonly ThreadFacts[], next: string | undefined): void {
+    const list = this.list.value;
+    const last = page.at(-1);
+    const isNext = list.some((thread) => thread.threadId === last?.threadId && thread.changedAt === last.changedAt);
+    const listed = new Set(page.map(({ threadId }) => threadId));
+    const isBehind = (thread: ThreadFacts) => thread.changedAt < last!.changedAt && !listed.has(thread.threadId);
+    const rest = isNext && next !== undefined ? list.filter(isBehind) : [];
+    if (rest.length === 0) this.next.set(next);
+    this.list.set([...page, ...rest]);
   }
 
   /** Load all pages, so that a search finds every thread. */
