@@ -53,6 +53,24 @@ async def test_messages_are_written_stopped_and_edited_with_keys(visit: Visit, a
     await expect(user.composer).to_be_focused()
 
 
+COMPOSED = """(area, key) => {
+    area.dispatchEvent(new KeyboardEvent("keydown", { key, isComposing: true, bubbles: true, cancelable: true }));
+}"""
+
+
+async def test_keys_of_an_input_method_stop_and_send_nothing(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.say("slowly")
+    await user.reads("word3 ")
+    await user.composer.evaluate(COMPOSED, "Escape")
+    await user.reads("word39")
+    await user.is_done()
+    await user.composer.fill("half a word")
+    await user.composer.evaluate(COMPOSED, "Enter")
+    await expect(user.composer).to_have_value("half a word")
+    await expect(user.messages).to_have_count(1)
+
+
 async def test_panels_are_opened_with_keys(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     keyboard = user.page.keyboard

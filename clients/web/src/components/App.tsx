@@ -74,6 +74,7 @@ type Action = "help" | "inspector" | "search" | "new" | "write" | "stop";
 
 /** The shortcut of a key, if it has one here. Keys that write text count only outside of fields. */
 function shortcut(event: KeyboardEvent): Action | null {
+  if (event.isComposing) return null; // the key belongs to an input method
   const isCommand = event.ctrlKey || event.metaKey;
   if (isCommand && event.key === "k") return "search";
   if (isCommand && event.shiftKey && event.key.toLowerCase() === "o") return "new";

@@ -63,7 +63,7 @@ function RenameForm({ thread, name, onClose }: { thread: ThreadFacts; name: stri
         }}
         onInput={(event) => setDraft(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key === "Escape") onClose();
+          if (event.key === "Escape" && !event.isComposing) onClose();
         }}
         onBlur={onClose}
       />
