@@ -133,6 +133,30 @@ async def test_an_address_that_cannot_be_read_opens_a_new_chat(visit: Visit, ass
     await user.reads("hello world,")
 
 
+async def test_nothing_is_sent_to_a_thread_that_could_not_be_loaded(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+
+    async def refuse(route: Route) -> None:
+        await route.abort("connectionrefused")
+
+    await user.page.route("**/threads/*", refuse)
+    await user.page.reload()
+    await expect(user.page.get_by_role("alert")).to_contain_text("The server cannot be reached.")
+    user.complaints.clear()  # the browser reports refused connections
+    await expect(user.page.get_by_label("Suggestions")).to_have_count(0)
+    await user.say("stream 2")
+    await expect(user.composer).to_have_value("stream 2")
+    await expect(user.page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+    await user.page.unroute_all()
+    await user.press("Load again")
+    await user.reads("hello world,")
+    await user.composer.press("Enter")
+    await user.reads("hello world, hello world,")
+    await expect(user.messages).to_have_text(["stream 1", "stream 2"])
+
+
 async def test_a_thread_is_opened_and_the_address_names_it(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")

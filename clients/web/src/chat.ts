@@ -34,6 +34,8 @@ export const chat = new Store<ChatState>(emptyChat(newId()));
 export const link = new Store<LinkState>("idle");
 /** A sentence about the last thing that failed outside of a run; empty when there is none. */
 export const problem = new Store("");
+/** False if the thread that the address names could not be loaded. No message is sent there until it is loaded. */
+export const isLoaded = new Store(true);
 /** The last input that was sent, for `copy as curl`. */
 export let lastInput: RunAgentInput | null = null;
 
@@ -204,6 +206,7 @@ function leave(): void {
   queue.clear();
   answers = [];
   problem.set("");
+  isLoaded.set(true);
   link.set("idle");
 }
 
@@ -215,8 +218,10 @@ export async function openThread(threadId: string): Promise<void> {
   try {
     stored = await api.thread(threadId);
   } catch (error) {
+    if (threads.selected.value !== threadId) return;
     chat.set(emptyChat(threadId));
     if (error instanceof RequestError && error.code === "THREAD_NOT_FOUND") return; // it has not begun yet
+    isLoaded.set(false);
     problem.set(error instanceof Error ? error.message : String(error));
     return;
   }
