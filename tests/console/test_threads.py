@@ -5,6 +5,7 @@ from playwright.async_api import Route, expect
 
 from agui_container.protocol.commands import MAX_PAGE
 from tests.console.conftest import Visit, over_both
+from tests.console.driver import PHONE
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -204,6 +205,28 @@ async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, script
     await user.reads("word39")
     await user.is_done()
     await expect(user.conversation.locator(".markdown")).to_have_text(" ".join(f"word{n}" for n in range(40)))
+
+
+@pytest.mark.parametrize("viewport", [{"width": 1280, "height": 720}, PHONE], ids=["desktop", "phone"])
+async def test_a_thread_with_a_long_title_is_deleted(visit: Visit, assistant: str, viewport: dict[str, int]) -> None:
+    user = await visit(assistant, viewport=viewport)
+    await user.say("stream 1")
+    await user.is_done()
+    if viewport is PHONE:
+        await user.press("Threads")
+    threads = user.page.get_by_role("navigation", name="Threads")
+    items = threads.get_by_role("listitem")
+    await items.hover()
+    await user.press("Rename stream 1")
+    await threads.get_by_label("Title").fill("x" * 200)
+    await threads.get_by_label("Title").press("Enter")
+    await items.hover()
+    await user.press(f"Delete {'x' * 200}")
+    dialog = user.page.get_by_role("dialog", name=f"Delete “{'x' * 60}…”?")
+    assert await dialog.evaluate("(dialog) => dialog.scrollWidth <= dialog.clientWidth")
+    await expect(dialog.get_by_role("button", name="Close")).to_be_in_viewport()
+    await user.press("Delete")
+    await expect(items).to_have_count(0)
 
 
 @over_both

@@ -6,6 +6,7 @@ import type { ThreadFacts } from "../connection/api";
 import { useStore } from "../store";
 import { threads } from "../threads";
 import { confirmed } from "./Dialog";
+import { shortened } from "./format";
 import { Icon, IconButton } from "./icons";
 
 interface ThreadItemProps {
@@ -25,7 +26,8 @@ export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
     );
   }
   const remove = async () => {
-    if (!(await confirmed(`Delete “${name}”?`, "Its messages and its runs are deleted as well.", "Delete"))) return;
+    const title = `Delete “${shortened(name)}”?`;
+    if (!(await confirmed(title, "Its messages and its runs are deleted as well.", "Delete"))) return;
     if ((await threads.remove(thread.threadId)) && threads.selected.value === thread.threadId) newThread();
   };
   return (
