@@ -235,7 +235,7 @@ async def test_a_thread_that_is_busy_in_another_tab_says_so_and_can_be_tried_aga
     await expect(second.messages).to_have_text(["stream 1", "wait 60", "stream 2"])
 
 
-async def test_a_message_that_was_refused_stays_when_its_tab_gets_the_focus(visit: Visit, assistant: str) -> None:
+async def test_a_message_that_was_refused_stays_when_its_thread_is_loaded_again(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
     await user.is_done()
@@ -247,6 +247,7 @@ async def test_a_message_that_was_refused_stays_when_its_tab_gets_the_focus(visi
     await expect(second.page.get_by_role("alert")).to_contain_text("THREAD_BUSY")
     await second.page.evaluate("window.dispatchEvent(new Event('focus'))")
     await expect(second.messages).to_have_text(["stream 1", "wait 60", "stream 2"])
+    await second.page.get_by_role("navigation").get_by_text("stream 1", exact=True).click()
     await expect(second.page.get_by_role("alert")).to_contain_text("THREAD_BUSY")
     await user.press("Stop")
     await user.reads("You stopped this answer.")

@@ -210,7 +210,14 @@ function leave(): void {
   link.set("idle");
 }
 
-/** Show a stored thread, and follow its open run. */
+/** Show a thread of the list. The one that is shown already keeps a message that was refused. */
+export async function selectThread(threadId: string): Promise<void> {
+  if (threadId !== threads.selected.value || !isLoaded.value) return openThread(threadId);
+  closeReplay();
+  await refreshThread();
+}
+
+/** Load and show a stored thread, and follow its open run. */
 export async function openThread(threadId: string): Promise<void> {
   leave();
   threads.select(threadId);
@@ -251,10 +258,11 @@ function show(stored: StoredThread, messages: readonly Message[]): void {
  * that was refused stay at the end, with the failure, because the server does not have them.
  */
 export async function refreshThread(): Promise<void> {
-  const threadId = threads.selected.value;
-  if (threadId === null || active !== null) return;
+  const { threadId } = chat.value;
+  const isIdle = () => active === null && threadId === chat.value.threadId && threadId === threads.selected.value;
+  if (!isIdle()) return;
   const stored = await api.thread(threadId).catch(() => null);
-  if (stored === null || threads.selected.value !== threadId || active !== null) return;
+  if (stored === null || !isIdle()) return;
   const known = new Set(chat.value.messages.map(({ id }) => id));
   const isBehind = stored.activeRunId !== undefined || stored.messages.some(({ id }) => !known.has(id));
   if (!isBehind) return;

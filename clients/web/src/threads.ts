@@ -24,6 +24,7 @@ class Threads {
   select(threadId: string | null): void {
     this.selected.set(threadId);
     feedback.set({});
+    this.problem.set("");
     const hash = threadId === null ? "" : `#/${encodeURIComponent(threadId)}`;
     if (location.hash !== hash) history.pushState(null, "", hash || location.pathname + location.search);
   }

@@ -1,7 +1,7 @@
 /** The list of threads: begin, search, open, rename, delete. */
 
 import { useState } from "preact/hooks";
-import { newThread, openThread } from "../chat";
+import { newThread, selectThread } from "../chat";
 import { title } from "../config";
 import type { ThreadFacts } from "../connection/api";
 import { useStore } from "../store";
@@ -64,7 +64,7 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
                   thread={thread}
                   name={nameOf(thread)}
                   onOpen={() => {
-                    void openThread(thread.threadId);
+                    void selectThread(thread.threadId);
                     onLeave();
                   }}
                 />
