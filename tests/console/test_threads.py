@@ -65,17 +65,19 @@ async def test_pages_of_the_list_that_are_loaded_stay_when_it_changes(visit: Vis
 async def test_a_thread_is_listed_as_running_from_the_first_run_to_its_end(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     threads = user.page.get_by_role("navigation", name="Threads")
+    items = threads.get_by_role("listitem")
     running = threads.get_by_label("A run is open")
     await user.say("wait 60")
+    await expect(items).to_have_text(["wait 60"])
     await expect(running).to_have_count(1)
     second = await user.open_tab(user.page.url)
     await second.reads("Waiting 60 s.")
     await user.press("New chat")
-    await expect(threads.get_by_role("listitem")).to_have_count(1)
+    await expect(items).to_have_text(["wait 60"])
     await expect(running).to_have_count(1)
     await second.press("Stop")
     await expect(running).to_have_count(0)
-    await expect(threads.get_by_role("listitem")).to_have_text(["wait 60"])
+    await expect(items).to_have_text(["wait 60"])
 
 
 MANY_THREADS = """

@@ -22,7 +22,7 @@ import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
 import { closeReplay } from "./replay";
-import { continued, openCalls, unsent } from "./state/messages";
+import { continued, openCalls, textOf, unsent } from "./state/messages";
 import { reduce } from "./state/reducer";
 import { type ChatState, emptyChat, type RunFailure } from "./state/types";
 import { Store } from "./store";
@@ -74,6 +74,8 @@ async function run(messages: readonly Message[], options: RunOptions = {}): Prom
   } as RunAgentInput;
   lastInput = input;
   if (threads.selected.value !== threadId) threads.select(threadId);
+  const first = messages.find((message) => message.role === "user");
+  if (first !== undefined) threads.setBeginning(threadId, textOf(first));
   if (messages.length > 0) chat.patch({ messages });
   chat.patch({ run: { id: input.runId, status: "running", startedAt: Date.now() }, interrupts: [] });
   await follow(input);

@@ -6,6 +6,9 @@ import { Store } from "./store";
 /** Time between two requests for the list while a listed run is open. */
 const POLL_MS = 3000;
 
+/** Length of a title that the server makes. */
+const TITLE_CHARACTERS = 80;
+
 /** Feedback by message id, for the thread that is shown. */
 export const feedback = new Store<Readonly<Record<string, Feedback>>>({});
 
@@ -16,6 +19,7 @@ class Threads {
   readonly isReachable = new Store(true);
   /** A sentence about the last change of the list that failed; empty when there is none. */
   readonly problem = new Store("");
+  private readonly beginnings = new Map<string, string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** Number of requests for the list. An answer to an earlier one is dropped. */
   private requests = 0;
@@ -27,6 +31,15 @@ class Threads {
     this.problem.set("");
     const hash = threadId === null ? "" : `#/${encodeURIComponent(threadId)}`;
     if (location.hash !== hash) history.pushState(null, "", hash || location.pathname + location.search);
+  }
+
+  /** Remember the beginning of a thread, because the server makes a title only when the first run ends. */
+  setBeginning(threadId: string, text: string): void {
+    this.beginnings.set(threadId, text.slice(0, TITLE_CHARACTERS).replace(/\s+/g, " ").trim());
+  }
+
+  titleOf({ threadId, title }: ThreadFacts): string {
+    return title ?? (this.beginnings.get(threadId) || "Untitled");
   }
 
   /** Ask for the list, and again as long as a listed run is open. */

@@ -16,7 +16,7 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
   const isReachable = useStore(threads.isReachable);
   const problem = useStore(threads.problem);
   const [query, setQuery] = useState("");
-  const found = list.filter((thread) => nameOf(thread).toLowerCase().includes(query.trim().toLowerCase()));
+  const found = list.filter((thread) => threads.titleOf(thread).toLowerCase().includes(query.trim().toLowerCase()));
   return (
     <nav class="sidebar" aria-label="Threads">
       <div class="sidebar-head">
@@ -62,7 +62,7 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
                 <ThreadItem
                   key={thread.threadId}
                   thread={thread}
-                  name={nameOf(thread)}
+                  name={threads.titleOf(thread)}
                   onOpen={() => {
                     void selectThread(thread.threadId);
                     onLeave();
@@ -89,10 +89,6 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
       </div>
     </nav>
   );
-}
-
-function nameOf(thread: ThreadFacts): string {
-  return thread.title ?? "Untitled";
 }
 
 function groups(list: readonly ThreadFacts[]): [string, ThreadFacts[]][] {
