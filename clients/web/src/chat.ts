@@ -36,11 +36,13 @@ export const link = new Store<LinkState>("idle");
 export const problem = new Store("");
 /** False if the thread that the address names could not be loaded. No message is sent there until it is loaded. */
 export const isLoaded = new Store(true);
-/** The last input that was sent, for `copy as curl`. */
-export let lastInput: RunAgentInput | null = null;
+/** The last input that was sent on the thread that is shown, for `copy as curl`. */
+export const lastInput = new Store<RunAgentInput | null>(null);
 
 let active: RunHandle | null = null;
 let answers: ResumeEntry[] = [];
+/** Answers to interrupts that the server has refused for now. They are sent again with the next try. */
+let refusedAnswers: ResumeEntry[] = [];
 
 const queue = new EventQueue((events: BaseEvent[]) => {
   const now = Date.now();
@@ -72,7 +74,8 @@ async function run(messages: readonly Message[], options: RunOptions = {}): Prom
     forwardedProps: options.forwardedProps ?? {},
     ...(options.resume === undefined ? {} : { resume: options.resume }),
   } as RunAgentInput;
-  lastInput = input;
+  lastInput.set(input);
+  refusedAnswers = [];
   if (threads.selected.value !== threadId) threads.select(threadId);
   const first = messages.find((message) => message.role === "user");
   if (first !== undefined) threads.setBeginning(threadId, textOf(first));
@@ -86,11 +89,14 @@ async function follow(input: RunAgentInput): Promise<void> {
   problem.set("");
   active?.detach();
   queue.clear();
+  let hasStarted = false;
   const handle = transport.run(input, {
     onEvent: (event) => {
       if (handle !== active) return;
       queue.push(event);
-      if (event.type === EventType.RUN_STARTED) void threads.refresh(); // a new thread is listed from here on
+      if (event.type !== EventType.RUN_STARTED) return;
+      hasStarted = true;
+      void threads.refresh(); // a new thread is listed from here on
     },
     onLink: (state) => link.set(state),
   });
@@ -108,6 +114,7 @@ async function follow(input: RunAgentInput): Promise<void> {
   if (handle !== active) return;
   active = null;
   answers = [];
+  if (!hasStarted && chat.value.run.failure?.retryable) refusedAnswers = input.resume ?? [];
   void threads.refresh();
 }
 
@@ -144,6 +151,7 @@ export async function send(content: string | ContentPart[], instead?: string): P
 /** Ask again for the answer to the last user message, or to the one before this message. */
 export async function retry(messageId?: string): Promise<void> {
   const { messages } = chat.value;
+  if (messageId === undefined && refusedAnswers.length > 0) return run(messages, { resume: refusedAnswers });
   const end = messageId === undefined ? messages.length : messages.findIndex(({ id }) => id === messageId);
   const last = messages.slice(0, end).findLastIndex(({ role }) => role === "user");
   if (last >= 0) await run(messages.slice(0, last + 1));
@@ -207,6 +215,8 @@ function leave(): void {
   active = null;
   queue.clear();
   answers = [];
+  refusedAnswers = [];
+  lastInput.set(null);
   problem.set("");
   isLoaded.set(true);
   link.set("idle");
