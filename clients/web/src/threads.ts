@@ -90,6 +90,7 @@ class Threads {
     return this.attempt("The thread was not renamed.", async () => {
       const facts = await api.rename(threadId, title);
       this.list.update((list) => list.map((thread) => (thread.threadId === threadId ? facts : thread)));
+      void this.refresh(); // the answer to a request from before the change is dropped
     });
   }
 
@@ -97,6 +98,7 @@ class Threads {
     return this.attempt("The thread was not deleted.", async () => {
       await api.remove(threadId);
       this.list.update((list) => list.filter((thread) => thread.threadId !== threadId));
+      void this.refresh(); // the answer to a request from before the change is dropped
     });
   }
 
