@@ -56,7 +56,7 @@ def start_event(ctx: RunContext, parent_run_id: str | None, now_ms: int) -> RunS
     )
 
 
-def finish_event(
+def complete_finish_event(
     event: RunFinishedEvent | None, ctx: RunContext, pending: Callable[[], list[str]]
 ) -> tuple[RunFinishedEvent, Status, Fields]:
     """Return RUN_FINISHED, the status of the run, and the fields to set on the event: ids and outcome.
@@ -80,7 +80,7 @@ def with_totals(event: End, usage: list[TokenUsage], now_ms: int, fields: Fields
     return event.model_copy(update=update)
 
 
-def cancel_event(ctx: RunContext) -> RunFinishedEvent:
+def cancelled_event(ctx: RunContext) -> RunFinishedEvent:
     """Return RUN_FINISHED with the outcome ``cancelled``."""
     outcome = RunFinishedCancelledOutcome()
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)

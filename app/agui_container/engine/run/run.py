@@ -25,8 +25,8 @@ from agui_container.engine.terminal_events import (
     TOOK_TOO_LONG,
     End,
     Fields,
-    cancel_event,
-    finish_event,
+    cancelled_event,
+    complete_finish_event,
     start_event,
     start_failed_error,
     warning_event,
@@ -282,7 +282,7 @@ class Run:
         if self.log.has_ended:
             return
         self._pipeline.flush_chunks()
-        self._end(*finish_event(event, self.ctx, self._pipeline.pending_calls))
+        self._end(*complete_finish_event(event, self.ctx, self._pipeline.pending_calls))
 
     def cancel(self) -> None:
         """End as cancelled, now. Harmless once the run has ended."""
@@ -290,7 +290,7 @@ class Run:
             return
         if self.status is Status.QUEUED:
             self._send_started()
-        self._end(cancel_event(self.ctx), Status.CANCELLED, failure="The run was cancelled.")
+        self._end(cancelled_event(self.ctx), Status.CANCELLED, failure="The run was cancelled.")
         self._unwind()
 
     def fail(self, error: AppError) -> None:
