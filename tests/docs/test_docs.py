@@ -68,7 +68,7 @@ def test_the_errors_table_is_the_table_of_the_code() -> None:
     table = GUIDES["http-api"].table("code")
     rows = [(code(name), int(http), int(close), retry) for name, http, close, retry, _ in table]
     assert rows == [
-        (name.value, row.http, row.ws_close, "yes" if row.retryable else "no") for name, row in ERRORS.items()
+        (name.value, row.http, row.ws_close, "yes" if row.is_retryable else "no") for name, row in ERRORS.items()
     ]
 
 

@@ -255,7 +255,7 @@ async def test_a_store_that_does_not_answer_is_said_so(monkeypatch: pytest.Monke
     for asked in (ThreadsList(), ThreadsGet(thread_id="t1")):
         with pytest.raises(AppError) as refused:
             await threads_of(store).answer(caller(), asked)
-        assert (refused.value.code, refused.value.spec.retryable) == (ErrorCode.STORE_UNAVAILABLE, True)
+        assert (refused.value.code, refused.value.spec.is_retryable) == (ErrorCode.STORE_UNAVAILABLE, True)
         assert "secret" not in refused.value.message
 
 

@@ -170,13 +170,13 @@ class PendingInterrupt(Struct, frozen=True):
         id: id within its scope.
         payload: the interrupt, or its accepted answer, as JSON.
         until: time at which it expires.
-        settled: True if an answer was accepted.
+        is_settled: True if an answer was accepted.
     """
 
     id: str
     payload: bytes
     until: float
-    settled: bool = False
+    is_settled: bool = False
 
 
 class ThreadStatus(StrEnum):

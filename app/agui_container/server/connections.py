@@ -83,15 +83,15 @@ class ConnectionLimit:
 
     Args:
         descriptors: files that the process may have open.
-        by_address: False if clients connect through gateways, so that an address is no caller.
+        is_caller_address: False if clients connect through gateways, so that an address is no caller.
 
     Attributes:
         limit: connections that may be open. ``MAX_SURPLUS`` more can ask for ``/ping``.
     """
 
-    def __init__(self, descriptors: int, *, by_address: bool = True) -> None:
+    def __init__(self, descriptors: int, *, is_caller_address: bool = True) -> None:
         self.limit = max(1, descriptors - min(MAX_RESERVED, max(MIN_RESERVED, descriptors // RESERVED_SHARE)))
-        self._by_address = by_address
+        self._is_caller_address = is_caller_address
         self._accounts: dict[asyncio.Transport, str] = {}
         self._open = EvictionQueue[asyncio.Transport](self.limit, max_bytes=0)
         self._surplus = EvictionQueue[asyncio.Transport](MAX_SURPLUS, max_bytes=0)
@@ -112,7 +112,7 @@ class ConnectionLimit:
             address: network address of the client; None for a Unix socket.
             now: the event loop's time, in seconds.
         """
-        account = self._accounts[transport] = Accounts().name(address, None) if self._by_address else GATEWAYS
+        account = self._accounts[transport] = Accounts().name(address, None) if self._is_caller_address else GATEWAYS
         if self._has_room() or self._make_room(account, now, is_request=False):
             self._open.put(transport, account, 0)
             self.begin_waiting(transport)

@@ -201,7 +201,7 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
         print_start_error(str(error))
         return 2
     descriptors = raise_descriptor_limit()
-    limit = ConnectionLimit(descriptors, by_address=settings.limit_by is LimitBy.ADDRESS)
+    limit = ConnectionLimit(descriptors, is_caller_address=settings.limit_by is LimitBy.ADDRESS)
     server = Server(uvicorn_config(app, settings, descriptors), app.state.service, limit)
     server.run()
     if server.start_error is not None:

@@ -35,7 +35,7 @@ def error_frame(error: AppError, request_id: str, ids: Mapping[str, object]) -> 
         **ids,
         code=error.code,
         message=error.message,
-        retryable=error.spec.retryable,
+        retryable=error.spec.is_retryable,
         retryAfter=error.wait_seconds,
         requestId=request_id,
     )

@@ -195,9 +195,9 @@ class Assistant:
         offered: Sequence[ToolSpec],
         options: ApprovalOptions,
     ) -> Toolbox:
-        complete = not any(failure.down for failure in source_failures)
+        is_complete = not any(failure.is_down for failure in source_failures)
         own, policy = [*tools, *goals.tools(tools, offered)], options.policy(self.policy)
-        return Toolbox.build(own, offered, policy, complete=complete, monotonic=self.monotonic)
+        return Toolbox.build(own, offered, policy, is_complete=is_complete, monotonic=self.monotonic)
 
     async def pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the interrupts of the thread's open approvals. Implements ``ports.Responder``."""

@@ -110,14 +110,14 @@ class Toolbox(Struct, frozen=True):
         server: server tools by name.
         client: descriptions of client tools by name.
         policy: decides for each tool name if it may run, needs approval or is denied.
-        complete: False while a tool source is unavailable.
+        is_complete: False while a tool source is unavailable.
         monotonic: monotonic clock in seconds, by which calls are timed.
     """
 
     server: Mapping[str, Tool]
     client: Mapping[str, ToolSpec]
     policy: Policy
-    complete: bool
+    is_complete: bool
     monotonic: Callable[[], float]
 
     @classmethod
@@ -127,13 +127,13 @@ class Toolbox(Struct, frozen=True):
         offered: Sequence[ToolSpec],
         policy: Policy,
         *,
-        complete: bool = True,
+        is_complete: bool = True,
         monotonic: Callable[[], float],
     ) -> "Toolbox":
         """Build a toolbox of the server's tools and the tools that a client offers."""
         server = {tool.spec.name: tool for tool in tools}
         client = {spec.name: spec for spec in offered if spec.name not in server}
-        return cls(server, client, policy, complete, monotonic)
+        return cls(server, client, policy, is_complete, monotonic)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
@@ -151,7 +151,7 @@ class Toolbox(Struct, frozen=True):
 
     def is_unavailable(self, call: ModelToolCall) -> bool:
         """Return True if the tool is missing and may belong to a source that is unavailable now."""
-        return call.name not in self.server and not self.complete
+        return call.name not in self.server and not self.is_complete
 
     def required_approval(self, call: ModelToolCall) -> PolicyDecision | None:
         """Return the policy decision if the call needs an approval before it runs, else None."""

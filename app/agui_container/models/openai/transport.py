@@ -189,7 +189,7 @@ def connection_failure(error: httpx.RequestError) -> ModelFailure:
     if isinstance(error, httpx.ReadTimeout):
         return ModelFailure(ErrorCode.MODEL_TIMEOUT)
     if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
-        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, retry=True)
+        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, is_retryable=True)
     if isinstance(error, httpx.TransportError):
-        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, "The connection to the model broke.", retry=True)
+        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, "The connection to the model broke.", is_retryable=True)
     return ModelFailure(ErrorCode.MODEL_ERROR)

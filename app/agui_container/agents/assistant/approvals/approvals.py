@@ -238,7 +238,9 @@ class Approvals:
         return PendingInterrupt(approval.call.id, _dump_approval(approval), self.now() + 2 * self._lifetime)
 
     async def _store_result(self, at: ScopeKey, settled: Approval) -> None:
-        record = PendingInterrupt(settled.call.id, _dump_approval(settled), self.now() + self._lifetime, settled=True)
+        record = PendingInterrupt(
+            settled.call.id, _dump_approval(settled), self.now() + self._lifetime, is_settled=True
+        )
         try:
             await self._interrupts.put(self._scope(at), [record])
         except StoreUnavailable:
