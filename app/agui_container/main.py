@@ -45,7 +45,7 @@ from agui_container.settings import (
     Scope,
     Settings,
     SettingsError,
-    check_own_agent,
+    check_assistant_settings,
     load_settings,
 )
 from agui_container.stores import is_durable, open_store
@@ -300,7 +300,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
         agent: Agent = build_assistant(settings, tools, closers).with_store(cluster.store)
         limited = agent
     else:
-        check_own_agent(settings)
+        check_assistant_settings(settings)
         loaded = load_agent(settings.agent) if agent_object is None else adapt_agent(agent_object, settings.agent)
         agent = with_store(loaded, cluster.store)
         limited = LimitedAgent(agent, RunLimits(tokens=settings.run_tokens or None))

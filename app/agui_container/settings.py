@@ -30,7 +30,7 @@ OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
 """Browsers leave out the scheme's own port, and write all else in lower case."""
 
 
-OF_THE_ASSISTANT = (
+ASSISTANT_SETTINGS = (
     "model",
     "model_options",
     "models",
@@ -47,7 +47,7 @@ OF_THE_ASSISTANT = (
     "context_files",
     "skills",
 )
-"""Settings that have no other reader."""
+"""Settings that only the built-in assistant reads."""
 
 
 class SettingsError(Exception):
@@ -73,10 +73,10 @@ DISCOVERY_URL = re.compile(
 )
 """Source: ``discoveryUrl`` of AgentCore's ``customJWTAuthorizer``."""
 
-OF_AUTH = ("discovery_url", "resource", "allowed_audience", "allowed_clients", "allowed_scopes", "custom_claims")
+JWT_SETTINGS = ("discovery_url", "resource", "allowed_audience", "allowed_clients", "allowed_scopes", "custom_claims")
 """Settings of ``jwt``, without their prefix."""
 
-RESTRICTIONS = OF_AUTH[2:]
+RESTRICTIONS = JWT_SETTINGS[2:]
 """Settings of which at least one must restrict the accepted tokens."""
 
 
@@ -87,13 +87,13 @@ class LimitBy(StrEnum):
     SESSION = "session"
 
 
-def in_form(pattern: str, words: str) -> AfterValidator:
-    """Return a validator for strings. ``words`` is the message for a person, because few read regular expressions."""
+def make_pattern_validator(pattern: str, message: str) -> AfterValidator:
+    """Return a validator for strings. ``message`` is for people, because few read regular expressions."""
     form = re.compile(pattern)
 
     def check(value: str) -> str:
         if not form.fullmatch(value):
-            raise ValueError(words)
+            raise ValueError(message)
         return value
 
     return AfterValidator(check)
@@ -101,16 +101,25 @@ def in_form(pattern: str, words: str) -> AfterValidator:
 
 ModelName = Annotated[
     str,
-    in_form(r"offline|(bedrock|openai):.+", "must be offline, bedrock:MODEL_ID or openai:MODEL, such as openai:gpt-5"),
+    make_pattern_validator(
+        r"offline|(bedrock|openai):.+", "must be offline, bedrock:MODEL_ID or openai:MODEL, such as openai:gpt-5"
+    ),
 ]
 Disconnect = Annotated[
-    str, in_form(r"cancel|continue|grace:\d+(\.\d+)?", "must be cancel, continue or grace:SECONDS, such as grace:30")
+    str,
+    make_pattern_validator(
+        r"cancel|continue|grace:\d+(\.\d+)?", "must be cancel, continue or grace:SECONDS, such as grace:30"
+    ),
 ]
 ResourceUrl = Annotated[
-    str, in_form(r"(https?://[^\s?#\"]+)?", "must be a URL without a query, such as https://agent.example")
+    str,
+    make_pattern_validator(r"(https?://[^\s?#\"]+)?", "must be a URL without a query, such as https://agent.example"),
 ]
 Colour = Annotated[
-    str, in_form(r"#[0-9a-fA-F]{6}", "must be # and six hexadecimal digits (0 to 9, a to f), such as #4a5bd4")
+    str,
+    make_pattern_validator(
+        r"#[0-9a-fA-F]{6}", "must be # and six hexadecimal digits (0 to 9, a to f), such as #4a5bd4"
+    ),
 ]
 
 
@@ -263,9 +272,9 @@ def _suggestion(variable: str) -> str:
     return f"known are {', '.join(f'{PREFIX}{name}' for name in sorted(names))}."
 
 
-def check_own_agent(settings: Settings) -> None:
+def check_assistant_settings(settings: Settings) -> None:
     """Raises ``SettingsError`` where a setting of the assistant is given to another agent: it would do nothing."""
-    for name in OF_THE_ASSISTANT:
+    for name in ASSISTANT_SETTINGS:
         if getattr(settings, name) != default_of(name):
             variable = f"AGUI_{name.upper()}"
             raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")
@@ -277,9 +286,9 @@ def check_auth(settings: Settings) -> None:
     Raises:
         SettingsError: a setting is missing, or would have no effect.
     """
-    configured = {name for name in OF_AUTH if getattr(settings, f"auth_{name}") != default_of(f"auth_{name}")}
+    configured = {name for name in JWT_SETTINGS if getattr(settings, f"auth_{name}") != default_of(f"auth_{name}")}
     if settings.auth is Auth.NONE:
-        for name in OF_AUTH:
+        for name in JWT_SETTINGS:
             if name in configured:
                 raise SettingsError(f"AGUI_AUTH_{name.upper()} is for AGUI_AUTH=jwt, which is none.")
         return

@@ -171,14 +171,18 @@ class ConnectionLimit:
         A connection in use gives way to a request only: ``/ping`` is answered without its place.
         """
         largest = self._open.items.largest()
-        giving = next((each for each in (account, largest) if self._is_above_half(each, is_new=each == account)), None)
-        idle = next(self._waiting.candidates() if giving is None else self._waiting.of(giving), None)
-        if idle is not None:
-            self._abort(idle, ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
-        elif is_request and giving not in (None, account):
-            self._abort(next(self._open.of(giving)), ConnectionEvent.CLOSED_IN_USE, now)
+        evicted_account = next(
+            (each for each in (account, largest) if self._is_above_half(each, is_new=each == account)), None
+        )
+        waiting_connection = next(
+            self._waiting.candidates() if evicted_account is None else self._waiting.of(evicted_account), None
+        )
+        if waiting_connection is not None:
+            self._abort(waiting_connection, ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
+        elif is_request and evicted_account not in (None, account):
+            self._abort(next(self._open.of(evicted_account)), ConnectionEvent.CLOSED_IN_USE, now)
         else:
-            self._note(ConnectionEvent.REFUSED if is_request else ConnectionEvent.LIMITED_TO_PING, now)
+            self._count_event(ConnectionEvent.REFUSED if is_request else ConnectionEvent.LIMITED_TO_PING, now)
         return self._has_room()
 
     def _is_above_half(self, account: str | None, *, is_new: bool = False) -> bool:
@@ -186,11 +190,11 @@ class ConnectionLimit:
         return account is not None and 2 * (self._open.items.of(account) + is_new) > self.limit
 
     def _abort(self, transport: asyncio.Transport, event: ConnectionEvent, now: float) -> None:
-        self._note(event, now)
+        self._count_event(event, now)
         self.remove(transport)
         transport.abort()
 
-    def _note(self, event: ConnectionEvent, now: float) -> None:
+    def _count_event(self, event: ConnectionEvent, now: float) -> None:
         """Count an event, and log the numbers once in a while."""
         self._events[event] += 1
         largest = self._open.items.largest()
@@ -210,7 +214,7 @@ class ConnectionLimit:
     def check_half_closed(self) -> None:
         """Cut off half-closed connections whose clients have gone."""
         for transport in tuple(self._half_closed):
-            if poll(transport, 0) & GONE:
+            if poll_socket(transport, 0) & GONE:
                 self._half_closed.discard(transport)
                 transport.abort()
 
@@ -228,14 +232,14 @@ class ConnectionLimit:
     def _check_unsent(self, transport: asyncio.Transport, unsent: int, now: float) -> None:
         before, since = self._unsent.get(transport, (unsent, now))
         seconds = CLOSING_SECONDS if transport.is_closing() else STALLED_SECONDS
-        is_taken = unsent < before or bool(poll(transport, select.POLLOUT) & select.POLLOUT)
-        self._unsent[transport] = unsent, now if is_taken else since
-        if not is_taken and now - since >= seconds:
+        has_progress = unsent < before or bool(poll_socket(transport, select.POLLOUT) & select.POLLOUT)
+        self._unsent[transport] = unsent, now if has_progress else since
+        if not has_progress and now - since >= seconds:
             logger.info("slow reader disconnected unsent_bytes=%d idle_seconds=%d", unsent, seconds)
             transport.abort()
 
 
-def poll(transport: asyncio.Transport, events: int) -> int:
+def poll_socket(transport: asyncio.Transport, events: int) -> int:
     """Return the events of a connection's socket, of ``events``, ``POLLERR`` and ``POLLHUP``."""
     sock = transport.get_extra_info("socket")
     if sock is None or sock.fileno() < 0:
@@ -245,7 +249,7 @@ def poll(transport: asyncio.Transport, events: int) -> int:
     return next((found for _, found in poller.poll(0)), 0)
 
 
-async def overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:
+async def answer_overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:
     """Answer a request on a connection beyond the limit."""
     await send({"type": "http.response.start", "status": 503, "headers": OVERLOADED_HEADERS})
     await send({"type": "http.response.body"})

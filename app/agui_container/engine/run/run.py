@@ -21,10 +21,10 @@ from agui_container.engine.run.fairness import BURST, EVENT_COST, FairScheduler
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.terminal_events import (
     AGENT_FAILED,
-    ALREADY_RUN,
-    TOOK_TOO_LONG,
-    End,
-    Fields,
+    RUN_ID_USED,
+    RUN_TIMED_OUT,
+    EventFields,
+    TerminalEvent,
     cancelled_event,
     complete_finish_event,
     start_event,
@@ -207,12 +207,12 @@ class Run:
     def _refuse(self, error: RunAlreadyStored | AppError) -> None:
         # A run that was queued or has claimed its thread is visible to readers and needs a terminal event.
         if self.admission.is_settled or (self.recorder is not None and self.recorder.is_claimed):
-            self.fail(error if isinstance(error, AppError) else ALREADY_RUN)
+            self.fail(error if isinstance(error, AppError) else RUN_ID_USED)
             return
         self.log.end()
         self._on_end(self)
         self.admission.settle(error)
-        self._trace.refuse(error.code if isinstance(error, AppError) else ALREADY_RUN.code)
+        self._trace.refuse(error.code if isinstance(error, AppError) else RUN_ID_USED.code)
 
     def _handle_failure(self, error: BaseException) -> bool:
         """End the run as failed. Returns False if the exception must be raised again."""
@@ -313,7 +313,9 @@ class Run:
         exc_info = None if is_explained else user_exc_info(cause)
         logger.log(level, "%s", f"{phrase} {format_fields(facts)}".strip(), exc_info=exc_info)
 
-    def _end(self, event: End, status: Status, fields: Fields | None = None, *, failure: str | None = None) -> None:
+    def _end(
+        self, event: TerminalEvent, status: Status, fields: EventFields | None = None, *, failure: str | None = None
+    ) -> None:
         """Write the closing events and the terminal event, with ``fields`` set on it. Every run ends here."""
         self.ctx.usage[:0] = event.usage or ()
         event = with_totals(event, self.ctx.usage, self._now_ms(), fields)
@@ -342,7 +344,7 @@ class Run:
         if self.recorder is not None:  # as for the span
             self._log_end(event, status, seconds)
 
-    def _log_end(self, event: End, status: Status, seconds: float) -> None:
+    def _log_end(self, event: TerminalEvent, status: Status, seconds: float) -> None:
         """Log the end in one line, with the ids of the run and not those of a request that has cancelled it."""
         error_code = (event.code or status) if isinstance(event, RunErrorEvent) else None
         facts = {
@@ -359,7 +361,7 @@ class Run:
 
     def _expire(self) -> None:
         """End a run that exceeded its time. Unwind an agent that continues after the end of its run."""
-        self.fail(TOOK_TOO_LONG)
+        self.fail(RUN_TIMED_OUT)
         self._unwind()
 
     def _unwind(self) -> None:
