@@ -27,7 +27,7 @@ PREFIX = "AGUI_"
 ORIGIN = re.compile(r"https?://[^/*?#@\s]+")
 HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
-"""Browsers leave out the scheme's own port, and write all else in lower case."""
+"""Origin with the default port of its scheme. Browsers leave that port out and write the rest in lower case."""
 
 
 ASSISTANT_SETTINGS = (
@@ -192,7 +192,7 @@ class Settings(BaseModel):
     )
     @classmethod
     def _split(cls, value: object) -> object:
-        """A comma-separated list."""
+        """Split a comma-separated list."""
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
@@ -200,7 +200,7 @@ class Settings(BaseModel):
     @field_validator("cors_origins")
     @classmethod
     def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
-        """Origins, written as browsers do; a ``*`` would let any web page drive the agent."""
+        """Return origins as browsers write them. A ``*`` is refused: any web page could then drive the agent."""
         names = tuple(origin.lower() for origin in origins)
         for name in names:
             found = ORIGIN.match(name)
@@ -223,7 +223,7 @@ class Settings(BaseModel):
     @field_validator("max_bytes_in_flight")
     @classmethod
     def _check_budget(cls, budget: int, info: ValidationInfo) -> int:
-        """One caller may use half of the budget, so a body of the largest size must fit into that."""
+        """Check that the largest body fits into half of the budget, which is the share of one caller."""
         if budget < 2 * info.data.get("max_body_bytes", 0):
             raise ValueError("must be at least twice AGUI_MAX_BODY_BYTES")
         return budget
@@ -237,10 +237,12 @@ class Settings(BaseModel):
 
 
 def load_settings(**overrides: str | int | None) -> Settings:
-    """The settings in the environment. ``overrides`` win over it, by the names of settings; None is no value.
+    """Read the settings from the environment.
+
+    A value in ``overrides``, by setting name, replaces the variable; None is ignored.
 
     Raises:
-        SettingsError: naming the variable.
+        SettingsError: a variable is unknown or has a bad value. The message names the variable.
     """
     set_values = {name: value for name, value in overrides.items() if value is not None}
     try:
@@ -252,7 +254,7 @@ def load_settings(**overrides: str | int | None) -> Settings:
 
 
 def _read_environment() -> dict[str, object]:
-    """The variables that are set, by the name of their setting. Upper and lower case are the same."""
+    """Return the variables that are set, by setting name. Names are compared without regard to case."""
     names = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
     variables: dict[str, object] = {}
     for variable, value in sorted(os.environ.items()):
@@ -273,7 +275,11 @@ def _suggestion(variable: str) -> str:
 
 
 def check_assistant_settings(settings: Settings) -> None:
-    """Raises ``SettingsError`` where a setting of the assistant is given to another agent: it would do nothing."""
+    """Check that no setting of the assistant is set for another agent, because it would have no effect.
+
+    Raises:
+        SettingsError: a setting of the assistant is set.
+    """
     for name in ASSISTANT_SETTINGS:
         if getattr(settings, name) != default_of(name):
             variable = f"AGUI_{name.upper()}"
@@ -290,7 +296,7 @@ def check_auth(settings: Settings) -> None:
     if settings.auth is Auth.NONE:
         for name in JWT_SETTINGS:
             if name in configured:
-                raise SettingsError(f"AGUI_AUTH_{name.upper()} is for AGUI_AUTH=jwt, which is none.")
+                raise SettingsError(f"AGUI_AUTH_{name.upper()} needs AGUI_AUTH=jwt, but AGUI_AUTH is none.")
         return
     if not DISCOVERY_URL.fullmatch(settings.auth_discovery_url):
         raise SettingsError(

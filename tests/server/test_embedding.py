@@ -153,7 +153,7 @@ async def agent(input):
 serve(agent, Settings(host="127.0.0.1", port=0))
 """
 
-LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
+LISTENING = re.compile(r"listening host=127\.0\.0\.1 port=(\d+)")
 
 
 class Process:

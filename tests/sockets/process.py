@@ -19,7 +19,7 @@ START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 """Far more than a stop takes: drain, connections, tools' processes: 6 s, or 11 where one of those must be killed."""
 
-LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
+LISTENING = re.compile(r"listening host=127\.0\.0\.1 port=(\d+)")
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:

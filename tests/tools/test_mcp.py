@@ -94,7 +94,7 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(rig: Rig) -> None:
 async def test_a_silent_call_is_given_up_and_cancelled() -> None:
     async with rigged(timeout=0.3) as rig:
         await rig.tools()
-        with pytest.raises(ToolError, match=r"^demo_wait gave no sign of life for 0\.3 seconds\.$"):
+        with pytest.raises(ToolError, match=r"^demo_wait did not respond for 0\.3 seconds\.$"):
             await rig.call("wait")
         await asyncio.wait_for(rig.demo.stopped.wait(), WAIT)
 

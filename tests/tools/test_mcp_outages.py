@@ -133,4 +133,4 @@ async def test_a_dead_server_costs_a_run_only_its_own_tools(server: Server, capl
         await source.aclose()
     assert [event.value for event in of_type(items, CustomEvent)] == [OUTAGE]
     assert [event.content for event in of_type(items, ToolCallResultEvent)] == ["42"]
-    assert f'tools unavailable source=demo reason="{UNREACHABLE}"' in caplog.text
+    assert f'tools unavailable source=demo error="{UNREACHABLE}"' in caplog.text

@@ -351,7 +351,7 @@ class Review(Struct, frozen=True):
 def merge_metadata(metadata: bytes | None, notes: Mapping[str, object]) -> bytes | None:
     """Return metadata with ``notes`` merged in by name, as JSON. A note of None removes the entry.
 
-    Returns None if no entry remains.
+    Return None if no entry remains.
     """
     merged = {**(from_json(metadata) if metadata else {}), **notes}
     remaining = {name: value for name, value in merged.items() if value is not None}

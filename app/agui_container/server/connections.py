@@ -1,4 +1,4 @@
-"""The open connections of a process: how many there may be, and the end of those whose clients have gone.
+"""The open connections of a process: their limit, and the end of connections whose clients have disconnected.
 
 Rule: if there are too many connections, the one that has waited longest for the head of a request is closed. If none
 waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the process
@@ -59,7 +59,7 @@ logger = logging.getLogger(__name__)
 
 
 class ConnectionEvent(StrEnum):
-    """Things that happen to connections if there are too many, by their names in the log."""
+    """Events of connections at the limit, by their names in the log."""
 
     CLOSED_WITHOUT_REQUEST = "closed_without_request"
     CLOSED_IN_HEAD = "closed_in_head"
@@ -105,7 +105,7 @@ class ConnectionLimit:
     # --- the beginning and the end of a connection ---
 
     def admit(self, transport: asyncio.Transport, address: str | None, now: float) -> bool:
-        """Admit a new connection, which waits for a head. Returns False if it can only ask for ``/ping``.
+        """Admit a new connection, which waits for a head. Return False if it can only ask for ``/ping``.
 
         Args:
             transport: the connection.
@@ -125,7 +125,7 @@ class ConnectionLimit:
     def readmit(self, transport: asyncio.Transport, now: float) -> bool:
         """Admit a connection that could only ask for ``/ping`` and asks for something else.
 
-        Returns False if the request must be refused.
+        Return False if the request must be refused.
         """
         account = self._accounts.get(transport)
         if account is None or not (self._has_room() or self._make_room(account, now, is_request=True)):
@@ -166,9 +166,10 @@ class ConnectionLimit:
         return self._open.items.total < self.limit
 
     def _make_room(self, account: str, now: float, *, is_request: bool) -> bool:
-        """Cut off a connection that gives way to one of ``account``. Returns False if there is none.
+        """Close one connection so that a connection of ``account`` fits. Return False if none can be closed.
 
-        A connection in use gives way to a request only: ``/ping`` is answered without its place.
+        A connection in use is closed only for a request other than ``/ping``, because ``/ping`` is answered beyond the
+        limit.
         """
         largest = self._open.items.largest()
         evicted_account = next(
@@ -205,14 +206,14 @@ class ConnectionLimit:
             logger.warning("too many connections %s %s", format_fields(state), format_fields(self._events))
             self._logged_at, self._events = now, dict.fromkeys(ConnectionEvent, 0)
 
-    # --- clients that have gone ---
+    # --- clients that have disconnected ---
 
     def add_half_closed(self, transport: asyncio.Transport) -> None:
-        """Note that a client sends no more, and either waits for a response or has gone."""
+        """Note that a client sends no more, and either waits for a response or has disconnected."""
         self._half_closed.add(transport)
 
     def check_half_closed(self) -> None:
-        """Cut off half-closed connections whose clients have gone."""
+        """Cut off half-closed connections whose clients have disconnected."""
         for transport in tuple(self._half_closed):
             if poll_socket(transport, 0) & GONE:
                 self._half_closed.discard(transport)
@@ -225,7 +226,7 @@ class ConnectionLimit:
             if unsent:
                 self._check_unsent(transport, unsent, now)
             elif transport.is_closing():
-                self.remove(transport)  # a protocol that does not do so itself has ended
+                self.remove(transport)  # the protocol has ended and does not call ``remove`` itself
             else:
                 self._unsent.pop(transport, None)
 
@@ -250,6 +251,6 @@ def poll_socket(transport: asyncio.Transport, events: int) -> int:
 
 
 async def answer_overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Answer a request on a connection beyond the limit."""
+    """Answer a request on a connection beyond the limit with 503."""
     await send({"type": "http.response.start", "status": 503, "headers": OVERLOADED_HEADERS})
     await send({"type": "http.response.body"})

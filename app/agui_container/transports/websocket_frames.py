@@ -29,7 +29,7 @@ def control_frame(kind: str, **fields: object) -> str:
 
 
 def error_frame(error: AppError, request_id: str, ids: Mapping[str, object]) -> str:
-    """Return the control frame for an error. ``ids`` tell which request it answers."""
+    """Return the control frame for an error. ``ids`` identify the request that the frame answers."""
     return control_frame(
         "error",
         **ids,

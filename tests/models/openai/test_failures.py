@@ -283,7 +283,7 @@ async def test_a_cause_in_the_log_hides_the_key(
     _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert isinstance(failure, AppError)
-    assert 'cause="RemoteProtocolError' in caplog.text
+    assert 'error="RemoteProtocolError' in caplog.text
     assert KEY not in caplog.text
 
 

@@ -191,4 +191,4 @@ async def test_events_of_somebody_else_are_left_alone(
         service.events["owner", "t1"][f"000{n}#aa"] = {**event, "metadata": facts, "eventId": f"000{n}#aa", **change}
     del service.events["owner", "t1"]["0001#aa"]["metadata"]
     assert await ids(process()) == ["u1", "a1"]
-    assert "turn record unreadable" in caplog.text
+    assert "turn record unreadable, skipped turn=x2" in caplog.text

@@ -55,7 +55,7 @@ async def gather_tools(
         failure = listed if isinstance(listed, SourceFailure) else _add_tools(by_name, source, listed)
         if failure is not None:
             ctx.logger.warning(
-                "tools unavailable %s", format_fields({"source": failure.source, "reason": failure.message})
+                "tools unavailable %s", format_fields({"source": failure.source, "error": failure.message})
             )
             failures.append(failure)
     return list(by_name.values()), failures

@@ -118,7 +118,7 @@ class RunRecorder:
     # --- claim ---
 
     async def begin(self, run_input: RunAgentInput) -> RunAgentInput:
-        """Claim the thread. Returns the input merged with the stored messages and state of the thread.
+        """Claim the thread. Return the input merged with the stored messages and state of the thread.
 
         Raises:
             RunAlreadyStored: the run must not be executed again; its record can be read.
@@ -246,7 +246,7 @@ class RunRecorder:
     async def _record_unclaimed(self) -> WriteOutcome:
         """Look for a stored run with the same ids, because this run ended before its claim.
 
-        Returns LEASE_LOST if that run has ended, so that readers get its events, else FAILED.
+        Return LEASE_LOST if that run has ended, so that readers get its events, else FAILED.
         """
         try:
             stored = await self.cluster.store.runs.get(self.key) if self.cluster.durable else None

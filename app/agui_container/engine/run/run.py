@@ -182,7 +182,7 @@ class Run:
     async def _begin(self) -> bool:
         """Claim the thread, merge the history and send RUN_STARTED.
 
-        Returns False if the run was refused or has ended meanwhile.
+        Return False if the run was refused or has ended meanwhile.
         """
         run_input = self._input
         try:
@@ -215,7 +215,7 @@ class Run:
         self._trace.refuse(error.code if isinstance(error, AppError) else RUN_ID_USED.code)
 
     def _handle_failure(self, error: BaseException) -> bool:
-        """End the run as failed. Returns False if the exception must be raised again."""
+        """End the run as failed. Return False if the exception must be raised again."""
         try:
             match error:
                 case KeyboardInterrupt():
@@ -235,7 +235,7 @@ class Run:
                     self._log_fault(logging.ERROR, "agent raised an exception", error, type=type(error).__name__)
                     self.fail(AGENT_FAILED)
         except Exception:
-            logger.exception("run could not end in order")  # its message may be too large for an event
+            logger.exception("run could not end in order")  # the error message may be too large for an event
             self.fail(AGENT_FAILED)
         return True
 
@@ -323,7 +323,7 @@ class Run:
         try:
             self._pipeline.close(failure)
         except (IllegalEvent, ValueError):
-            logger.exception("run could not be closed in order")
+            logger.exception("run could not be closed in order %s", format_fields({"run": self.ctx.run_id}))
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
             data = encode(event)
         self._pipeline.write_encoded(event, data)

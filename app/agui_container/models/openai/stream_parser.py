@@ -138,7 +138,7 @@ MAX_COUNT = 2**53 - 1
 
 
 def usage_of(reported: Mapping[str, object], provider: str, model: str) -> TokenUsage | None:
-    """Convert the usage field of a chunk. Returns None if it has no counts."""
+    """Convert the usage field of a chunk. Return None if it has no counts."""
     prompt, completion = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
     if prompt is None and completion is None:
         return None
@@ -235,7 +235,7 @@ class ChatStreamParser:
             return self.feed(from_json(data))
         except (AttributeError, TypeError, ValueError) as error:
             raise ModelFailure(
-                ErrorCode.MODEL_ERROR, "The model sent what cannot be read.", is_retryable=True
+                ErrorCode.MODEL_ERROR, "The model sent an answer that cannot be read.", is_retryable=True
             ) from error
 
     def feed(self, chunk: Mapping[str, object]) -> Sequence[Delta]:
