@@ -53,7 +53,7 @@ def measure(options: Options) -> Section:
 
 
 def measure_start(contestant: Contestant) -> tuple[float, float, float]:
-    """Return seconds and CPU seconds until a server is healthy, and the seconds until the first event of its first run."""
+    """Return the seconds and CPU seconds until a server is healthy, and those to the first event of its first run."""
     server = RunningContestant(contestant)
     try:
         wait_until_healthy(server)

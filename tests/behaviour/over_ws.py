@@ -41,8 +41,8 @@ class Socket:
             raise Refused(frame["code"], frame["message"], frame["requestId"], frame.get("retryAfter"))
         return frame
 
-    async def heard(self) -> None:
-        """Until the server has done everything that was asked before. Raises ``Refused`` where it answered so."""
+    async def wait_until_handled(self) -> None:
+        """Wait until the server has executed all earlier requests. Raise ``Refused`` if it refused one."""
         await self.send({"command": {"type": "threads.list", "limit": 1}})
         while (frame := await self.control())["command"] != "threads.list":
             assert frame["command"] == "attach"
@@ -58,7 +58,7 @@ class WsStream(RunStream):
 
     async def _receive(self) -> tuple[int, Json] | None:
         if self._ended:
-            await self.socket.heard()
+            await self.socket.wait_until_handled()
             assert not self.socket.events
             await self.close()
             return None
@@ -100,7 +100,7 @@ class OverWs(Client):
     async def start(self, body: Json | str) -> WsStream:
         socket = await self.socket()
         await socket.send(body)
-        await socket.heard()
+        await socket.wait_until_handled()
         return WsStream(self.service, socket)
 
     async def command(self, body: Json) -> Json:

@@ -25,8 +25,8 @@ async def ask_for_payments(thread: ClientThread, *amounts: int) -> list[Json]:
     return found
 
 
-async def turns(thread: ClientThread) -> tuple[str, str]:
-    """Whose turn it is, once the last run is written down, and on a fork behind the message with the first call."""
+async def thread_statuses(thread: ClientThread) -> tuple[str, str]:
+    """Return the status of the thread after its last run, and of a fork after the message with the first call."""
     called = next(message["id"] for message in thread.messages if "toolCalls" in message)
     async with asyncio.timeout(WAIT):
         while True:
@@ -272,12 +272,12 @@ async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(co
     thread = await connect_model()
     thread.tools = [PAINT]
     events = await thread.say('call pay {"amount": 1}\ncall paint {}')
-    assert await turns(thread) == ("user_turn", "user_turn")
+    assert await thread_statuses(thread) == ("user_turn", "user_turn")
     await thread.resume(answer(interrupts(events)[0], approved=True))
-    assert await turns(thread) == ("client_tool_turn", "client_tool_turn")
+    assert await thread_statuses(thread) == ("client_tool_turn", "client_tool_turn")
     thread.result(calls(events)["paint"], "dry")
     await thread.say()
-    assert (await turns(thread))[0] == "user_turn"
+    assert (await thread_statuses(thread))[0] == "user_turn"
 
 
 @requirement("approval.whose")

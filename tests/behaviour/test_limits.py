@@ -39,8 +39,8 @@ async def has_said(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     yield ""
 
 
-async def says_little(_: RunAgentInput) -> AsyncIterator[Item]:
-    """One event of a known size."""
+async def emit_one_event(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Emit one event of a known size."""
     yield CustomEvent(name="n", value="x" * 1_000)
 
 
@@ -71,7 +71,7 @@ async def test_time_spent_waiting_in_line_does_not_count(connect: Connect) -> No
 
 @requirement("limit.time")
 async def test_a_run_that_ended_leaves_no_timer(connect: Connect) -> None:
-    client = await connect(says_little)
+    client = await connect(emit_one_event)
     assert outcome(await client.run(ask())) == "success"
     await eventually(lambda: not client.clock.timers)
 
@@ -159,17 +159,17 @@ async def readable_runs(client: Client, *runs: str) -> list[str]:
     return kept
 
 
-async def unread(client: Client) -> None:
-    """Until the server has noticed that every stream was read to its end."""
+async def wait_until_unread(client: Client) -> None:
+    """Wait until the server has noticed that every stream was read to its end."""
     await eventually(lambda: not any(run.presence.local for run in client.service.registry.by_key.values()))
 
 
 @requirement("limit.kept")
 async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
-    client = await connect(says_little, CapacityLimits(kept_runs=2))
+    client = await connect(emit_one_event, CapacityLimits(kept_runs=2))
     for run in ("r1", "r2", "r3", "r4"):
         await client.run(ask(run=run))
-        await unread(client)
+        await wait_until_unread(client)
     assert await readable_runs(client, "r1", "r2", "r3", "r4") == ["r3", "r4"]
 
 
@@ -192,14 +192,14 @@ class KeepsItsContext:
 
 
 @requirement("limit.kept")
-@pytest.mark.parametrize("agent", [says_little, uses_its_context, KeepsItsContext()])
+@pytest.mark.parametrize("agent", [emit_one_event, uses_its_context, KeepsItsContext()])
 async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(connect: Connect, agent: object) -> None:
     client = await connect(agent, CapacityLimits(kept_runs=1))
     gc.disable()
     try:
         await client.run(ask(run="r1"))
         run = weakref.ref(client.service.registry.by_key[RunKey("everybody", "t1", "r1")])
-        await unread(client)
+        await wait_until_unread(client)
         client.streams.clear()
         await client.run(ask(run="r2"))
         await eventually(lambda: run() is None)
@@ -267,10 +267,10 @@ async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(conne
 
 @requirement("limit.kept-bytes")
 async def test_the_bytes_of_ended_runs_are_bounded(connect: Connect) -> None:
-    client = await connect(says_little, CapacityLimits(kept_bytes=3_300))
+    client = await connect(emit_one_event, CapacityLimits(kept_bytes=3_300))
     for run in ("r1", "r2", "r3"):
         await client.run(ask(run=run))
-        await unread(client)
+        await wait_until_unread(client)
     assert await readable_runs(client, "r1", "r2", "r3") == ["r2", "r3"]
 
 
@@ -332,7 +332,7 @@ async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) 
 
 @requirement("drain.refuses")
 async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
-    client = await connect(says_little)
+    client = await connect(emit_one_event)
     await client.run(ask(run="r1"))
     await client.service.drain(0)
     for asked in (ask(run="r2"), ask(run="r2", messages=[])):

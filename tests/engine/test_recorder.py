@@ -96,7 +96,7 @@ async def beat(leases: Leases) -> None:
 
 
 async def wait_until_stored(service: Service) -> None:
-    """Until everything is written."""
+    """Wait until everything is written."""
     await eventually(lambda: not service.registry.recorder_tasks and not service.registry.tasks)
 
 

@@ -41,7 +41,7 @@ async def log_of(agent: object, **limits: int) -> list[Envelope]:
 
 
 async def wait_until_idle(service: Service) -> None:
-    """Until no run and no task is left."""
+    """Wait until no run and no task is left."""
     await eventually(lambda: not service.registry.tasks)
 
 

@@ -75,18 +75,18 @@ Transport = Callable[[int, str, str, int], Pieces]
 
 
 def by_after(port: int, thread: str, run: str, after: int) -> Pieces:
-    """``?after=``."""
+    """Resume with ``?after=``."""
     return over_sse(port, request("GET", f"/runs/{run}/events?threadId={thread}&after={after}"))
 
 
 def by_last_event_id(port: int, thread: str, run: str, after: int) -> Pieces:
-    """As browsers do it."""
+    """Resume with ``Last-Event-ID``, as browsers do."""
     headers = (f"Last-Event-ID: {after}",) if after else ()
     return over_sse(port, request("GET", f"/runs/{run}/events?threadId={thread}", headers=headers))
 
 
 def by_attach(port: int, thread: str, run: str, after: int) -> Pieces:
-    """``attach`` on a new connection."""
+    """Resume with ``attach`` on a new connection."""
     return over_ws(port, {"command": {"type": "attach", "threadId": thread, "runId": run, "after": after}})
 
 

@@ -43,7 +43,7 @@ def path_of(asked: Json) -> str:
 
 
 async def wait_for_end(server: ServerProcess, asked: Json) -> None:
-    """Until the run has ended in its process, whatever has been stored of it."""
+    """Wait until the run has ended in its process, whatever has been stored of it."""
 
     async def ended() -> bool:
         return bool((await get(server.port, path_of(asked)))["status"] != "running")

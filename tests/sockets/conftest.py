@@ -28,7 +28,7 @@ def server(servers: Servers) -> ServerProcess:
 
 
 @pytest.fixture(autouse=True)
-def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
+def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
     """Check after a test that the shared servers are running and have logged no faults."""
     yield
     if "servers" in request.fixturenames:

@@ -171,7 +171,7 @@ async def test_a_closed_source_can_be_used_again(rig: Rig) -> None:
 
 
 async def test_the_output_schema_of_a_server_is_not_checked() -> None:
-    """By a pattern of its own it could hold up everybody for ever."""
+    """A server's schema is not trusted, because a slow regular expression in it would block all runs."""
     source = McpSource(StdioServer(name="unkept", command=sys.executable, args=("-m", "tests.tools.mcp_stateless")))
     try:
         (tool,) = await source.tools(run_context())
