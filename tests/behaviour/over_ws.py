@@ -22,7 +22,7 @@ class Socket:
         await self.connection.send(body if isinstance(body, str) else json.dumps(body))
 
     async def receive(self) -> Json:
-        """The next frame."""
+        """Return the next frame."""
         frame = await self.connection.recv()
         assert isinstance(frame, str)
         value: Json = json.loads(frame)
@@ -30,11 +30,11 @@ class Socket:
         return value
 
     async def event(self) -> Json:
-        """The next event."""
+        """Return the next event."""
         return self.events.popleft() if self.events else await self.receive()
 
     async def control(self) -> Json:
-        """The next control frame; events that come before it are kept. Raises ``Refused`` for an error."""
+        """Return the next control frame, and store the events before it. Raises ``Refused`` for an error."""
         while "control" not in (frame := await self.receive()):
             self.events.append(frame)
         if frame["control"] == "error":
@@ -49,7 +49,7 @@ class Socket:
 
 
 class WsStream(RunStream):
-    """The frames of one run, up to its terminal event; nothing may follow that."""
+    """The frames of one run up to its terminal event, which must be the last."""
 
     def __init__(self, service: Service, socket: Socket) -> None:
         super().__init__(service)
@@ -84,7 +84,7 @@ class OverWs(Client):
         self.url = url
         self.connections: list[ClientConnection] = []
 
-    def having(self, **headers: str) -> Self:
+    def with_headers(self, **headers: str) -> Self:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         client = type(self)(self.service, self.clock, self.url, given)
         client.connections = self.connections

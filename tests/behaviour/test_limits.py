@@ -20,20 +20,20 @@ from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 
 
-async def says_much(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Custom events without end."""
+async def emit_events_without_end(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Yield custom events without end."""
     while True:
         yield CustomEvent(name="n", value="x" * 100)
 
 
-async def talks(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Text without end."""
+async def emit_text_without_end(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Yield text without end."""
     while True:
         yield "x" * 100
 
 
-async def has_said(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """The same by a tool that does not come back before it has said far too much."""
+async def emit_beyond_limit(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Emit more text than the limit allows before the next yield, as a tool can."""
     for _number in range(20_000):
         ctx.emit("x" * 100)
     yield ""
@@ -78,14 +78,14 @@ async def test_a_run_that_ended_leaves_no_timer(connect: Connect) -> None:
 
 @requirement("limit.size")
 async def test_a_run_that_says_too_much_is_ended(connect: Connect) -> None:
-    client = await connect(says_much, CapacityLimits(run_bytes=2_000))
+    client = await connect(emit_events_without_end, CapacityLimits(run_bytes=2_000))
     events = await client.run(ask())
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
     assert len(events) < 25
 
 
 @requirement("limit.size")
-@pytest.mark.parametrize("agent", [talks, has_said])
+@pytest.mark.parametrize("agent", [emit_text_without_end, emit_beyond_limit])
 async def test_the_text_that_exceeds_the_limit_is_the_last(connect: Connect, agent: object) -> None:
     client = await connect(agent, CapacityLimits(run_bytes=200_000))
     events = await client.run(ask())
@@ -94,8 +94,8 @@ async def test_the_text_that_exceeds_the_limit_is_the_last(connect: Connect, age
     assert 200_000 < log.bytes < 201_000
 
 
-class Chorus:
-    """All wait with something begun, then each says what it has to without waiting."""
+class AgentsInStep:
+    """An agent whose runs wait after two texts and then all yield the rest without waiting."""
 
     def __init__(self) -> None:
         self.may_speak = asyncio.Event()
@@ -110,7 +110,7 @@ class Chorus:
 
 @requirement("limit.all")
 async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(connect: Connect) -> None:
-    chorus = Chorus()
+    chorus = AgentsInStep()
     client = await connect(chorus, CapacityLimits(all_bytes=100_000))
     streams = [await begin_run(client, thread=f"t{number}") for number in range(10)]
     chorus.may_speak.set()
@@ -173,15 +173,15 @@ async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
     assert await readable_runs(client, "r1", "r2", "r3", "r4") == ["r3", "r4"]
 
 
-async def uses_its_context(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """All that leads back to the run."""
+async def use_context(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Use every part of the context that refers to the run."""
     ctx.emit("hi")
     ctx.state.replace({"said": ctx.cancelled})
     yield "there"
 
 
-class KeepsItsContext:
-    """An agent that keeps its context for ever."""
+class ContextKeeper:
+    """An agent that never releases the contexts of its runs."""
 
     def __init__(self) -> None:
         self.kept: list[RunContext] = []
@@ -192,7 +192,7 @@ class KeepsItsContext:
 
 
 @requirement("limit.kept")
-@pytest.mark.parametrize("agent", [emit_one_event, uses_its_context, KeepsItsContext()])
+@pytest.mark.parametrize("agent", [emit_one_event, use_context, ContextKeeper()])
 async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(connect: Connect, agent: object) -> None:
     client = await connect(agent, CapacityLimits(kept_runs=1))
     gc.disable()
@@ -224,7 +224,7 @@ async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect:
 
 
 def threads_of_runs() -> set[str]:
-    """The threads of all runs in memory."""
+    """Return the threads of all runs in memory."""
     return {it.key.thread_id for it in gc.get_objects() if type(it) is Run}
 
 

@@ -54,7 +54,7 @@ IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
 
 
 def begin_pipeline(budget: LogBudget | None = None) -> tuple[EventPipeline, EventLog]:
-    """A run's pipeline, and its log."""
+    """Return the pipeline of a run and its log."""
     log, numbers = EventLog("r1", budget or LogBudget(1 << 30, 1 << 30), Flusher()), count(1)
     pipeline = EventPipeline(asking(), lambda: f"id-{next(numbers)}", log)
     pipeline.write(RunStartedEvent(thread_id="t1", run_id="r1"))

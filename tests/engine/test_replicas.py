@@ -31,7 +31,7 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def drain_services(*services: Service) -> None:
-    """Their runs are ended and written down."""
+    """Drain the services, and wait until their runs are stored."""
     for service in services:
         await service.drain(0)
         await wait_until_stored(service)

@@ -36,7 +36,7 @@ def names(log: list[Envelope]) -> list[str]:
 
 
 async def log_of(agent: object, **limits: int) -> list[Envelope]:
-    """The log of one run."""
+    """Execute a run and return its log."""
     return await envelopes(make_service(agent, limits=CapacityLimits(**limits)).start(asking(), caller()))
 
 

@@ -19,7 +19,6 @@ from tests.sockets.client import (
     HttpExchange,
     Json,
     ask,
-    become,
     get,
     is_text,
     post,
@@ -27,6 +26,7 @@ from tests.sockets.client import (
     run_input,
     say,
     text_of,
+    wait_until,
 )
 from tests.sockets.process import ServerProcess
 
@@ -48,7 +48,7 @@ async def wait_for_end(server: ServerProcess, asked: Json) -> None:
     async def ended() -> bool:
         return bool((await get(server.port, path_of(asked)))["status"] != "running")
 
-    await become(ended)
+    await wait_until(ended)
 
 
 async def expect_refusal(server: ServerProcess) -> None:

@@ -38,7 +38,7 @@ def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(autouse=True)
-async def closed() -> AsyncIterator[None]:
-    """A test that fails leaves no connection to the next one."""
+async def close_connections() -> AsyncIterator[None]:
+    """Close the connections that a failed test has left open."""
     yield
     await close_all()
