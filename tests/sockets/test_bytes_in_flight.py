@@ -45,7 +45,7 @@ ATTACKER, OTHER, READER = f"{SESSION}: attacker", f"{SESSION}: other", f"{SESSIO
 
 
 @pytest.fixture
-def small_budget_server(servers: Servers, request: pytest.FixtureRequest) -> ServerProcess:
+def bounded(servers: Servers, request: pytest.FixtureRequest) -> ServerProcess:
     """A server with the smallest budget. One caller, named by its session, may use half of it.
 
     Each test has a server of its own, because connections of another test may not have released their bytes yet.
@@ -59,13 +59,13 @@ def small_budget_server(servers: Servers, request: pytest.FixtureRequest) -> Ser
     )
 
 
-def request_without_last_byte(size: int = PIECE) -> bytes:
-    """Return a request without its last byte."""
+def half_sent(size: int = PIECE) -> bytes:
+    """A request without its last byte."""
     return request("POST", "/invocations", b"x" * (size - 1), (f"Content-Length: {size}", ATTACKER))
 
 
 async def assert_served(server: ServerProcess) -> None:
-    """Check that a large request of another caller is served."""
+    """A large request of another caller is served."""
     document = run_input("x" * PIECE)
     body = json.dumps(document).encode()
     answer = await ask(server.port, request("POST", "/invocations", body, (f"Content-Length: {len(body)}", OTHER)))
@@ -73,27 +73,23 @@ async def assert_served(server: ServerProcess) -> None:
     assert answer.events[-1]["type"] == "RUN_FINISHED"
 
 
-async def test_bodies_that_do_not_end_take_no_more_than_half_of_the_budget(small_budget_server: ServerProcess) -> None:
-    before = small_budget_server.memory
-    half = await asyncio.gather(
-        *(HttpExchange.open(small_budget_server.port, request_without_last_byte()) for _ in range(CLIENTS))
-    )
+async def test_bodies_that_do_not_end_take_no_more_than_half_of_the_budget(bounded: ServerProcess) -> None:
+    before = bounded.memory
+    half = await asyncio.gather(*(HttpExchange.open(bounded.port, half_sent()) for _ in range(CLIENTS)))
     await asyncio.gather(*(exchange.writer.drain() for exchange in half))
-    await assert_served(small_budget_server)
+    await assert_served(bounded)
     for exchange in half:
         exchange.writer.write(b"x")
     answers = await asyncio.gather(*(exchange.head() for exchange in half))
-    assert small_budget_server.memory - before < BUDGET / 2 + MARGIN
+    assert bounded.memory - before < BUDGET / 2 + MARGIN
     assert {answer.status for answer in answers} == {400, 429}
     assert {answer.headers.get("retry-after") for answer in answers if answer.status == 429} == {"1"}
     assert sum(answer.status == 400 for answer in answers) <= BUDGET / 2 / PIECE
 
 
-async def test_frames_that_do_not_end_take_no_more_than_half_of_the_budget(small_budget_server: ServerProcess) -> None:
-    before = small_budget_server.memory
-    connections = [
-        await socket_to(small_budget_server.port, additional_headers={SESSION: "attacker"}) for _ in range(CLIENTS)
-    ]
+async def test_frames_that_do_not_end_take_no_more_than_half_of_the_budget(bounded: ServerProcess) -> None:
+    before = bounded.memory
+    connections = [await socket_to(bounded.port, additional_headers={SESSION: "attacker"}) for _ in range(CLIENTS)]
     frame = Frame(Opcode.TEXT, b"x" * PIECE).serialize(mask=True)[:-1]
     for connection in connections:
         connection.transport.write(frame)
@@ -102,45 +98,41 @@ async def test_frames_that_do_not_end_take_no_more_than_half_of_the_budget(small
         return sum(connection.close_code is not None for connection in connections) >= CLIENTS - BUDGET / 2 / PIECE
 
     await wait_until(closed)
-    assert small_budget_server.memory - before < BUDGET / 2 + MARGIN
+    assert bounded.memory - before < BUDGET / 2 + MARGIN
     codes = [connection.close_code for connection in connections]
     assert set(codes) == {1013, None}
-    await assert_served(small_budget_server)
+    await assert_served(bounded)
     for connection in connections:
         connection.transport.abort()
 
 
 async def store_thread(server: ServerProcess, session: str) -> None:
-    """Store a thread whose JSON is megabytes."""
+    """Make a thread that takes megabytes to show."""
     body = json.dumps(run_input("x" * THREAD, thread="big")).encode()
     answer = await ask(server.port, request("POST", "/invocations", body, (f"Content-Length: {len(body)}", session)))
     assert answer.status == 200
 
 
-async def test_responses_that_are_not_read_take_no_more_than_half_of_the_budget(
-    small_budget_server: ServerProcess,
-) -> None:
-    await store_thread(small_budget_server, READER)
-    before = small_budget_server.memory
+async def test_responses_that_are_not_read_take_no_more_than_half_of_the_budget(bounded: ServerProcess) -> None:
+    await store_thread(bounded, READER)
+    before = bounded.memory
     sent = request("GET", "/threads/big", headers=(READER,))
-    unread = [await HttpExchange.open(small_budget_server.port, sent, window=WINDOW) for _ in range(CLIENTS)]
+    unread = [await HttpExchange.open(bounded.port, sent, window=WINDOW) for _ in range(CLIENTS)]
     heads = await asyncio.gather(*(exchange.head() for exchange in unread))
     assert {exchange.status for exchange in heads} == {200, 429}
-    assert small_budget_server.memory - before < BUDGET / 2 + MARGIN
-    await assert_served(small_budget_server)
+    assert bounded.memory - before < BUDGET / 2 + MARGIN
+    await assert_served(bounded)
     taken = next(exchange for exchange in heads if exchange.status == 200)
     assert len(json.loads(b"".join([piece async for piece in taken.body()]))["messages"][0]["content"]) == THREAD
 
 
-async def test_descriptions_and_files_count_as_other_responses_do(small_budget_server: ServerProcess) -> None:
+async def test_descriptions_and_files_count_as_other_responses_do(bounded: ServerProcess) -> None:
     for _ in range(CLIENTS):
-        await HttpExchange.open(small_budget_server.port, request_without_last_byte())
+        await HttpExchange.open(bounded.port, half_sent())
     paths = ("/openapi.json", "/docs", "/console/app.js")
 
     async def answers(session: str) -> list[int]:
-        return [
-            (await ask(small_budget_server.port, request("GET", path, headers=(session,)))).status for path in paths
-        ]
+        return [(await ask(bounded.port, request("GET", path, headers=(session,)))).status for path in paths]
 
     async def refused() -> bool:
         return await answers(ATTACKER) == [429, 429, 429]
@@ -150,67 +142,63 @@ async def test_descriptions_and_files_count_as_other_responses_do(small_budget_s
 
 
 async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of_the_budget(
-    small_budget_server: ServerProcess,
+    bounded: ServerProcess,
 ) -> None:
-    await store_thread(small_budget_server, f"{SESSION}: socket-reader")
-    before = small_budget_server.memory
+    await store_thread(bounded, f"{SESSION}: socket-reader")
+    before = bounded.memory
     command = json.dumps({"command": {"type": "threads.get", "threadId": "big"}, "id": "1"})
     connections = []
     for _ in range(CLIENTS // 3):
-        sock = socket.create_connection(("127.0.0.1", small_budget_server.port))
+        sock = socket.create_connection(("127.0.0.1", bounded.port))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW)
         options: Json = {"sock": sock, "max_queue": 1, "additional_headers": {SESSION: "socket-reader"}}
-        connections.append(await socket_to(small_budget_server.port, **options))
+        connections.append(await socket_to(bounded.port, **options))
     for connection in connections:
         for _ in range(2):
             await connection.send(command)
-    await assert_served(small_budget_server)
-    assert small_budget_server.memory - before < BUDGET / 2 + MARGIN
+    await assert_served(bounded)
+    assert bounded.memory - before < BUDGET / 2 + MARGIN
     frames = [frame for connection in connections for frame in [await receive_frame(connection)]]
     assert {frame["control"] for frame in frames} == {"result", "error"}
     assert {frame.get("code") for frame in frames} == {None, "RATE_LIMIT_EXCEEDED"}
     for connection in connections:
         connection.transport.abort()
-    await ask(
-        small_budget_server.port, request("GET", "/threads/big", headers=(f"{SESSION}: socket-reader",))
-    )  # behind the others
+    await ask(bounded.port, request("GET", "/threads/big", headers=(f"{SESSION}: socket-reader",)))  # behind the others
 
 
 # --- gRPC sessions, heads of requests and events of runs --------------------------------------------------------------
 
 
 @requirement("grpc.memory")
-async def test_histories_of_grpc_sessions_take_no_more_than_half_of_the_budget(
-    small_budget_server: ServerProcess,
-) -> None:
+async def test_histories_of_grpc_sessions_take_no_more_than_half_of_the_budget(bounded: ServerProcess) -> None:
     text = roz.ContentPart(text=roz.TextContent(text="x" * HISTORY))
     history = [roz.ConversationMessage(role="user", parts=[text])]
     async with AsyncExitStack() as closing:
-        attacker, other = (connect_caller(small_budget_server.port, name, closing) for name in ("attacker", "other"))
+        attacker, other = (connect_caller(bounded.port, name, closing) for name in ("attacker", "other"))
         assert await is_served(other)
-        before = small_budget_server.memory
+        before = bounded.memory
         for _ in range(BUDGET // 2 // HISTORY):
             await attacker.begin_session(history=history)
         for _ in range(CLIENTS // 2):
             with pytest.raises(GRPCError, match="AGUI_MAX_BYTES_IN_FLIGHT"):
                 await attacker.begin_session(history=history)
-        assert small_budget_server.memory - before < BUDGET / 2 + SESSION_MARGIN
+        assert bounded.memory - before < BUDGET / 2 + SESSION_MARGIN
         assert await is_served(other)
 
 
 @requirement("caller.connections")
-async def test_heads_that_do_not_end_take_a_bounded_amount_of_memory(small_budget_server: ServerProcess) -> None:
-    before = small_budget_server.memory
+async def test_heads_that_do_not_end_take_a_bounded_amount_of_memory(bounded: ServerProcess) -> None:
+    before = bounded.memory
     head = b"GET / HTTP/1.1\r\nHost: x\r\n" + HEADER * HEADERS
-    half = await asyncio.gather(*(HttpExchange.open(small_budget_server.port, head) for _ in range(CLIENTS)))
+    half = await asyncio.gather(*(HttpExchange.open(bounded.port, head) for _ in range(CLIENTS)))
 
     async def cut() -> bool:
         ended = sum(exchange.reader.at_eof() or exchange.reader.exception() is not None for exchange in half)
         return ended >= CLIENTS - MAX_HEAD_BYTES / HEADERS / HEADER_BYTES
 
     await wait_until(cut)
-    assert small_budget_server.memory - before < MAX_HEAD_BYTES + MARGIN
-    await assert_served(small_budget_server)
+    assert bounded.memory - before < MAX_HEAD_BYTES + MARGIN
+    await assert_served(bounded)
 
 
 @requirement("caller.logs")
