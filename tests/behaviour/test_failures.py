@@ -26,7 +26,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.client import outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import ask
-from tests.protocol.samples import forged
+from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
 SECRET = "sk-secret in /home/me/key.pem"  # noqa: S105 - it stands for one
@@ -173,7 +173,7 @@ UNENCODABLE: dict[str, Callable[[], Item]] = {
     "a circle": lambda: CustomEvent(name="n", value=make_circular_value()),
     "half a surrogate pair": lambda: CustomEvent(name="n", value="\ud800"),
     "half a surrogate pair in a string": lambda: "\ud800",
-    "a wrong type": lambda: forged(TextMessageStartEvent, message_id=7, role="assistant"),
+    "a wrong type": lambda: without_validation(TextMessageStartEvent, message_id=7, role="assistant"),
     "too much": lambda: CustomEvent(name="n", value="x" * 8_000_001),
     "a bad end": lambda: RunFinishedEvent(thread_id="t", run_id="r", result=object()),
     "a bad error": lambda: RunErrorEvent(message="\ud800"),

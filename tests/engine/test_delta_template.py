@@ -38,7 +38,7 @@ from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.expander import MAX_DELTA
 from tests.engine.doubles import Json, asking
-from tests.protocol.samples import forged
+from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
 Make = Callable[[], object]
@@ -110,7 +110,7 @@ OTHERS: tuple[Make, ...] = (
     event_without_field("delta"),
     event_without_field("timestamp"),
     lambda: DeltaWithVolume(message_id="m1", delta="a"),
-    lambda: forged(TextMessageContentEvent, message_id="m1", delta=None),
+    lambda: without_validation(TextMessageContentEvent, message_id="m1", delta=None),
     lambda: "",
     lambda: "\ud800",
     lambda: "x" * (MAX_DELTA + 1),

@@ -42,7 +42,7 @@ from agui_container.protocol.validator import ProducerRules, RunSequence
 from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, make_service
 from tests.protocol.random_walks import Walk
-from tests.protocol.samples import forged
+from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
 OFFICIAL: TypeAdapter[BaseEvent] = TypeAdapter(Event)
@@ -96,13 +96,13 @@ ODD = st.sampled_from(
         {"type": "CUSTOM"},
         CustomEvent(name="n", value=object()),
         CustomEvent(name="n", value="\ud800"),
-        forged(TextMessageContentEvent, message_id="m1", delta=None),
-        forged(TextMessageStartEvent, message_id=["m1"], role="assistant"),
-        forged(TextMessageChunkEvent, message_id="\ud800", delta="x"),
-        forged(TextMessageChunkEvent, message_id="m1", subagent_run_id=["s1"]),
-        forged(RunFinishedEvent, outcome="none", usage=7),
-        forged(RunErrorEvent, message=None),
-        forged(BaseEvent, type="CUSTOM"),
+        without_validation(TextMessageContentEvent, message_id="m1", delta=None),
+        without_validation(TextMessageStartEvent, message_id=["m1"], role="assistant"),
+        without_validation(TextMessageChunkEvent, message_id="\ud800", delta="x"),
+        without_validation(TextMessageChunkEvent, message_id="m1", subagent_run_id=["s1"]),
+        without_validation(RunFinishedEvent, outcome="none", usage=7),
+        without_validation(RunErrorEvent, message=None),
+        without_validation(BaseEvent, type="CUSTOM"),
     )
 )
 DOINGS = st.sampled_from(("raise", "refuse", "exit", "cancel", "cancel soon", "pause", "usage", "time out"))

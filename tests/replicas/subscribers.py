@@ -91,7 +91,7 @@ def by_attach(port: int, thread: str, run: str, after: int) -> Pieces:
 
 
 async def all_of(pieces: Pieces) -> list[Piece]:
-    """Up to the end of the run."""
+    """Read to the end of the run."""
     async with aclosing(pieces) as reading:
         return [piece async for piece in reading]
 
@@ -140,13 +140,13 @@ def as_shown(whole: Sequence[bytes], pieces: Sequence[Piece], after: int = 0) ->
     shown = []
     for piece in pieces:
         events = whole[after : piece.seq]
-        shown.append(framed(events, piece.seq) if piece.is_frame else b"".join(events))
+        shown.append(frame_of_events(events, piece.seq) if piece.is_frame else b"".join(events))
         after = piece.seq
     return shown
 
 
-def framed(events: Sequence[bytes], seq: int) -> bytes:
-    """Events as one frame that carries the number of the last."""
+def frame_of_events(events: Sequence[bytes], seq: int) -> bytes:
+    """Return events as one frame with the number of the last one."""
     first, *others = [json.loads(event) for event in events]
     for other in others:
         assert other | {"delta": ""} == first | {"delta": ""}

@@ -69,14 +69,14 @@ async def test_a_retry_elsewhere_reads_the_run_and_runs_nothing(replica: Start) 
 
 
 async def by_command(port: int, asked: Json) -> Json:
-    """Cancel with a command of its own."""
+    """Cancel with a command in a run of its own."""
     command = {"command": {"type": "cancel", "threadId": asked["threadId"], "runId": asked["runId"]}}
     told: Json = (await ask(port, post(command))).events[1]["value"]
     return told
 
 
 async def by_route(port: int, asked: Json) -> Json:
-    """Cancel by the run's address."""
+    """Cancel with the route of the run."""
     sent = request("POST", f"/runs/{asked['runId']}/cancel?threadId={asked['threadId']}")
     told: Json = (await ask(port, sent)).json()
     return told
