@@ -116,7 +116,7 @@ MIXES = st.integers(0, 20).flatmap(lambda length: st.lists(PIECES, min_size=leng
 
 
 @dataclass
-class ScriptedAgent:
+class ScriptRunner:
     """An agent that follows a script. A stubborn one continues after it was cancelled."""
 
     script: list[object]
@@ -162,7 +162,7 @@ def script_of_walk(seed: int, length: int, between: dict[int, object]) -> list[o
 
 async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Envelope], Service]:
     """Run a script and return the log."""
-    agent, clock = ScriptedAgent(script, stubborn), FakeClock()
+    agent, clock = ScriptRunner(script, stubborn), FakeClock()
     service = make_service(agent, clock=clock)
     await service.open()
     agent.time_out = lambda: clock.advance(10_000)
