@@ -126,7 +126,14 @@ class TurnEvents:
         """End the turn with an error."""
         self.stop_reason = "error"
         self._clear_pending()
-        return self._wire.session_rejected(error)
+        return [*self._resolve_unknown(), *self._wire.session_rejected(error)]
+
+    def cancel(self, outcome: Mapping[str, object]) -> Responses:
+        """End the turn as cancelled, with the outcome of the approvals that wait."""
+        self.stop_reason = "cancelled"
+        responses = [it for call_id in self.approvals for it in self._wire.approval_resolved(call_id, outcome)]
+        self._clear_pending()
+        return responses
 
     def resolve(self, decisions: Mapping[str, bool]) -> Responses:
         """Resolve all waiting calls. ``decisions`` are the client's: True for an approved call, by call id."""
@@ -140,7 +147,7 @@ class TurnEvents:
 
     def follow(self) -> Responses:
         """Follow a run of another client, who has answered calls. The client's tools stay requested meanwhile."""
-        self._decided_elsewhere = {call_id: request.name for call_id, request in self.approvals.items()}
+        self._decided_elsewhere |= {call_id: request.name for call_id, request in self.approvals.items()}
         self.approvals = {}
         return self._set_activity(THINKING)
 
@@ -179,6 +186,11 @@ class TurnEvents:
         resolved = self._wire.approval_resolved(call_id, {"approved": approved, "elsewhere": True})
         return [*resolved, *(self._tool_started(call_id, name) if approved else ())]
 
+    def _resolve_unknown(self) -> Responses:
+        """Resolve the approvals that another client has answered if no result tells the decision."""
+        answered, self._decided_elsewhere = self._decided_elsewhere.keys() - self.approvals.keys(), {}
+        return [it for call_id in answered for it in self._wire.approval_resolved(call_id, {"elsewhere": True})]
+
     def _tool_finished(self, call_id: str, result: str) -> Responses:
         call = self._calls.pop(call_id, None) or OpenToolCall("")
         responses = self._wire.tool_finished(call_id, call.name, result[:MAX_SUMMARY])
@@ -201,7 +213,8 @@ class TurnEvents:
         outcome = (event.get("outcome") or {}).get("type")
         self.approvals = {request.call_id: request for request in approval_requests(event)}
         pending = {} if outcome == "cancelled" else self._pending_calls()
-        responses = self._count_usage(event, "tool_use" if self.approvals or pending else self.stop_reason)
+        stop_reason = "tool_use" if self.approvals or pending else self.stop_reason
+        responses = [*self._resolve_unknown(), *self._count_usage(event, stop_reason)]
         if outcome == "cancelled":
             self.stop_reason = "cancelled"
             self._clear_pending()
