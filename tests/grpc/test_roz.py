@@ -112,6 +112,35 @@ def test_a_result_that_never_comes_is_a_tool_error(channel: grpc.Channel) -> Non
 
 
 @requirement("roz.tools")
+@pytest.mark.parametrize(
+    "arguments", ['{"a":' * 33 + "1" + "}" * 33, f'{{"x": {10**400}}}', '{"x": 1e400}', '["x"]', "{no"]
+)
+def test_a_call_whose_arguments_no_client_can_read_is_an_error_for_the_model(
+    channel: grpc.Channel, arguments: str
+) -> None:
+    with start_session(channel, tools=[schema("look")]) as talk:
+        talk.say(f"call look {arguments}")
+        assert wait_for_turn(talk).stop_reason == "end_turn"
+        assert "tool_request" not in talk.kinds
+        assert [kind for kind in talk.new if kind.startswith("tool_call")] == [
+            "tool_call_started",
+            "tool_call_finished",
+        ]
+        assert "failed: the client cannot get the arguments" in "".join(
+            delta.content for delta in talk.all("text_delta")
+        )
+        talk.say("hello")
+        assert wait_for_turn(talk).stop_reason == "end_turn"
+
+
+@requirement("roz.tools")
+def test_arguments_that_are_nested_as_deeply_as_a_client_can_read_reach_it(channel: grpc.Channel) -> None:
+    with start_session(channel, tools=[schema("look")]) as talk:
+        talk.say("call look " + '{"a":' * 32 + "1" + "}" * 32)
+        assert talk.until("tool_request").parameters == talk.until("1.0 tool_call_requested").parameters
+
+
+@requirement("roz.tools")
 def test_tools_of_client_and_server_work_side_by_side(channel: grpc.Channel) -> None:
     with start_session(channel, tools=[schema("move")]) as talk:
         talk.say(f"{call_text('echo', text='ahoy')}\n{call_text('move', x=1)}")

@@ -19,7 +19,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_denied, text_of
 from agui_container.transports.grpc.roz.tools import PHYSICAL, TIMEOUT_MS, ToolsByName
-from agui_container.transports.grpc.roz.wire import Permissions, Responses, RozEncoder
+from agui_container.transports.grpc.roz.wire import Permissions, Responses, RozEncoder, arguments_of
 
 THINKING, CALLING, WAITING, IDLE = "thinking", "calling_tool", "waiting_approval", "idle"
 FULL, MINI, HIDDEN = "full", "mini", "hidden"
@@ -41,11 +41,12 @@ class OpenToolCall(Struct):
 
 
 class ToolRequest(Struct, frozen=True):
-    """A tool call that the client must run."""
+    """A tool call that the client must run. ``error`` is the reason why it cannot, or empty."""
 
     call_id: str
     name: str
     timeout_ms: int
+    error: str = ""
 
 
 class TurnEvents:
@@ -240,9 +241,15 @@ class TurnEvents:
             return self._set_activity(CALLING, call.name, self._category(call.name))
         tool = self._tools.get(call.name)
         timeout_ms = tool.timeout_ms if tool else TIMEOUT_MS
+        try:
+            arguments = arguments_of(call.arguments)
+        except ValueError as error:
+            text = f"Error: the client cannot get the arguments of this call: {error}."
+            self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms, text)
+            return self._tool_started(call_id, call.name)
         self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms)
         activity = self._set_activity(CALLING, call.name, self._category(call.name))
-        return [*activity, *self._wire.tool_requested(call_id, call.name, parameters_of(call.arguments), timeout_ms)]
+        return [*activity, *self._wire.tool_requested(call_id, call.name, arguments, timeout_ms)]
 
     def _seconds_until_expiry(self, request: ApprovalRequest) -> int:
         if not request.expires_at:

@@ -21,7 +21,7 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import abandonment, decision, text_of
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import TurnEvents
-from agui_container.transports.grpc.roz.requests import late_message, tool_message
+from agui_container.transports.grpc.roz.requests import error_message, tool_message
 from agui_container.transports.grpc.roz.tools import ToolsByName
 from agui_container.transports.grpc.roz.wire import Responses, RozEncoder
 
@@ -86,8 +86,8 @@ class SessionTurn:
         self._run_id = request.run_input.run_id
         self._is_running = self._is_cancelled = False
         self._results: dict[str, ToolMessage] = {}
-        self._late_calls: set[str] = set()
-        """Ids of the calls whose results come from the server, because their timeouts have passed."""
+        self._failed_calls: set[str] = set()
+        """Ids of the calls whose results come from the server, because the client has not run them."""
         self._decisions: dict[str, PermissionAnswer] = {}
         self._has_news = asyncio.Event()
 
@@ -235,7 +235,7 @@ class SessionTurn:
         closed = await self._call.translate(size, closed_calls, thread.messages, tuple(self.events.tool_requests))
         responses: Responses = []
         for call_id, result in closed.items():
-            if self._results.pop(call_id, None) is not None and call_id not in self._late_calls:
+            if self._results.pop(call_id, None) is not None and call_id not in self._failed_calls:
                 responses += self._wire.session_rejected(unknown_call_error("tool_result", call_id))
             responses += self.events.add_result(call_id, result)
         return responses
@@ -245,6 +245,7 @@ class SessionTurn:
         loop = asyncio.get_running_loop()
         started_at, events = loop.time(), self.events
         while not self._is_cancelled:
+            self._fail_calls(loop.time() - started_at)
             missing = [request for call_id, request in events.tool_requests.items() if call_id not in self._results]
             if not missing and events.approvals.keys() <= self._decisions.keys():
                 return TurnAnswers(
@@ -254,15 +255,20 @@ class SessionTurn:
             if self.is_half_closed:
                 events.stop_reason = "tool_use"
                 return None
-            now = loop.time()
-            for late in [it for it in missing if now >= started_at + it.timeout_ms / 1000]:
-                self._results[late.call_id] = late_message(late.call_id, late.timeout_ms)
-                self._late_calls.add(late.call_id)
             deadline = min((started_at + it.timeout_ms / 1000 for it in missing), default=None)
             self._has_news.clear()
-            if deadline is None or deadline > now:
-                await self._wait_until(deadline)
+            await self._wait_until(deadline)
         return None
+
+    def _fail_calls(self, seconds: float) -> None:
+        """Store an error for each call that the client cannot run, or has not run in so many seconds."""
+        for request in self.events.tool_requests.values():
+            error = request.error
+            if seconds >= request.timeout_ms / 1000:
+                error = error or f"Error: the tool did not answer within {request.timeout_ms} ms."
+            if error and request.call_id not in self._results:
+                self._results[request.call_id] = error_message(request.call_id, error)
+                self._failed_calls.add(request.call_id)
 
     async def _wait_until(self, deadline: float | None) -> None:
         try:
