@@ -11,7 +11,8 @@ from google.protobuf.json_format import MessageToDict
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
-from tests.grpc.roz_calls import RozTalk, schema, start_session, wait_for_approval, wait_for_turn
+from tests.grpc.http_requests import get_json
+from tests.grpc.roz_calls import RozTalk, schema, session_of, start_session, wait_for_approval, wait_for_turn
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
 from tests.tools.mcp_fixtures import ENVIRONMENT
@@ -386,6 +387,23 @@ def test_a_message_during_a_turn_is_refused_or_waits(servers: Servers, dial: Dia
         talk.until("text_delta")
         talk.say("hello", message_id="m2")
         assert [wait_for_turn(talk).stop_reason, wait_for_turn(talk).stop_reason] == ["cancelled", "end_turn"]
+
+
+@requirement("roz.control")
+def test_of_messages_that_interrupt_one_another_the_last_is_answered_and_all_are_kept(
+    servers: Servers, dial: Dial
+) -> None:
+    server = servers(**ASSISTANT, AGUI_ON_BUSY="interrupt")
+    with start_session(dial(server)) as talk:
+        talk.say("wait 30", message_id="m1")
+        talk.until("text_delta")
+        talk.say("wait 31", message_id="m2").say("wait 32", message_id="m3").say("hello", message_id="m4")
+        turns = [wait_for_turn(talk) for _ in range(4)]
+        assert [turn.message_id for turn in turns] == ["m1", "m2", "m3", "m4"]
+        assert [turn.stop_reason for turn in turns] == ["cancelled", "cancelled", "cancelled", "end_turn"]
+        messages = get_json(server, f"/threads/{session_of(talk)}")["messages"]
+        said = [message["content"] for message in messages if message["role"] == "user"]
+        assert said == ["wait 30", "wait 31", "wait 32", "hello"]
 
 
 # --- the start --------------------------------------------------------------------------------------------------------

@@ -117,6 +117,8 @@ class Session:
         self._turns += 1
         self._turn = turn = SessionTurn(request, self._service, self._call, self._wire, self._options)
         turn.is_half_closed = self._is_half_closed
+        if self._waiting and self._options.on_busy == "interrupt":
+            await turn.cancel()  # the thread gets this message, and the newer one is answered
         try:
             await turn.run(self._turns)
         finally:
