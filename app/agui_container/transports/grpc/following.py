@@ -6,6 +6,7 @@ transport, and the other clients follow its run. An answer that comes after it b
 """
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Collection, Coroutine, Sequence
 from typing import TypeVar
 
@@ -131,6 +132,15 @@ async def list_runs(service: Service, caller: Caller, thread_id: str) -> list[st
         return []
     listed = [str(view["runId"]) for view in await service.runs.list(caller) if view["threadId"] == thread_id]
     return [*reversed(listed)] if latest in listed else [*reversed(listed), latest]
+
+
+async def wait_until(event: asyncio.Event, deadline: float) -> None:
+    """Wait for an event, until a time of the event loop at most. Infinity is no limit."""
+    try:
+        async with asyncio.timeout_at(deadline if math.isfinite(deadline) else None):
+            await event.wait()
+    except TimeoutError:
+        pass
 
 
 async def first_of(work: Coroutine[object, object, T], other: Coroutine[object, object, str]) -> T | str:

@@ -6,6 +6,7 @@ Rule: this module does I/O; ``requests`` and ``events`` translate. After a clien
 
 import asyncio
 import logging
+import time
 from collections.abc import Collection, Sequence
 
 from ag_ui.core import ResumeEntry
@@ -16,9 +17,9 @@ from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.following import continue_run, first_of, wait_for_next_run
+from agui_container.transports.grpc.following import continue_run, first_of, wait_for_next_run, wait_until
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
-from agui_container.transports.grpc.interrupts import abandonment, decision
+from agui_container.transports.grpc.interrupts import abandonment, decision, expired_requests
 from agui_container.transports.grpc.kontekst.events import RunEvents
 from agui_container.transports.grpc.kontekst.requests import first_input, next_input
 
@@ -130,15 +131,20 @@ class RunSession:
             await self._follow(next_id)
 
     async def _wait_for_answers(self) -> Sequence[ResumeEntry] | None:
-        """Wait for an answer to each proposed call. Returns None if the client cancels or half-closes before."""
-        pending_approvals = self._events.pending_approvals
+        """Wait for an answer to each proposed call. Returns None if the client cancels or half-closes before.
+
+        The client cancels a call by letting its approval expire.
+        """
+        pending_approvals, loop = self._events.pending_approvals, asyncio.get_running_loop()
         while not self._is_cancelled:
+            expired, seconds = expired_requests(pending_approvals.values(), time.time())
+            self._decisions |= {request.call_id: abandonment(request) for request in expired}
             if pending_approvals.keys() <= self._decisions.keys():
                 return [self._decisions[call_id] for call_id in pending_approvals]
             if self._is_half_closed:
                 return None
             self._has_news.clear()
-            await self._has_news.wait()
+            await wait_until(self._has_news, loop.time() + seconds)
         return None
 
     async def _answer(self, answers: Sequence[ResumeEntry]) -> str | None:

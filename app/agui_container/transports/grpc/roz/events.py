@@ -7,8 +7,8 @@ Rule: pure translation. Events of subagents are not shown here, but for their ap
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from fnmatch import fnmatchcase
 
 from ag_ui.core import EventType
@@ -19,7 +19,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_denied, text_of
 from agui_container.transports.grpc.roz.tools import PHYSICAL, TIMEOUT_MS, ToolsByName
-from agui_container.transports.grpc.roz.wire import Permissions, Responses, RozEncoder, arguments_of
+from agui_container.transports.grpc.roz.wire import Outcome, Permissions, Responses, RozEncoder, arguments_of
 
 THINKING, CALLING, WAITING, IDLE = "thinking", "calling_tool", "waiting_approval", "idle"
 FULL, MINI, HIDDEN = "full", "mini", "hidden"
@@ -129,19 +129,19 @@ class TurnEvents:
         self._clear_pending()
         return [*self._resolve_unknown(), *self._wire.session_rejected(error)]
 
-    def cancel(self, outcome: Mapping[str, object]) -> Responses:
+    def cancel(self, outcome: Outcome) -> Responses:
         """End the turn as cancelled, with the outcome of the approvals that wait."""
         self.stop_reason = "cancelled"
         responses = [it for call_id in self.approvals for it in self._wire.approval_resolved(call_id, outcome)]
         self._clear_pending()
         return responses
 
-    def resolve(self, decisions: Mapping[str, bool]) -> Responses:
-        """Resolve all waiting calls. ``decisions`` are the client's: True for an approved call, by call id."""
+    def resolve(self, outcomes: Mapping[str, Outcome]) -> Responses:
+        """Resolve all waiting calls, with the outcomes of their approvals by call id."""
         responses: Responses = []
-        for call_id, approved in decisions.items():
-            responses += self._wire.approval_resolved(call_id, {"approved": approved})
-            if approved:
+        for call_id, outcome in outcomes.items():
+            responses += self._wire.approval_resolved(call_id, outcome)
+            if outcome["approved"]:
                 responses += self._tool_started(call_id, self.approvals[call_id].name)
         self._clear_pending()
         return [*responses, *self._set_activity(THINKING)]
@@ -225,7 +225,8 @@ class TurnEvents:
         for request in self.approvals.values():
             detail = {"tool_name": request.name, "tool_call_id": request.call_id, "reason": request.reason}
             responses += self._set_activity(WAITING, json.dumps(detail), PHYSICAL)
-            responses += self._wire.approval_requested(request, self._seconds_until_expiry(request))
+            seconds = request.seconds_left(self._now())
+            responses += self._wire.approval_requested(request, max(0, int(seconds)) if math.isfinite(seconds) else 0)
         return responses
 
     def _pending_calls(self) -> dict[str, OpenToolCall]:
@@ -250,11 +251,6 @@ class TurnEvents:
         self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms)
         activity = self._set_activity(CALLING, call.name, self._category(call.name))
         return [*activity, *self._wire.tool_requested(call_id, call.name, arguments, timeout_ms)]
-
-    def _seconds_until_expiry(self, request: ApprovalRequest) -> int:
-        if not request.expires_at:
-            return 0
-        return max(0, int(datetime.fromisoformat(request.expires_at).timestamp() - self._now()))
 
     def _count_usage(self, event: Event, stop_reason: str) -> Responses:
         """Add the tokens of a run to the turn's."""

@@ -6,6 +6,7 @@ the turn then follows the run of that client, and answers of its own client that
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Mapping, Sequence
 
@@ -16,16 +17,20 @@ from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Call
-from agui_container.transports.grpc.following import closed_calls, continue_run, first_of, wait_for_next_run
+from agui_container.transports.grpc.following import closed_calls, continue_run, first_of, wait_for_next_run, wait_until
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.interrupts import abandonment, decision, text_of
+from agui_container.transports.grpc.interrupts import abandonment, decision, expired_requests, text_of
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import TurnEvents
 from agui_container.transports.grpc.roz.requests import error_message, tool_message
 from agui_container.transports.grpc.roz.tools import ToolsByName
-from agui_container.transports.grpc.roz.wire import Responses, RozEncoder
+from agui_container.transports.grpc.roz.wire import Outcome, Responses, RozEncoder
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
+
+
+CANCELLED: Outcome = {"approved": False, "cancelled": True}
+EXPIRED: Outcome = {"approved": False, "expired": True}
 
 
 class TurnRequest(Struct, frozen=True):
@@ -46,9 +51,9 @@ class TurnRequest(Struct, frozen=True):
 
 
 class PermissionAnswer(Struct, frozen=True):
-    """The client's answer to an approval request."""
+    """The answer to an approval request: the client's, or the server's if the approval has expired."""
 
-    approved: bool
+    outcome: Outcome
     entry: ResumeEntry
 
 
@@ -138,9 +143,8 @@ class SessionTurn:
         call_id = permission.tool_call_id
         if call_id not in self.events.approvals or call_id in self._decisions:
             raise unknown_call_error("permission_decision", call_id)
-        approved = permission.approved
-        entry = decision(self.events.approvals[call_id], approved=approved, edited_arguments=edited)
-        self._decisions[call_id] = PermissionAnswer(approved, entry)
+        entry = decision(self.events.approvals[call_id], approved=permission.approved, edited_arguments=edited)
+        self._decisions[call_id] = PermissionAnswer({"approved": permission.approved}, entry)
         self._answers_size += permission.ByteSize()
         self._has_news.set()
 
@@ -203,8 +207,8 @@ class SessionTurn:
         responses: Responses = []
         for result in answers.results:
             responses += self.events.add_result(result.tool_call_id, text_of(result.content))
-        decisions = {call_id: self._decisions[call_id].approved for call_id in self.events.approvals}
-        responses += self.events.resolve(decisions)
+        outcomes = {call_id: self._decisions[call_id].outcome for call_id in self.events.approvals}
+        responses += self.events.resolve(outcomes)
         self._results, self._decisions = {}, {}
         await self._forward_events(run_input.run_id, subscription, responses)
         return None
@@ -225,7 +229,8 @@ class SessionTurn:
     def _refuse_decisions(self) -> Responses:
         """Refuse the client's decisions, because another client has continued the thread before them."""
         late, self._decisions = self._decisions, {}
-        errors = [unknown_call_error("permission_decision", call_id) for call_id in late]
+        by_client = [call_id for call_id, answer in late.items() if answer.outcome is not EXPIRED]
+        errors = [unknown_call_error("permission_decision", call_id) for call_id in by_client]
         return [response for error in errors for response in self._wire.session_rejected(error)]
 
     async def _close_calls(self) -> Responses:
@@ -246,6 +251,7 @@ class SessionTurn:
         started_at, events = loop.time(), self.events
         while not self._is_cancelled:
             self._fail_calls(loop.time() - started_at)
+            expiry = self._expire_approvals()
             missing = [request for call_id, request in events.tool_requests.items() if call_id not in self._results]
             if not missing and events.approvals.keys() <= self._decisions.keys():
                 return TurnAnswers(
@@ -255,10 +261,16 @@ class SessionTurn:
             if self.is_half_closed:
                 events.stop_reason = "tool_use"
                 return None
-            deadline = min((started_at + it.timeout_ms / 1000 for it in missing), default=None)
+            deadline = min((started_at + it.timeout_ms / 1000 for it in missing), default=math.inf)
             self._has_news.clear()
-            await self._wait_until(deadline)
+            await wait_until(self._has_news, min(deadline, loop.time() + expiry))
         return None
+
+    def _expire_approvals(self) -> float:
+        """Abandon the approvals that have expired. Returns the seconds until the next one expires."""
+        expired, seconds = expired_requests(self.events.approvals.values(), time.time())
+        self._decisions |= {it.call_id: PermissionAnswer(EXPIRED, abandonment(it)) for it in expired}
+        return seconds
 
     def _fail_calls(self, seconds: float) -> None:
         """Store an error for each call that the client cannot run, or has not run in so many seconds."""
@@ -270,13 +282,6 @@ class SessionTurn:
                 self._results[request.call_id] = error_message(request.call_id, error)
                 self._failed_calls.add(request.call_id)
 
-    async def _wait_until(self, deadline: float | None) -> None:
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self._has_news.wait()
-        except TimeoutError:
-            pass
-
     async def _abandon_approvals(self) -> None:
         """Abandon the open approvals of a cancelled turn, because open approvals would block the thread."""
         if not self._is_cancelled:
@@ -286,8 +291,7 @@ class SessionTurn:
             entries = [abandonment(request) for request in self.events.approvals.values()]
             run_input = self._next_input(TurnAnswers((), entries), {"approvals": {"onDenial": "cancel"}})
             is_ours = await self._run_unseen(run_input)
-        outcome = {"approved": False, "cancelled": True} if is_ours else {"elsewhere": True}
-        await self._call.send(self.events.cancel(outcome))
+        await self._call.send(self.events.cancel(CANCELLED if is_ours else {"elsewhere": True}))
 
     async def _run_unseen(self, run_input: RunAgentInput) -> bool:
         """Continue with a run whose events are not forwarded. Returns False if another client has been faster."""

@@ -22,6 +22,9 @@ from agui_container.transports.grpc.interrupts import ApprovalRequest
 from agui_container.transports.grpc.options import RozWire
 
 Responses = list[pb.SessionResponse]
+Outcome = Mapping[str, bool]
+"""Outcome of an approval, by the names in docs/grpc.md."""
+
 Permissions = Sequence[tuple[str, str, str | None, str | None]]
 
 
@@ -228,7 +231,7 @@ class RozEncoder:
         )
         return self._responses(None, "approval_requested", approval_requested=requested)
 
-    def approval_resolved(self, call_id: str, outcome: Mapping[str, object]) -> Responses:
+    def approval_resolved(self, call_id: str, outcome: Outcome) -> Responses:
         """Report a decision. Release 0.2 has no such response."""
         resolved = pb.ApprovalResolvedPayload(approval_id=call_id, outcome=struct_of(outcome))
         return self._responses(None, "approval_resolved", approval_resolved=resolved)
