@@ -82,6 +82,8 @@ class TurnEvents:
         self._calls: dict[str, OpenToolCall] = {}
         self._started: dict[str, str] = {}
         """Names of the server's calls that have started and not finished, by call id."""
+        self._names: dict[str, str] = {}
+        """Names of the calls that have waited for approval, by call id. Another session may have begun them."""
         self._decided_elsewhere: dict[str, str] = {}
         """Names of the calls whose approvals another client has answered, by call id."""
         self._activity = self._presence = ("", "")
@@ -114,8 +116,7 @@ class TurnEvents:
             case EventType.TOOL_CALL_END:
                 return self._tool_call_ended(event["toolCallId"])
             case EventType.TOOL_CALL_RESULT:
-                resolved = self._resolve_elsewhere(event)
-                return [*resolved, *self._tool_finished(event["toolCallId"], text_of(event.get("content")))]
+                return self._call_finished(event)
             case EventType.CUSTOM:
                 return self._custom_event(event["name"], event.get("value"))
             case EventType.RUN_STARTED:
@@ -196,6 +197,13 @@ class TurnEvents:
         answered, self._decided_elsewhere = self._decided_elsewhere.keys() - self.approvals.keys(), {}
         return [it for call_id in answered for it in self._wire.approval_resolved(call_id, {"elsewhere": True})]
 
+    def _call_finished(self, result: Event) -> Responses:
+        """Report the result of a call. The server's tool was run if it has the same name as a tool of the client."""
+        call_id, responses = result["toolCallId"], self._resolve_elsewhere(result)
+        if call_id in self._calls and self._calls[call_id].name in self._tools:
+            responses += self._tool_started(call_id, self._calls[call_id].name)
+        return [*responses, *self._tool_finished(call_id, text_of(result.get("content")))]
+
     def _subagent_call_finished(self, result: Event) -> Responses:
         """Report the result of a subagent's call if its start was reported."""
         call_id, resolved = result["toolCallId"], self._resolve_elsewhere(result)
@@ -204,12 +212,13 @@ class TurnEvents:
         return [*resolved, *self._tool_finished(call_id, text_of(result.get("content")))]
 
     def _tool_finished(self, call_id: str, result: str) -> Responses:
-        name = self._started.pop(call_id, "")
+        name = self._started.pop(call_id, "") or self._names.get(call_id, "")
         call = self._calls.pop(call_id, None) or OpenToolCall(name)
         responses = self._wire.tool_finished(call_id, call.name, result[:MAX_SUMMARY])
         if call.name == LOAD_SKILL:
             responses += self._wire.skill_loaded(str(parameters_of(call.arguments).get("name", "")))
-        return responses
+        is_calling = self._activity[0] == CALLING and (self._started or self.tool_requests)
+        return responses if is_calling else [*responses, *self._set_activity(THINKING)]
 
     def _policy(self, name: str) -> str:
         return next((policy for pattern, policy, _, _ in self._permissions if fnmatchcase(name, pattern)), "allow")
@@ -225,6 +234,7 @@ class TurnEvents:
     def _finish_run(self, event: Event) -> Responses:
         outcome = (event.get("outcome") or {}).get("type")
         self.approvals = {request.call_id: request for request in approval_requests(event)}
+        self._names |= {request.call_id: request.name for request in self.approvals.values()}
         pending = {} if outcome == "cancelled" else self._pending_calls()
         stop_reason = "tool_use" if self.approvals or pending else self.stop_reason
         responses = [*self._resolve_unknown(), *self._count_usage(event, stop_reason)]
