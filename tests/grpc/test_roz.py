@@ -445,6 +445,26 @@ def test_a_history_is_resumed(channel: grpc.Channel) -> None:
 
 
 @requirement("roz.start")
+def test_a_history_for_a_thread_with_messages_is_refused_and_the_messages_stay(
+    server: ServerProcess, channel: grpc.Channel
+) -> None:
+    history = [pb.ConversationMessage(role="user", parts=[part(text=pb.TextContent(text="earlier"))])]
+    with start_session(channel, history=history) as talk:
+        thread = session_of(talk)
+        talk.say("stream 1")
+        wait_for_turn(talk)
+    before = get_json(server, f"/threads/{thread}")["messages"]
+    with RozTalk(channel, metadata=[("agui-thread-id", thread)]) as again:
+        again.send(start=pb.StartSession(history=history))
+        assert "history: must be empty" in again.until("error").message
+        again.send(start=pb.StartSession()).until("session_started")
+        again.say("stream 2")
+        wait_for_turn(again)
+    after = get_json(server, f"/threads/{thread}")["messages"]
+    assert (after[: len(before)], len(after)) == (before, len(before) + 2)
+
+
+@requirement("roz.start")
 def test_project_and_turn_context_reach_the_model(channel: grpc.Channel) -> None:
     def used(**fields: Any) -> int:
         turn = {name: fields.pop(name) for name in ("system_context", "context") if name in fields}

@@ -258,9 +258,12 @@ class Session:
         if start.camera_ids or start.enable_video:
             logger.info("roz cameras ignored %s", format_fields({"count": len(start.camera_ids)}))
         translated = await self._call.translate(size, read_start, start)
+        thread_id = self._call.metadata.get(THREAD_METADATA)
+        if thread_id and translated.history:
+            await self._check_empty(thread_id)
         self._tools.register("", translated.tools, "")
         self._start = translated
-        self._thread_id = self._call.metadata.get(THREAD_METADATA) or self._service.new_id()
+        self._thread_id = thread_id or self._service.new_id()
         await self._call.send(self._wire.session_started(self._thread_id, model, self._options.permissions))
         if translated.history:
             await self._call.send(self._wire.resume_summary(len(translated.history)))
@@ -272,6 +275,20 @@ class Session:
             allowed = ", ".join((self._options.model, *self._options.models))
             raise AppError(
                 ErrorCode.VALIDATION_ERROR, f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}."
+            )
+
+    async def _check_empty(self, thread_id: str) -> None:
+        """Check that a thread has no messages. A history would replace them. Raises ``AppError`` VALIDATION_ERROR."""
+        try:
+            thread = await self._service.threads.delta(self._call.caller, thread_id)
+        except AppError as error:
+            if error.code is not ErrorCode.THREAD_NOT_FOUND:
+                raise
+            return
+        if thread.messages:
+            raise AppError(
+                ErrorCode.VALIDATION_ERROR,
+                f"history: must be empty, because the thread of {THREAD_METADATA} has messages.",
             )
 
     async def _queue_message(self, message: pb.UserMessage, size: int) -> None:
