@@ -348,6 +348,24 @@ def test_silence_is_broken_by_keepalives_with_tokens(servers: Servers, dial: Dia
 
 
 @requirement("roz.control")
+def test_keepalives_have_the_requested_budget_from_the_start_and_the_tokens_of_a_turn_that_waits(
+    servers: Servers, dial: Dial
+) -> None:
+    channel = dial(servers(**ASSISTANT, AGUI_KEEPALIVE="0.2"))
+    with start_session(channel, max_context_tokens=5000) as talk:
+        assert talk.until("keepalive") == pb.Keepalive(tokens_used=0, tokens_max=5000)
+        talk.say(call_text("pay", amount=1))
+        wait_for_approval(talk)
+        beat = talk.until("keepalive")
+        assert 0 < beat.tokens_used < beat.tokens_max == 5000
+    with start_session(channel) as talk:
+        assert not talk.until("keepalive").HasField("tokens_max")
+        talk.say(call_text("pay", amount=1))
+        wait_for_approval(talk)
+        assert talk.until("keepalive").tokens_used > 0
+
+
+@requirement("roz.control")
 def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id

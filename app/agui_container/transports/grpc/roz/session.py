@@ -90,11 +90,20 @@ class Session:
             if silence < self._options.keepalive:
                 await asyncio.sleep(self._options.keepalive - silence)
                 continue
-            used, most = self._context
-            message = pb.Keepalive(tokens_used=used or self._usage.input_tokens + self._usage.output_tokens)
-            if most or self._options.context_tokens:
-                message.tokens_max = most or self._options.context_tokens
-            await self._call.send([pb.SessionResponse(keepalive=message)])
+            await self._call.send([pb.SessionResponse(keepalive=self._keepalive())])
+
+    def _keepalive(self) -> pb.Keepalive:
+        """Return the tokens of the session so far, and the budget of the model's context if there is one."""
+        usage, context = pb.TokenUsage(), self._context
+        usage.CopyFrom(self._usage)
+        if self._turn is not None:
+            add(usage, self._turn.events.usage)
+            context = self._turn.events.context or context
+        used, most = context
+        requested = self._start.request.max_context_tokens if self._start else 0
+        budgets = [tokens for tokens in (requested, self._options.context_tokens) if tokens]
+        most = most or min(budgets, default=0)
+        return pb.Keepalive(tokens_used=used or usage.input_tokens + usage.output_tokens, tokens_max=most or None)
 
     # --- turns ---
 
