@@ -12,6 +12,7 @@ from collections import OrderedDict
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
 from agui_container.engine.service import Service
+from agui_container.ports.records import ThreadKey
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
@@ -61,6 +62,11 @@ class Session:
         self._turns = 0
         self._turn: SessionTurn | None = None
         self._is_over = self._is_half_closed = False
+
+    @property
+    def thread(self) -> ThreadKey:
+        """Key of the session's thread. Its id is empty before the start."""
+        return ThreadKey(self._call.caller.owner, self._thread_id)
 
     async def serve(self) -> None:
         """Serve until the client half-closes the call, or cancels the session."""
