@@ -124,7 +124,10 @@ async def test_a_late_cancel_in_roz_ends_the_turn_and_not_the_other_clients_run(
 
 
 @requirement("roz.approvals", "protocol.crossed")
-async def test_of_two_sessions_that_decide_at_once_the_second_is_refused_and_both_tell_the_same() -> None:
+@pytest.mark.parametrize("is_valid_first", [True, False])
+async def test_of_two_sessions_that_decide_at_once_the_one_that_is_behind_is_refused_and_both_tell_the_same(
+    is_valid_first: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
     async with two_clients() as clients:
         one = Turn(clients.grpc.new_session())
         await one.say(PAY)
@@ -132,9 +135,8 @@ async def test_of_two_sessions_that_decide_at_once_the_second_is_refused_and_bot
         other = Turn(clients.on_thread(one.thread).new_session())
         await other.say("hello")
         await other.until("approval_requested")
-        await other.decide(approval, approved=False)
-        await other.until("approval_resolved")
-        await one.decide(approval, approved=True)
+        decisions = [(other, False), (one, True)] if is_valid_first else [(one, True), (other, False)]
+        await asyncio.gather(*(turn.decide(approval, approved=approved) for turn, approved in decisions))
         await one.until("session_rejected")
         await one.decide((await one.until("approval_requested")).approval_id, approved=True)
         await one.until("session_rejected")

@@ -213,6 +213,10 @@ class Service:
     async def _start_admitted(
         self, run_input: RunAgentInput, caller: Caller, size: int, continues: str | None
     ) -> Subscription:
+        if continues is not None:  # a run that the claim would refuse must not occupy the thread meanwhile
+            latest = await self.runs.find_or_none(caller, run_input.thread_id)
+            if latest is not None and latest.key.run_id != continues:
+                raise thread_busy()
         subscription = self.start(run_input, caller, size, continues)
         run = subscription.run
         try:

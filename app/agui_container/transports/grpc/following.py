@@ -61,6 +61,23 @@ async def wait_for_next_run(service: Service, caller: Caller, thread_id: str, ru
             return next_run
 
 
+async def attach_next(
+    service: Service, caller: Caller, thread_id: str, run_id: str, next_run: str
+) -> Subscription | None:
+    """Return the events of ``next_run``, the run after ``run_id``, or None if the engine has refused it meanwhile.
+
+    Raises:
+        AppError: as ``Service.attach``.
+    """
+    try:
+        return await service.attach(caller, thread_id, next_run, 0)
+    except AppError as error:
+        is_refused = error.code is ErrorCode.RUN_NOT_FOUND
+        if not is_refused or await find_next_run(service, caller, thread_id, run_id) == next_run:
+            raise
+        return None
+
+
 async def find_next_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str | None:
     """Return the id of the run after ``run_id``, or None if that is the thread's latest run.
 

@@ -17,7 +17,13 @@ from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.following import continue_run, first_of, wait_for_next_run, wait_until
+from agui_container.transports.grpc.following import (
+    attach_next,
+    continue_run,
+    first_of,
+    wait_for_next_run,
+    wait_until,
+)
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
 from agui_container.transports.grpc.interrupts import abandonment, decision, expired_requests
 from agui_container.transports.grpc.kontekst.events import RunEvents
@@ -175,7 +181,9 @@ class RunSession:
 
     async def _follow(self, run_id: str) -> None:
         """Forward the events of a run of another client. The client's own decisions come too late."""
-        subscription = await self._service.attach(self._call.caller, self._thread_id, run_id, 0)
+        subscription = await attach_next(self._service, self._call.caller, self._thread_id, self._run_id, run_id)
+        if subscription is None:
+            return
         if self._is_cancelled:  # before the client has seen anything of this run
             self._call.leave(subscription)
             return

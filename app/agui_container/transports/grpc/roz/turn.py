@@ -17,7 +17,14 @@ from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Call
-from agui_container.transports.grpc.following import closed_calls, continue_run, first_of, wait_for_next_run, wait_until
+from agui_container.transports.grpc.following import (
+    attach_next,
+    closed_calls,
+    continue_run,
+    first_of,
+    wait_for_next_run,
+    wait_until,
+)
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import abandonment, decision, expired_requests, text_of
 from agui_container.transports.grpc.options import GrpcOptions
@@ -219,7 +226,9 @@ class SessionTurn:
 
     async def _follow(self, run_id: str) -> None:
         """Forward the events of a run of another client."""
-        subscription = await self._service.attach(self._caller, self._thread_id, run_id, 0)
+        subscription = await attach_next(self._service, self._caller, self._thread_id, self._run_id, run_id)
+        if subscription is None:
+            return
         if self._is_cancelled:  # before the client has seen anything of this run
             self._call.leave(subscription)
             return
