@@ -151,17 +151,16 @@ class Assistant:
         new_approvals: Sequence[Approval] = ()
         async with goals:
             resumption = Resumption(input, self.approvals, toolbox, ctx)
-            async with aclosing(resumption.results()) as results_of_answers:
-                async for result in results_of_answers:
+            async with aclosing(resumption.results()) as answered_calls:
+                async for result in answered_calls:
                     yield result_event(result)
-            resumed = resumption.outcome
             goals.begin()
-            if resumed.has_denial and options.on_denial == "cancel":
+            if resumption.outcome.has_denial and options.on_denial == "cancel":
                 await goals.give_up()
                 yield cancelled_event(ctx)
                 return
-            must_wait, steps = resumed.skips_model, 0
-            prompt = self._prompt(input, resumed, skill, goals, toolbox, ctx)
+            must_wait, steps = resumption.outcome.skips_model, 0
+            prompt = self._prompt(input, resumption.outcome, skill, goals, toolbox, ctx)
             window = self.budget.open_window(model, prompt, ctx)
             while not must_wait:
                 check_step(steps, self.max_steps, ctx)
@@ -188,7 +187,7 @@ class Assistant:
                 window.add(additions)
             await (goals.carry_over() if must_wait else goals.give_up())
             async with self.approvals.registered_during(new_approvals, ctx):
-                yield finish_event(ctx, new_approvals or resumed.waiting)
+                yield finish_event(ctx, new_approvals or resumption.outcome.waiting)
 
     def _toolbox(
         self,
