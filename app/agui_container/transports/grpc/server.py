@@ -105,6 +105,7 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
         options.authentication,
         options.accounts,
         service.usages,
+        service.request_turns,
         budget,
     )
     open_admission = replace(admission, authentication=NO_AUTHENTICATION)  # health and reflection need no token
