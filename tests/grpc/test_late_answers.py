@@ -15,7 +15,7 @@ from tests.behaviour.approval_tools import PAID
 from tests.behaviour.over_grpc import ClientCall
 from tests.engine.doubles import WAIT
 from tests.grpc.client import call_text
-from tests.grpc.two_clients import Clients, Turn, two_clients
+from tests.grpc.two_clients import Clients, RozTurn, two_clients
 from tests.requirements import requirement
 
 PAY = call_text("pay", amount=5)
@@ -46,7 +46,7 @@ async def wait_until_followed(clients: Clients, thread: str) -> None:
 @each_policy
 async def test_a_late_approval_in_roz_is_refused_and_the_denial_is_told(on_busy: str) -> None:
     async with two_clients(on_busy=on_busy) as clients:
-        turn = Turn(clients.grpc.new_session())
+        turn = RozTurn(clients.grpc.new_session())
         await turn.say(PAY)
         approval = (await turn.until("approval_requested")).approval_id
         await clients.answer(turn.thread, approved=False)
@@ -68,7 +68,7 @@ async def test_a_late_decision_in_roz_leaves_the_other_clients_run_alone_and_fol
     approved: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     async with two_clients(on_busy=on_busy) as clients:
-        turn = Turn(clients.grpc.new_session())
+        turn = RozTurn(clients.grpc.new_session())
         await turn.say(call_text("order"))
         approval = (await turn.until("approval_requested")).approval_id
         async with clients.approving(turn.thread):
@@ -82,7 +82,7 @@ async def test_a_late_decision_in_roz_leaves_the_other_clients_run_alone_and_fol
 @each_policy
 async def test_a_late_result_in_roz_is_refused_and_begins_no_second_run(on_busy: str) -> None:
     async with two_clients(on_busy=on_busy) as clients:
-        turn = Turn(clients.grpc.new_session())
+        turn = RozTurn(clients.grpc.new_session())
         await turn.say(call_text("look"), tools=LOOK)
         call_id = (await turn.until("tool_call_requested")).call_id
         result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": "seen over SSE"}
@@ -99,7 +99,7 @@ async def test_a_late_result_in_roz_is_refused_and_begins_no_second_run(on_busy:
 @requirement("roz.tools", "protocol.crossed")
 async def test_a_result_for_a_call_that_the_thread_has_left_behind_is_refused() -> None:
     async with two_clients() as clients:
-        turn = Turn(clients.grpc.new_session())
+        turn = RozTurn(clients.grpc.new_session())
         await turn.say(call_text("look"), tools=LOOK)
         call_id = (await turn.until("tool_call_requested")).call_id
         await clients.run(turn.thread, messages=[{"id": "m2", "role": "user", "content": "never mind"}])
@@ -113,7 +113,7 @@ async def test_a_result_for_a_call_that_the_thread_has_left_behind_is_refused() 
 @each_policy
 async def test_a_late_cancel_in_roz_ends_the_turn_and_not_the_other_clients_run(on_busy: str) -> None:
     async with two_clients(on_busy=on_busy) as clients:
-        turn = Turn(clients.grpc.new_session())
+        turn = RozTurn(clients.grpc.new_session())
         await turn.say(call_text("order"))
         await turn.until("approval_requested")
         async with clients.approving(turn.thread):
@@ -129,10 +129,10 @@ async def test_of_two_sessions_that_decide_at_once_the_one_that_is_behind_is_ref
     is_valid_first: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     async with two_clients() as clients:
-        one = Turn(clients.grpc.new_session())
+        one = RozTurn(clients.grpc.new_session())
         await one.say(PAY)
         approval = (await one.until("approval_requested")).approval_id
-        other = Turn(clients.on_thread(one.thread).new_session())
+        other = RozTurn(clients.on_thread(one.thread).new_session())
         await other.say("hello")
         await other.until("approval_requested")
         decisions = [(other, False), (one, True)] if is_valid_first else [(one, True), (other, False)]

@@ -33,7 +33,7 @@ from tests.grpc.roz_calls import (
     wait_for_approval,
     wait_for_turn,
 )
-from tests.grpc.two_clients import Turn, two_clients
+from tests.grpc.two_clients import RozTurn, two_clients
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
@@ -244,10 +244,10 @@ async def test_a_call_that_another_session_has_begun_finishes_with_its_name(
     approved: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     async with two_clients() as clients:
-        first = Turn(clients.grpc.new_session())
+        first = RozTurn(clients.grpc.new_session())
         await first.say(call_text("pay", amount=5))
         await first.until("approval_requested")
-        second = Turn(clients.on_thread(first.thread).new_session())
+        second = RozTurn(clients.on_thread(first.thread).new_session())
         await second.say("hello")
         await second.decide((await second.until("approval_requested")).approval_id, approved=approved)
         assert (await second.until("tool_call_finished")).tool_name == "pay"
@@ -256,7 +256,7 @@ async def test_a_call_that_another_session_has_begun_finishes_with_its_name(
 @requirement("roz.answers", "roz.tools")
 async def test_a_servers_tool_that_a_client_offers_too_is_run_by_the_server_with_a_start_and_an_end() -> None:
     async with two_clients() as clients:
-        turn = Turn(clients.grpc.new_session())
+        turn = RozTurn(clients.grpc.new_session())
         await turn.say(call_text("echo", text="ahoy"), tools=[schema("echo")])
         await turn.until("turn_finished")
         calls = [kind for kind in turn.kinds if kind.startswith("tool_call")]

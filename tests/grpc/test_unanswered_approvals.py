@@ -8,7 +8,7 @@ from agui_container.agents.assistant.approvals.approvals import Approvals
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
 from tests.grpc.client import call_text
-from tests.grpc.two_clients import Turn, two_clients
+from tests.grpc.two_clients import RozTurn, two_clients
 from tests.requirements import requirement
 
 PAY = call_text("pay", amount=5)
@@ -29,7 +29,7 @@ def short_lives(monkeypatch: pytest.MonkeyPatch) -> None:
 @requirement("roz.approvals", "roz.control")
 async def test_the_approvals_of_a_cancelled_turn_are_resolved_as_cancelled() -> None:
     async with two_clients() as clients:
-        turn = Turn(clients.grpc.new_session())
+        turn = RozTurn(clients.grpc.new_session())
         await turn.say(TWICE)
         await turn.until("approval_requested")
         await turn.decide((await turn.until("approval_requested")).approval_id, approved=True)
@@ -42,7 +42,7 @@ async def test_the_approvals_of_a_cancelled_turn_are_resolved_as_cancelled() -> 
 @requirement("roz.approvals", "roz.control")
 async def test_the_approval_of_a_turn_that_a_message_interrupts_is_resolved_as_cancelled() -> None:
     async with two_clients(on_busy="interrupt") as clients:
-        turn = Turn(clients.grpc.new_session())
+        turn = RozTurn(clients.grpc.new_session())
         await turn.say(PAY)
         await turn.until("approval_requested")
         await turn.send(user_message=roz.UserMessage(content="hello"))
@@ -58,7 +58,7 @@ async def test_the_approval_of_a_turn_that_a_message_interrupts_is_resolved_as_c
 @pytest.mark.usefixtures("short_lives")
 async def test_approvals_that_expire_in_roz_are_resolved_then_and_the_model_is_told() -> None:
     async with two_clients() as clients:
-        turn = Turn(clients.grpc.new_session())
+        turn = RozTurn(clients.grpc.new_session())
         await turn.say(TWICE)
         await turn.until("approval_requested")
         approval = (await turn.until("approval_requested")).approval_id

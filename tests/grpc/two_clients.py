@@ -93,7 +93,7 @@ async def two_clients(**settings: object) -> AsyncIterator[Clients]:
 # --- roz --------------------------------------------------------------------------------------------------------------
 
 
-class Turn:
+class RozTurn:
     """A session of release 1.0 with one turn. ``events`` are those that it has received."""
 
     def __init__(self, session: RozSession) -> None:
