@@ -249,6 +249,9 @@ async def test_a_run_that_continues_another_is_refused_behind_a_newer_one_that_i
     service = make_service(forever, Settings(on_busy=on_busy))
     (await service.admit(asking(run="r1"), caller())).run.cancel()
     newer = await service.admit(asking(run="r2"), caller())
+    newer.close()
+    with pytest.raises(AppError, match="active on this thread"):
+        service.start(asking(run="late"), caller(), continues="r1")
     for was_open in (True, False):
         with pytest.raises(AppError) as refused:
             await service.admit(asking(run="late"), caller(), continues="r1")
