@@ -97,6 +97,23 @@ async def test_a_late_result_in_roz_is_refused_and_begins_no_second_run(on_busy:
 
 
 @requirement("roz.tools", "protocol.crossed")
+async def test_a_late_result_follows_every_run_of_the_other_client_in_order() -> None:
+    async with two_clients() as clients:
+        turn = RozTurn(clients.grpc.new_session())
+        await turn.say(call_text("look"), tools=LOOK)
+        call_id = (await turn.until("tool_call_requested")).call_id
+        result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": "seen over SSE"}
+        await clients.run(turn.thread, messages=[result])
+        await clients.run(turn.thread, runId="r3", messages=[{"id": "m3", "role": "user", "content": "stream 1"}])
+        await turn.send(tool_result=roz.ToolResult(tool_call_id=call_id, success=True, result="seen in roz"))
+        assert (await turn.until("turn_finished")).stop_reason == "end_turn"
+        assert turn.text.index("seen over SSE") < turn.text.index("hello world")
+        assert [each.result_summary for each in turn.all("tool_call_finished")] == ["seen over SSE"]
+        assert turn.kinds.count("session_rejected") == 1
+        assert len(await clients.runs(turn.thread)) == 3
+
+
+@requirement("roz.tools", "protocol.crossed")
 async def test_a_result_for_a_call_that_the_thread_has_left_behind_is_refused() -> None:
     async with two_clients() as clients:
         turn = RozTurn(clients.grpc.new_session())

@@ -21,6 +21,7 @@ from agui_container.transports.grpc.following import (
     attach_next,
     closed_calls,
     continue_run,
+    find_latest_run,
     first_of,
     wait_for_next_run,
     wait_until,
@@ -243,8 +244,13 @@ class SessionTurn:
         return [response for error in errors for response in self._wire.session_rejected(error)]
 
     async def _close_calls(self) -> Responses:
-        """Finish the client's calls that the thread no longer waits for. Results of the client for them are refused."""
+        """Finish the client's calls that the thread no longer waits for. Results of the client for them are refused.
+
+        A run that is not the thread's latest one closes no calls. The run that has closed them is followed after it.
+        """
         thread = await self._service.threads.delta(self._caller, self._thread_id)
+        if await find_latest_run(self._service, self._caller, self._thread_id) != self._run_id:
+            return []
         size = sum(len(message.data) for message in thread.messages)
         closed = await self._call.translate(size, closed_calls, thread.messages, tuple(self.events.tool_requests))
         responses: Responses = []
