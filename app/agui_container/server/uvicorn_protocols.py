@@ -18,7 +18,7 @@ from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 
 from agui_container.protocol.errors import AppError
-from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, overloaded
+from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, answer_overloaded
 from agui_container.transports.bytes_in_flight import SHARE, CallerBytes, Reservation
 
 CONNECTION_EXTENSION = "agui.connection"
@@ -205,7 +205,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_surplus and self.url != b"/ping":
             self._readmit()
             if self._is_surplus:
-                self.app = overloaded
+                self.app = answer_overloaded
         super().on_headers_complete()
         self._unparsed_bytes, self._head_bytes, self._is_in_head = 0, 0, False
         super()._unset_keepalive_if_required()
