@@ -228,7 +228,7 @@ async def test_a_queued_run_tries_again_only_when_a_reader_has_left(
     service, asked = make_service(forever), list[str]()
     start = service.start
 
-    def counted(run_input: RunAgentInput, who: Caller, size: int = 0) -> Subscription:
+    def counted(run_input: RunAgentInput, who: Caller, *_: object) -> Subscription:
         asked.append(run_input.run_id)
         return start(run_input, who)
 
@@ -238,6 +238,28 @@ async def test_a_queued_run_tries_again_only_when_a_reader_has_left(
     with pytest.raises(AppError):
         await service.admit(asking(run="r2"), caller())
     assert len(asked) == 2
+    await service.drain(0)
+
+
+@requirement("protocol.crossed")
+@pytest.mark.parametrize("on_busy", OnBusy)
+async def test_a_run_that_continues_another_is_refused_behind_a_newer_one_that_is_open_or_has_ended(
+    on_busy: OnBusy,
+) -> None:
+    service = make_service(forever, Settings(on_busy=on_busy))
+    (await service.admit(asking(run="r1"), caller())).run.cancel()
+    newer = await service.admit(asking(run="r2"), caller())
+    newer.close()
+    with pytest.raises(AppError, match="active on this thread"):
+        service.start(asking(run="late"), caller(), continues="r1")
+    for was_open in (True, False):
+        with pytest.raises(AppError) as refused:
+            await service.admit(asking(run="late"), caller(), continues="r1")
+        assert newer.run.log.has_ended is not was_open
+        assert refused.value.code is ErrorCode.THREAD_BUSY
+        assert "late" not in service.registry.active_run_ids(9)
+        newer.run.cancel()
+    await service.admit(asking(run="r3"), caller(), continues="r2")
     await service.drain(0)
 
 

@@ -11,7 +11,8 @@ from google.protobuf.json_format import MessageToDict
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
-from tests.grpc.roz_calls import RozTalk, schema, start_session, wait_for_approval, wait_for_turn
+from tests.grpc.http_requests import get_json
+from tests.grpc.roz_calls import RozTalk, schema, session_of, start_session, wait_for_approval, wait_for_turn
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
 from tests.tools.mcp_fixtures import ENVIRONMENT
@@ -109,6 +110,35 @@ def test_a_result_that_never_comes_is_a_tool_error(channel: grpc.Channel) -> Non
         assert "within 200 ms" in "".join(delta.content for delta in talk.all("text_delta"))
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="late"))
         assert talk.until("error").code == "VALIDATION_ERROR"
+
+
+@requirement("roz.tools")
+@pytest.mark.parametrize(
+    "arguments", ['{"a":' * 33 + "1" + "}" * 33, f'{{"x": {10**400}}}', '{"x": 1e400}', '["x"]', "{no"]
+)
+def test_a_call_whose_arguments_no_client_can_read_is_an_error_for_the_model(
+    channel: grpc.Channel, arguments: str
+) -> None:
+    with start_session(channel, tools=[schema("look")]) as talk:
+        talk.say(f"call look {arguments}")
+        assert wait_for_turn(talk).stop_reason == "end_turn"
+        assert "tool_request" not in talk.kinds
+        assert [kind for kind in talk.new if kind.startswith("tool_call")] == [
+            "tool_call_started",
+            "tool_call_finished",
+        ]
+        assert "failed: the client cannot get the arguments" in "".join(
+            delta.content for delta in talk.all("text_delta")
+        )
+        talk.say("hello")
+        assert wait_for_turn(talk).stop_reason == "end_turn"
+
+
+@requirement("roz.tools")
+def test_arguments_that_are_nested_as_deeply_as_a_client_can_read_reach_it(channel: grpc.Channel) -> None:
+    with start_session(channel, tools=[schema("look")]) as talk:
+        talk.say("call look " + '{"a":' * 32 + "1" + "}" * 32)
+        assert talk.until("tool_request").parameters == talk.until("1.0 tool_call_requested").parameters
 
 
 @requirement("roz.tools")
@@ -318,6 +348,24 @@ def test_silence_is_broken_by_keepalives_with_tokens(servers: Servers, dial: Dia
 
 
 @requirement("roz.control")
+def test_keepalives_have_the_requested_budget_from_the_start_and_the_tokens_of_a_turn_that_waits(
+    servers: Servers, dial: Dial
+) -> None:
+    channel = dial(servers(**ASSISTANT, AGUI_KEEPALIVE="0.2"))
+    with start_session(channel, max_context_tokens=5000) as talk:
+        assert talk.until("keepalive") == pb.Keepalive(tokens_used=0, tokens_max=5000)
+        talk.say(call_text("pay", amount=1))
+        wait_for_approval(talk)
+        beat = talk.until("keepalive")
+        assert 0 < beat.tokens_used < beat.tokens_max == 5000
+    with start_session(channel) as talk:
+        assert not talk.until("keepalive").HasField("tokens_max")
+        talk.say(call_text("pay", amount=1))
+        wait_for_approval(talk)
+        assert talk.until("keepalive").tokens_used > 0
+
+
+@requirement("roz.control")
 def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id
@@ -359,6 +407,23 @@ def test_a_message_during_a_turn_is_refused_or_waits(servers: Servers, dial: Dia
         assert [wait_for_turn(talk).stop_reason, wait_for_turn(talk).stop_reason] == ["cancelled", "end_turn"]
 
 
+@requirement("roz.control")
+def test_of_messages_that_interrupt_one_another_the_last_is_answered_and_all_are_kept(
+    servers: Servers, dial: Dial
+) -> None:
+    server = servers(**ASSISTANT, AGUI_ON_BUSY="interrupt")
+    with start_session(dial(server)) as talk:
+        talk.say("wait 30", message_id="m1")
+        talk.until("text_delta")
+        talk.say("wait 31", message_id="m2").say("wait 32", message_id="m3").say("hello", message_id="m4")
+        turns = [wait_for_turn(talk) for _ in range(4)]
+        assert [turn.message_id for turn in turns] == ["m1", "m2", "m3", "m4"]
+        assert [turn.stop_reason for turn in turns] == ["cancelled", "cancelled", "cancelled", "end_turn"]
+        messages = get_json(server, f"/threads/{session_of(talk)}")["messages"]
+        said = [message["content"] for message in messages if message["role"] == "user"]
+        assert said == ["wait 30", "wait 31", "wait 32", "hello"]
+
+
 # --- the start --------------------------------------------------------------------------------------------------------
 
 
@@ -395,6 +460,26 @@ def test_a_history_is_resumed(channel: grpc.Channel) -> None:
         assert MessageToDict(summary.summary) == {"messages": 5.0}
         talk.say("again")
         assert wait_for_turn(talk).usage.input_tokens > with_history.usage.input_tokens
+
+
+@requirement("roz.start")
+def test_a_history_for_a_thread_with_messages_is_refused_and_the_messages_stay(
+    server: ServerProcess, channel: grpc.Channel
+) -> None:
+    history = [pb.ConversationMessage(role="user", parts=[part(text=pb.TextContent(text="earlier"))])]
+    with start_session(channel, history=history) as talk:
+        thread = session_of(talk)
+        talk.say("stream 1")
+        wait_for_turn(talk)
+    before = get_json(server, f"/threads/{thread}")["messages"]
+    with RozTalk(channel, metadata=[("agui-thread-id", thread)]) as again:
+        again.send(start=pb.StartSession(history=history))
+        assert "history: must be empty" in again.until("error").message
+        again.send(start=pb.StartSession()).until("session_started")
+        again.say("stream 2")
+        wait_for_turn(again)
+    after = get_json(server, f"/threads/{thread}")["messages"]
+    assert (after[: len(before)], len(after)) == (before, len(before) + 2)
 
 
 @requirement("roz.start")

@@ -33,6 +33,7 @@ from tests.grpc.roz_calls import (
     wait_for_approval,
     wait_for_turn,
 )
+from tests.grpc.two_clients import RozTurn, two_clients
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
@@ -232,3 +233,32 @@ def test_a_denied_call_of_a_subagent_neither_starts_nor_finishes(channel: grpc.C
         wait_for_turn(talk)
     for kind in ("tool_call_started", "tool_call_finished"):
         assert [name for _, name in calls_of(talk, kind)] == ["delegate"]
+
+
+# --- calls of the server's tools --------------------------------------------------------------------------------------
+
+
+@requirement("roz.answers", "protocol.crossed")
+@pytest.mark.parametrize("approved", [True, False])
+async def test_a_call_that_another_session_has_begun_finishes_with_its_name(
+    approved: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    async with two_clients() as clients:
+        first = RozTurn(clients.grpc.new_session())
+        await first.say(call_text("pay", amount=5))
+        await first.until("approval_requested")
+        second = RozTurn(clients.on_thread(first.thread).new_session())
+        await second.say("hello")
+        await second.decide((await second.until("approval_requested")).approval_id, approved=approved)
+        assert (await second.until("tool_call_finished")).tool_name == "pay"
+
+
+@requirement("roz.answers", "roz.tools")
+async def test_a_servers_tool_that_a_client_offers_too_is_run_by_the_server_with_a_start_and_an_end() -> None:
+    async with two_clients() as clients:
+        turn = RozTurn(clients.grpc.new_session())
+        await turn.say(call_text("echo", text="ahoy"), tools=[schema("echo")])
+        await turn.until("turn_finished")
+        calls = [kind for kind in turn.kinds if kind.startswith("tool_call")]
+        assert calls == ["tool_call_started", "tool_call_finished"]
+        assert turn.all("tool_call_finished")[0].result_summary == "ahoy"

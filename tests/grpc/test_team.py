@@ -177,6 +177,27 @@ def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open(
 
 
 @requirement("roz.team")
+def test_a_thread_of_an_open_session_is_watched_before_its_first_message(channel: grpc.Channel) -> None:
+    with start_session(channel) as talk:
+        events = watch_team(channel, session_of(talk))
+        talk.send(ping=pb.Ping()).until("pong")
+        talk.say("delegate " + call_text("echo", text="ahoy"))
+        wait_for_turn(talk)
+        assert kinds_of(list(events))[-1] == "worker_exited"
+
+
+@requirement("roz.team")
+def test_a_thread_of_a_session_that_ends_without_a_message_is_not_found(channel: grpc.Channel) -> None:
+    with start_session(channel) as talk:
+        events = watch_team(channel, session_of(talk))
+        talk.send(cancel_session=pb.CancelSession()).end()
+        assert list(talk.rest())[-1] == "1.0 session_completed"
+    with pytest.raises(grpc.RpcError) as refused:
+        list(events)
+    assert refused.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+@requirement("roz.team")
 def test_a_run_is_watched_to_its_own_end(server: ServerProcess, channel: grpc.Channel) -> None:
     message = {"id": "u1", "role": "user", "content": "delegate " + call_text("pay", amount=4)}
     run_over_sse(server, {"threadId": "one-run", "runId": "only-this", "messages": [message]})

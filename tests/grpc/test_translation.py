@@ -142,14 +142,24 @@ def test_cached_tokens_are_counted_apart() -> None:
     assert (total.cache_read_tokens, total.cache_creation_tokens) == (120, 20)
 
 
-def test_a_call_with_arguments_that_are_no_json_reaches_the_client_without() -> None:
-    events = turn(tools=[roz.ToolSchema(name="move")])
+def test_a_call_with_arguments_that_are_no_json_does_not_reach_the_client() -> None:
+    events = turn(RozWire.V1_0, [roz.ToolSchema(name="move")])
     events.feed(EventType.TOOL_CALL_START, event("TOOL_CALL_START", toolCallId="c", toolCallName="move"))
     events.feed(EventType.TOOL_CALL_ARGS, event("TOOL_CALL_ARGS", toolCallId="c", delta="{no"))
     responses = events.feed(EventType.RUN_FINISHED, event("RUN_FINISHED", outcome={"type": "success"}))
-    assert kinds(responses) == ["activity_update", "presence_hint", "tool_request"]
-    assert dict(responses[-1].tool_request.parameters) == {}
-    assert events.is_waiting
+    assert [response.session_event.event_type for response in responses][-1] == "tool_call_started"
+    assert "Error: the client cannot get the arguments" in events.tool_requests["c"].error
+
+
+def test_the_agent_thinks_again_once_the_last_tool_of_the_server_has_ended() -> None:
+    events, states = turn(), []
+    calls = ("TOOL_CALL_START", "TOOL_CALL_END", "TOOL_CALL_RESULT")
+    for kind, call in [*((kind, "c1") for kind in calls[:2]), *((kind, "c2") for kind in calls)]:
+        fed = events.feed(EventType[kind], event(kind, toolCallId=call, toolCallName="echo"))
+        states += [it.activity_update.state for it in fed if it.HasField("activity_update")]
+    assert states == ["calling_tool"]
+    last = events.feed(EventType.TOOL_CALL_RESULT, event("TOOL_CALL_RESULT", toolCallId="c1"))
+    assert last[0].activity_update.state == "thinking"
 
 
 def test_a_tool_is_requested_once_though_another_client_approves_the_call_beside_it() -> None:

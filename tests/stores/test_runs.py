@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 from ag_ui.core import EventType
+from msgspec.structs import replace
 
 from agui_container.ports.records import (
     AlreadyExists,
@@ -49,6 +50,18 @@ async def test_a_claim_on_a_busy_thread_is_told_of_the_active_run(store: Store) 
     first = await claim_run(store)
     assert await store.runs.claim(claim(run("r2"), B)) == ThreadBusy(first)
     assert await store.runs.get(run("r2")) is None
+
+
+async def test_a_run_continues_the_latest_run_of_its_thread_and_no_older_one(store: Store) -> None:
+    assert isinstance(await store.runs.claim(replace(claim(RUN), continues="gone")), Claimed)
+    await store.runs.finish(RUN, A, [], ending())
+    second = await store.runs.claim(replace(claim(run("r2")), continues="r1"))
+    assert isinstance(second, Claimed)
+    await store.runs.finish(run("r2"), A, [], ending())
+    late = await store.runs.claim(replace(claim(run("r3"), B), continues="r1"))
+    assert isinstance(late, ThreadBusy)
+    assert late.run == await store.runs.get(run("r2"))
+    assert await store.runs.get(run("r3")) is None
 
 
 @pytest.mark.parametrize("other", [run("r2", "t2"), run("r1", "t1", "another"), run("r1", "t2")])

@@ -109,10 +109,17 @@ class Service:
 
     # --- runs ---
 
-    def start(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Subscription:
+    def start(
+        self, run_input: RunAgentInput, caller: Caller, size: int = 0, continues: str | None = None
+    ) -> Subscription:
         """Start a run and read it from its first event. If these ids are known in this process, join that run instead.
 
-        ``size`` is the size of the request in bytes.
+        Args:
+            run_input: the input of the run.
+            caller: the client.
+            size: size of the request in bytes.
+            continues: id of the thread's latest run, if this run answers its calls. If the thread has a newer run, the
+                new one is refused with THREAD_BUSY, whatever the policy for a busy thread is.
 
         Raises:
             AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry after the
@@ -126,11 +133,15 @@ class Service:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
             raise shutting_down()
-        on_busy = busy_choice(run_input.forwarded_props, self._policy.on_busy)
+        on_busy = OnBusy.REJECT if continues else busy_choice(run_input.forwarded_props, self._policy.on_busy)
         queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
+        if continues and queue:
+            raise thread_busy()
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
-        recorder = RunRecorder(self.cluster, key, on_busy, predecessors, account=caller.account, size=size)
+        recorder = RunRecorder(
+            self.cluster, key, on_busy, predecessors, account=caller.account, size=size, continues=continues
+        )
         on_flush = recorder.notify if self.cluster.durable else None
         usage = self.usages.of(caller.account)
         log = EventLog(key.run_id, usage.logs, self.registry.flusher, on_flush)
@@ -143,11 +154,13 @@ class Service:
         self.registry.add(run, size)
         return self.subscriptions.open(run, 0, caller)
 
-    async def admit(self, run_input: RunAgentInput, caller: Caller, size: int = 0) -> Subscription:
+    async def admit(
+        self, run_input: RunAgentInput, caller: Caller, size: int = 0, continues: str | None = None
+    ) -> Subscription:
         """Start or join a run, and wait until it is active or queued. A retry of another replica's run joins that run.
 
         The caller's connection to the previous run may be closing at this moment. So a busy thread is tried again for
-        ``CLOSING_READER_SECONDS``.
+        ``CLOSING_READER_SECONDS``. The arguments are those of ``start``.
 
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
@@ -161,11 +174,12 @@ class Service:
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
-                return await self._start_admitted(run_input, caller, size)
+                return await self._start_admitted(run_input, caller, size, continues)
             except RunAlreadyStored as error:
                 return self._attach_remote(error.record, 0, caller)
             except AppError as error:
-                if error.code is not ErrorCode.THREAD_BUSY or asyncio.get_running_loop().time() >= deadline:
+                is_late = continues is not None or asyncio.get_running_loop().time() >= deadline
+                if error.code is not ErrorCode.THREAD_BUSY or is_late:
                     raise
             await self.subscriptions.wait_for_close(deadline)
 
@@ -199,8 +213,14 @@ class Service:
         with store_errors_as_app_errors():
             return await self.cluster.store.runs.get(key)
 
-    async def _start_admitted(self, run_input: RunAgentInput, caller: Caller, size: int) -> Subscription:
-        subscription = self.start(run_input, caller, size)
+    async def _start_admitted(
+        self, run_input: RunAgentInput, caller: Caller, size: int, continues: str | None
+    ) -> Subscription:
+        if continues is not None:  # a run that the claim would refuse must not occupy the thread meanwhile
+            latest = await self.runs.find_or_none(caller, run_input.thread_id)
+            if latest is not None and latest.key.run_id != continues:
+                raise thread_busy()
+        subscription = self.start(run_input, caller, size, continues)
         run = subscription.run
         try:
             if isinstance(run, Run):
@@ -340,8 +360,13 @@ class Service:
 def runs_to_cancel(queue: Sequence[Run], on_busy: OnBusy, now: float) -> list[Run]:
     """Return the open runs of a thread that are cancelled for a new one. Raises ``AppError`` THREAD_BUSY."""
     if on_busy is OnBusy.REJECT and not all(run.presence.is_abandoned(now) for run in queue):
-        raise AppError(ErrorCode.THREAD_BUSY, "Another run is active on this thread.")
+        raise thread_busy()
     return [run for run in queue if on_busy is OnBusy.INTERRUPT or run.presence.is_abandoned(now)]
+
+
+def thread_busy() -> AppError:
+    """Return the error for a run on a thread that another run occupies."""
+    return AppError(ErrorCode.THREAD_BUSY, "Another run is active on this thread.")
 
 
 async def wait_admitted(run: Run) -> bool:

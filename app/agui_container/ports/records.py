@@ -104,6 +104,7 @@ class Claim(Struct, frozen=True):
         now: time of the claim.
         until: end of the lease.
         account: caller that the thread counts for, where threads are kept in memory.
+        continues: id of the run that this run continues. A newer run of the thread prevents the claim.
     """
 
     key: RunKey
@@ -111,6 +112,7 @@ class Claim(Struct, frozen=True):
     now: float
     until: float
     account: str = ""
+    continues: str | None = None
 
 
 class Claimed(Struct, frozen=True):
@@ -126,7 +128,7 @@ class AlreadyExists(Struct, frozen=True):
 
 
 class ThreadBusy(Struct, frozen=True):
-    """Answer to a claim: the thread has another active run."""
+    """Answer to a claim: the thread has another active run, or a newer run than the one that would be continued."""
 
     run: RunRecord
 

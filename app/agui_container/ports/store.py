@@ -96,8 +96,9 @@ class RunStore(Protocol):
     async def claim(self, claim: Claim) -> Claimed | AlreadyExists | ThreadBusy:
         """Create an active run, and its thread if it does not exist.
 
-        Of several concurrent claims on a thread, one succeeds. A repeated claim of the same replica returns
-        ``AlreadyExists`` with a record that names the replica.
+        Of several concurrent claims on a thread, one succeeds. A claim that continues a run succeeds only if no later
+        run of the thread is stored. A repeated claim of the same replica returns ``AlreadyExists`` with a record that
+        names the replica.
 
         Returns:
             ``Claimed``, or the run that prevents the claim.

@@ -79,6 +79,7 @@ class RunRecorder:
         predecessors: ids of the local runs that end before this one begins. Those of other replicas are added later.
         account: the caller that the thread counts for.
         size: bytes of the request.
+        continues: id of the thread's latest run, if this run continues it. The claim fails if there is a newer run.
     """
 
     def __init__(  # noqa: PLR0913 - the service hands over each part
@@ -90,11 +91,13 @@ class RunRecorder:
         *,
         account: str = "",
         size: int = 0,
+        continues: str | None = None,
     ) -> None:
         self.cluster = cluster
         self.key = key
         self._account = account
         self._size = size
+        self._continues = continues
         self._on_busy = on_busy
         self.predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
@@ -142,7 +145,7 @@ class RunRecorder:
         deadline = asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         while self._ending is None:
             now = cluster.clock.time()
-            claim = Claim(self.key, cluster.replica, now, cluster.lease(), self._account)
+            claim = Claim(self.key, cluster.replica, now, cluster.lease(), self._account, self._continues)
             result = await cluster.store.runs.claim(claim)
             if isinstance(result, Claimed):
                 self.is_claimed = True
@@ -151,6 +154,8 @@ class RunRecorder:
                 self.is_duplicate = True
                 raise RunAlreadyStored(result.run)
             is_local = result.run.replica == cluster.replica
+            if not result.run.is_active:
+                raise AppError(ErrorCode.THREAD_BUSY, "Another run has continued this thread.")
             if asyncio.get_running_loop().time() > deadline or (self._on_busy is OnBusy.REJECT and not is_local):
                 raise AppError(ErrorCode.THREAD_BUSY, "Another run is active on this thread.")
             if self._on_busy is OnBusy.INTERRUPT and not is_local:

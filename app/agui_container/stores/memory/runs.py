@@ -23,7 +23,7 @@ from agui_container.ports.records import (
 )
 from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.stores.memory.data import MemoryData, MemoryRun
+from agui_container.stores.memory.data import MemoryData, MemoryRun, MemoryThread
 from agui_container.stores.page_tokens import make_page, parse_number, unpersisted
 
 
@@ -47,6 +47,8 @@ class MemoryRuns:
             thread = self._data.create_thread(record, claim.account)
         elif thread.record.active_run is not None:
             return ThreadBusy(thread.runs[thread.record.active_run].record)
+        elif (newest := newest_run(thread)) and claim.continues not in {None, newest.key.run_id}:
+            return ThreadBusy(newest)
         thread.account = claim.account or thread.account
         active = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
         self._data.add_run(thread, MemoryRun(active, self._data.next_number()))
@@ -103,7 +105,7 @@ class MemoryRuns:
     async def latest(self, thread: ThreadKey) -> RunRecord | None:
         """Return the thread's newest run, or None. An active run is always the newest."""
         stored = self._data.threads.get(thread)
-        return next((run.record for run in reversed(stored.runs.values())), None) if stored else None
+        return newest_run(stored) if stored else None
 
     async def find_by_run_id(self, owner: str, run_id: str) -> RunRecord | None:
         """Return an owner's newest run with this id, or None."""
@@ -171,6 +173,11 @@ class MemoryRuns:
 
     def _active_runs(self) -> Iterable[MemoryRun]:
         return (run for run in self._data.runs.values() if run.record.is_active)
+
+
+def newest_run(thread: MemoryThread) -> RunRecord | None:
+    """Return the newest run of a thread, or None."""
+    return next((run.record for run in reversed(thread.runs.values())), None)
 
 
 def append_envelopes(run: MemoryRun, envelopes: Sequence[Envelope]) -> None:

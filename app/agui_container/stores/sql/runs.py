@@ -78,6 +78,10 @@ class SqlRuns:
                     return AlreadyExists(run)
             if found:
                 return ThreadBusy(found[0])
+            if claim.continues is not None:
+                newest = await _newest_run(connection, RUNS.c.thread == thread)
+                if newest is not None and newest.key.run_id != claim.continues:
+                    return ThreadBusy(newest)
             await connection.execute(plain_insert(RUNS).values(_row(claim, thread)))
             await touch(connection, thread, changed_at=claim.now)
         return Claimed(RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now))
@@ -164,10 +168,8 @@ class SqlRuns:
 
     @uncancellable
     async def _newest(self, *conditions: ColumnElement[bool]) -> RunRecord | None:
-        newest = select(*RUN_FACTS).where(*conditions).order_by(RUNS.c.number.desc()).limit(1)
         async with self._database.read_transaction() as connection:
-            row = (await connection.execute(newest)).first()
-        return run_record(row) if row else None
+            return await _newest_run(connection, *conditions)
 
     @uncancellable
     async def list(self, owner: str | None, *, active: bool = False, page: str | None = None) -> Page[RunRecord]:
@@ -259,6 +261,13 @@ class SqlRuns:
 
 
 # --- parts of a write -------------------------------------------------------------------------------------------------
+
+
+async def _newest_run(connection: AsyncConnection, *conditions: ColumnElement[bool]) -> RunRecord | None:
+    """Return the newest run under these conditions, or None."""
+    newest = select(*RUN_FACTS).where(*conditions).order_by(RUNS.c.number.desc()).limit(1)
+    row = (await connection.execute(newest)).first()
+    return run_record(row) if row else None
 
 
 async def _claim_thread(connection: AsyncConnection, claim: Claim) -> int:

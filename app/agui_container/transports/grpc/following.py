@@ -1,31 +1,101 @@
 """Wait for the continuation of a thread: an answer of this client, or a run that another client has begun.
 
 Rule: a thread belongs to all clients of its owner. The first client that answers continues the thread, over any
-transport, and the other clients follow its run.
+transport, and the other clients follow its run. An answer that comes after it begins no run and ends none, whatever
+``AGUI_ON_BUSY`` says.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+import math
+from collections.abc import AsyncGenerator, Collection, Coroutine, Sequence
 from typing import TypeVar
 
+from ag_ui.core import RunAgentInput, ToolMessage
+
+from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
-from agui_container.ports.records import ThreadStatus
+from agui_container.ports.records import StoredMessage, ThreadStatus
+from agui_container.protocol.conversation.merge import MESSAGE, unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.grpc.interrupts import text_of
 
 POLL_SECONDS = 1.0
 """Seconds between two checks for a run of another client."""
 
+NO_RESULT = "Error: the conversation was continued without a result."
+"""Text for a call that the thread no longer waits for, although nobody has given its result."""
+
 T = TypeVar("T")
 
 
-async def wait_for_newer_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str:
-    """Wait until the latest run of a thread is not ``run_id``, and return the id of that run."""
+async def continue_run(
+    service: Service, caller: Caller, run_id: str, answers: RunAgentInput, size: int
+) -> Subscription | str:
+    """Continue a run with a client's answers. ``size`` is their size in bytes.
+
+    Returns:
+        The events of the new run, or the id of the next run if another client has continued the thread before.
+
+    Raises:
+        AppError: as ``Service.admit``.
+    """
+    try:
+        return await service.admit(answers, caller, size, continues=run_id)
+    except AppError as error:
+        if error.code is not ErrorCode.THREAD_BUSY:
+            raise
+        next_run = await find_next_run(service, caller, answers.thread_id, run_id)
+        if next_run is None:
+            raise
+        return next_run
+
+
+async def wait_for_next_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str:
+    """Wait until a thread has a run after ``run_id``, and return the id of that run."""
     while True:
         await asyncio.sleep(POLL_SECONDS)
-        latest = await find_latest_run(service, caller, thread_id)
-        if latest not in (None, run_id):
-            return latest
+        next_run = await find_next_run(service, caller, thread_id, run_id)
+        if next_run is not None:
+            return next_run
+
+
+async def attach_next(
+    service: Service, caller: Caller, thread_id: str, run_id: str, next_run: str
+) -> Subscription | None:
+    """Return the events of ``next_run``, the run after ``run_id``, or None if the engine has refused it meanwhile.
+
+    Raises:
+        AppError: as ``Service.attach``.
+    """
+    try:
+        return await service.attach(caller, thread_id, next_run, 0)
+    except AppError as error:
+        is_refused = error.code is ErrorCode.RUN_NOT_FOUND
+        if not is_refused or await find_next_run(service, caller, thread_id, run_id) == next_run:
+            raise
+        return None
+
+
+async def find_next_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str | None:
+    """Return the id of the run after ``run_id``, or None if that is the thread's latest run.
+
+    If ``run_id`` is no longer listed, the next run is the latest one.
+    """
+    latest = await find_latest_run(service, caller, thread_id)
+    if latest in {None, run_id}:
+        return None
+    runs = await list_runs(service, caller, thread_id)
+    later = runs[runs.index(run_id) + 1 :] if run_id in runs else []
+    return later[0] if later else latest
+
+
+def closed_calls(messages: Sequence[StoredMessage], call_ids: Collection[str]) -> dict[str, str]:
+    """Return those of some calls of the client that a thread no longer waits for, with their results as texts."""
+    parsed = [MESSAGE.validate_json(message.data) for message in messages]
+    results = {each.tool_call_id: text_of(each.content) for each in parsed if isinstance(each, ToolMessage)}
+    waiting = set(unanswered_calls(parsed))
+    return {call_id: results.get(call_id, NO_RESULT) for call_id in call_ids if call_id not in waiting}
 
 
 async def iterate_runs(service: Service, caller: Caller, thread_id: str) -> AsyncGenerator[str, None]:
@@ -79,6 +149,15 @@ async def list_runs(service: Service, caller: Caller, thread_id: str) -> list[st
         return []
     listed = [str(view["runId"]) for view in await service.runs.list(caller) if view["threadId"] == thread_id]
     return [*reversed(listed)] if latest in listed else [*reversed(listed), latest]
+
+
+async def wait_until(event: asyncio.Event, deadline: float) -> None:
+    """Wait for an event, until a time of the event loop at most. Infinity is no limit."""
+    try:
+        async with asyncio.timeout_at(deadline if math.isfinite(deadline) else None):
+            await event.wait()
+    except TimeoutError:
+        pass
 
 
 async def first_of(work: Coroutine[object, object, T], other: Coroutine[object, object, str]) -> T | str:

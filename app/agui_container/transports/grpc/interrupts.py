@@ -3,7 +3,9 @@
 Rule: pure functions. A client answers by the id of the tool call, or by the interrupt's own id if there is no call.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from ag_ui.core import ResumeEntry
@@ -33,6 +35,13 @@ class ApprovalRequest(Struct, frozen=True):
     preview: str
     expires_at: str
 
+    def seconds_left(self, now: float) -> float:
+        """Return the seconds until the approval expires, infinity if it never does. ``now`` is in Unix seconds."""
+        try:
+            return datetime.fromisoformat(self.expires_at).timestamp() - now
+        except ValueError:  # there is none, or an agent of the operator's own has written something else
+            return math.inf
+
 
 def approval_requests(finished: Event) -> list[ApprovalRequest]:
     """Return the approvals that a RUN_FINISHED event asks for. An event with another outcome has none."""
@@ -53,6 +62,13 @@ def _request(interrupt: Event) -> ApprovalRequest:
         preview=metadata.get("preview") or "",
         expires_at=interrupt.get("expiresAt") or "",
     )
+
+
+def expired_requests(requests: Iterable[ApprovalRequest], now: float) -> tuple[list[ApprovalRequest], float]:
+    """Return the requests that have expired, and the seconds until the next one expires, or infinity."""
+    seconds = [(request, request.seconds_left(now)) for request in requests]
+    expired = [request for request, left in seconds if left <= 0]
+    return expired, min((left for _, left in seconds if left > 0), default=math.inf)
 
 
 def decision(

@@ -6,9 +6,10 @@ Rule: this module does I/O; ``requests`` and ``events`` translate. After a clien
 
 import asyncio
 import logging
+import time
 from collections.abc import Collection, Sequence
 
-from ag_ui.core import ResumeEntry, RunAgentInput
+from ag_ui.core import ResumeEntry
 from grpclib.const import Handler as Method
 
 from agui_container.engine.log.subscription import Subscription
@@ -16,9 +17,15 @@ from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.following import first_of, wait_for_newer_run
+from agui_container.transports.grpc.following import (
+    attach_next,
+    continue_run,
+    first_of,
+    wait_for_next_run,
+    wait_until,
+)
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
-from agui_container.transports.grpc.interrupts import abandonment, decision
+from agui_container.transports.grpc.interrupts import abandonment, decision, expired_requests
 from agui_container.transports.grpc.kontekst.events import RunEvents
 from agui_container.transports.grpc.kontekst.requests import first_input, next_input
 
@@ -110,19 +117,16 @@ class RunSession:
 
     async def _run(self) -> None:
         run_input = first_input(self._start, self._thread_id, self._run_id, self._service.new_id())
-        subscription = await self._admit(run_input)
-        await self._call.send([self._events.begin()])
-        await self._forward_events(subscription)
+        subscription = await self._service.admit(run_input, self._call.caller, self._size)
+        await self._forward_events(self._run_id, subscription, [self._events.begin()])
         while self._events.pending_approvals:
-            subscription = await self._continue()
-            await self._forward_events(subscription)
+            await self._continue()
 
-    async def _admit(self, run_input: RunAgentInput) -> Subscription:
-        self._run_id = run_input.run_id
-        return await self._service.admit(run_input, self._call.caller, self._size)
-
-    async def _forward_events(self, subscription: Subscription) -> None:
+    async def _forward_events(self, run_id: str, subscription: Subscription, opening: Sequence[RunEvent]) -> None:
+        """Forward the events of a run, after the events ``opening``."""
+        self._run_id = run_id
         try:
+            await self._call.send(opening)
             async for batch in subscription:
                 await self._call.send_events(batch, self._events.feed)
                 if self._is_cancelled:
@@ -130,27 +134,64 @@ class RunSession:
         finally:
             self._call.leave(subscription)
 
-    async def _continue(self) -> Subscription:
-        """Return the events of the next run: with this client's decisions, or begun by another client of the thread."""
-        newer_run = wait_for_newer_run(self._service, self._call.caller, self._thread_id, self._run_id)
-        outcome = await first_of(self._wait_for_answers(), newer_run)
-        if isinstance(outcome, str):
-            self._run_id = outcome
-            self._events.apply_decisions([])  # only the results tell which calls the other client has approved
-            return await self._service.attach(self._call.caller, self._thread_id, outcome, 0)
-        await self._call.send(self._events.apply_decisions(outcome))
-        return await self._admit(next_input(self._start, self._thread_id, self._service.new_id(), outcome))
+    async def _continue(self) -> None:
+        """Forward the events of the next run: with this client's answers, or begun by another client of the thread."""
+        next_run = wait_for_next_run(self._service, self._call.caller, self._thread_id, self._run_id)
+        answers = await first_of(self._wait_for_answers(), next_run)
+        if answers is None:
+            await self._abandon()
+        elif isinstance(answers, str):
+            await self._follow(answers)
+        elif (next_id := await self._answer(answers)) is not None:
+            await self._follow(next_id)
 
-    async def _wait_for_answers(self) -> Sequence[ResumeEntry]:
-        """Wait for an answer to each proposed call. A client that cancels or half-closes abandons all of them."""
-        pending_approvals = self._events.pending_approvals
-        while not pending_approvals.keys() <= self._decisions.keys():
-            if self._is_cancelled or self._is_half_closed:
-                self._is_cancelled = False  # a run with these answers ends as cancelled by itself
-                return [abandonment(request) for request in pending_approvals.values()]
+    async def _wait_for_answers(self) -> Sequence[ResumeEntry] | None:
+        """Wait for an answer to each proposed call. Returns None if the client cancels or half-closes before.
+
+        The client cancels a call by letting its approval expire.
+        """
+        pending_approvals, loop = self._events.pending_approvals, asyncio.get_running_loop()
+        while not self._is_cancelled:
+            expired, seconds = expired_requests(pending_approvals.values(), time.time())
+            self._decisions |= {request.call_id: abandonment(request) for request in expired}
+            if pending_approvals.keys() <= self._decisions.keys():
+                return [self._decisions[call_id] for call_id in pending_approvals]
+            if self._is_half_closed:
+                return None
             self._has_news.clear()
-            await self._has_news.wait()
-        return [self._decisions.pop(call_id) for call_id in pending_approvals]
+            await wait_until(self._has_news, loop.time() + seconds)
+        return None
+
+    async def _answer(self, answers: Sequence[ResumeEntry]) -> str | None:
+        """Continue with answers. Returns the id of the next run if another client has continued the thread before."""
+        run_input = next_input(self._start, self._thread_id, self._service.new_id(), answers)
+        subscription = await continue_run(self._service, self._call.caller, self._run_id, run_input, self._size)
+        if isinstance(subscription, str):
+            return subscription
+        self._decisions = {}
+        await self._forward_events(run_input.run_id, subscription, self._events.apply_decisions(answers))
+        return None
+
+    async def _abandon(self) -> None:
+        """Abandon the proposed calls, because the client has cancelled the run. A run of another client continues."""
+        self._is_cancelled = False  # a run with these answers ends as cancelled by itself
+        entries = [abandonment(request) for request in self._events.pending_approvals.values()]
+        if await self._answer(entries) is not None:
+            await self._call.send(self._events.cancel())
+
+    async def _follow(self, run_id: str) -> None:
+        """Forward the events of a run of another client. The client's own decisions come too late."""
+        subscription = await attach_next(self._service, self._call.caller, self._thread_id, self._run_id, run_id)
+        if subscription is None:
+            return
+        if self._is_cancelled:  # before the client has seen anything of this run
+            self._call.leave(subscription)
+            return
+        for call_id in self._decisions:
+            log_ignored(call_id)
+        self._decisions = {}
+        self._events.apply_decisions([])  # only the results tell which calls the other client has approved
+        await self._forward_events(run_id, subscription, [])
 
     # --- commands ---
 
@@ -179,7 +220,7 @@ class RunSession:
         """Store a decision. A decision for an unknown call, or a second one, is ignored."""
         request = self._events.pending_approvals.get(call_id)
         if request is None or call_id in self._decisions:
-            logger.info("kontekst decision ignored %s", format_fields({"call": call_id[:100]}))
+            log_ignored(call_id)
             return
         self._decisions[call_id] = decision(request, approved=approved, reason=reason)
         self._size += len(call_id) + len(reason)
@@ -192,3 +233,8 @@ class RunSession:
         except AppError as error:
             if error.code is not ErrorCode.RUN_NOT_FOUND:  # the run has not begun, or has ended
                 raise
+
+
+def log_ignored(call_id: str) -> None:
+    """Log a decision that comes too late, or for a call that does not wait."""
+    logger.info("kontekst decision ignored %s", format_fields({"call": call_id[:100]}))

@@ -8,8 +8,8 @@ calls; ``team`` translates the others.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from fnmatch import fnmatchcase
 
 from ag_ui.core import EventType
@@ -20,7 +20,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_denied, text_of
 from agui_container.transports.grpc.roz.tools import PHYSICAL, TIMEOUT_MS, ToolsByName
-from agui_container.transports.grpc.roz.wire import Permissions, Responses, RozEncoder
+from agui_container.transports.grpc.roz.wire import Outcome, Permissions, Responses, RozEncoder, arguments_of
 
 THINKING, CALLING, WAITING, IDLE = "thinking", "calling_tool", "waiting_approval", "idle"
 FULL, MINI, HIDDEN = "full", "mini", "hidden"
@@ -42,11 +42,12 @@ class OpenToolCall(Struct):
 
 
 class ToolRequest(Struct, frozen=True):
-    """A tool call that the client must run."""
+    """A tool call that the client must run. ``error`` is the reason why it cannot, or empty."""
 
     call_id: str
     name: str
     timeout_ms: int
+    error: str = ""
 
 
 class TurnEvents:
@@ -81,6 +82,8 @@ class TurnEvents:
         self._calls: dict[str, OpenToolCall] = {}
         self._started: dict[str, str] = {}
         """Names of the server's calls that have started and not finished, by call id."""
+        self._names: dict[str, str] = {}
+        """Names of the calls that have waited for approval, by call id. Another session may have begun them."""
         self._decided_elsewhere: dict[str, str] = {}
         """Names of the calls whose approvals another client has answered, by call id."""
         self._activity = self._presence = ("", "")
@@ -113,8 +116,7 @@ class TurnEvents:
             case EventType.TOOL_CALL_END:
                 return self._tool_call_ended(event["toolCallId"])
             case EventType.TOOL_CALL_RESULT:
-                resolved = self._resolve_elsewhere(event)
-                return [*resolved, *self._tool_finished(event["toolCallId"], text_of(event.get("content")))]
+                return self._call_finished(event)
             case EventType.CUSTOM:
                 return self._custom_event(event["name"], event.get("value"))
             case EventType.RUN_STARTED:
@@ -129,21 +131,28 @@ class TurnEvents:
         """End the turn with an error."""
         self.stop_reason = "error"
         self._clear_pending()
-        return self._wire.session_rejected(error)
+        return [*self._resolve_unknown(), *self._wire.session_rejected(error)]
 
-    def resolve(self, decisions: Mapping[str, bool]) -> Responses:
-        """Resolve all waiting calls. ``decisions`` are the client's: True for an approved call, by call id."""
+    def cancel(self, outcome: Outcome) -> Responses:
+        """End the turn as cancelled, with the outcome of the approvals that wait."""
+        self.stop_reason = "cancelled"
+        responses = [it for call_id in self.approvals for it in self._wire.approval_resolved(call_id, outcome)]
+        self._clear_pending()
+        return responses
+
+    def resolve(self, outcomes: Mapping[str, Outcome]) -> Responses:
+        """Resolve all waiting calls, with the outcomes of their approvals by call id."""
         responses: Responses = []
-        for call_id, approved in decisions.items():
-            responses += self._wire.approval_resolved(call_id, {"approved": approved})
-            if approved:
+        for call_id, outcome in outcomes.items():
+            responses += self._wire.approval_resolved(call_id, outcome)
+            if outcome["approved"]:
                 responses += self._tool_started(call_id, self.approvals[call_id].name)
         self._clear_pending()
         return [*responses, *self._set_activity(THINKING)]
 
     def follow(self) -> Responses:
         """Follow a run of another client, who has answered calls. The client's tools stay requested meanwhile."""
-        self._decided_elsewhere = {call_id: request.name for call_id, request in self.approvals.items()}
+        self._decided_elsewhere |= {call_id: request.name for call_id, request in self.approvals.items()}
         self.approvals = {}
         return self._set_activity(THINKING)
 
@@ -183,6 +192,18 @@ class TurnEvents:
         resolved = self._wire.approval_resolved(call_id, {"approved": approved, "elsewhere": True})
         return [*resolved, *(self._tool_started(call_id, name) if approved else ())]
 
+    def _resolve_unknown(self) -> Responses:
+        """Resolve the approvals that another client has answered if no result tells the decision."""
+        answered, self._decided_elsewhere = self._decided_elsewhere.keys() - self.approvals.keys(), {}
+        return [it for call_id in answered for it in self._wire.approval_resolved(call_id, {"elsewhere": True})]
+
+    def _call_finished(self, result: Event) -> Responses:
+        """Report the result of a call. The server's tool was run if it has the same name as a tool of the client."""
+        call_id, responses = result["toolCallId"], self._resolve_elsewhere(result)
+        if call_id in self._calls and self._calls[call_id].name in self._tools:
+            responses += self._tool_started(call_id, self._calls[call_id].name)
+        return [*responses, *self._tool_finished(call_id, text_of(result.get("content")))]
+
     def _subagent_call_finished(self, result: Event) -> Responses:
         """Report the result of a subagent's call if its start was reported."""
         call_id, resolved = result["toolCallId"], self._resolve_elsewhere(result)
@@ -191,12 +212,13 @@ class TurnEvents:
         return [*resolved, *self._tool_finished(call_id, text_of(result.get("content")))]
 
     def _tool_finished(self, call_id: str, result: str) -> Responses:
-        name = self._started.pop(call_id, "")
+        name = self._started.pop(call_id, "") or self._names.get(call_id, "")
         call = self._calls.pop(call_id, None) or OpenToolCall(name)
         responses = self._wire.tool_finished(call_id, call.name, result[:MAX_SUMMARY])
         if call.name == LOAD_SKILL:
             responses += self._wire.skill_loaded(str(parameters_of(call.arguments).get("name", "")))
-        return responses
+        is_calling = self._activity[0] == CALLING and (self._started or self.tool_requests)
+        return responses if is_calling else [*responses, *self._set_activity(THINKING)]
 
     def _policy(self, name: str) -> str:
         return next((policy for pattern, policy, _, _ in self._permissions if fnmatchcase(name, pattern)), "allow")
@@ -212,8 +234,10 @@ class TurnEvents:
     def _finish_run(self, event: Event) -> Responses:
         outcome = (event.get("outcome") or {}).get("type")
         self.approvals = {request.call_id: request for request in approval_requests(event)}
+        self._names |= {request.call_id: request.name for request in self.approvals.values()}
         pending = {} if outcome == "cancelled" else self._pending_calls()
-        responses = self._count_usage(event, "tool_use" if self.approvals or pending else self.stop_reason)
+        stop_reason = "tool_use" if self.approvals or pending else self.stop_reason
+        responses = [*self._resolve_unknown(), *self._count_usage(event, stop_reason)]
         if outcome == "cancelled":
             self.stop_reason = "cancelled"
             self._clear_pending()
@@ -223,7 +247,8 @@ class TurnEvents:
         for request in self.approvals.values():
             detail = {"tool_name": request.name, "tool_call_id": request.call_id, "reason": request.reason}
             responses += self._set_activity(WAITING, json.dumps(detail), PHYSICAL)
-            responses += self._wire.approval_requested(request, self._seconds_until_expiry(request))
+            seconds = request.seconds_left(self._now())
+            responses += self._wire.approval_requested(request, max(0, int(seconds)) if math.isfinite(seconds) else 0)
         return responses
 
     def _pending_calls(self) -> dict[str, OpenToolCall]:
@@ -239,14 +264,15 @@ class TurnEvents:
             return self._set_activity(CALLING, call.name, self._category(call.name))
         tool = self._tools.get(call.name)
         timeout_ms = tool.timeout_ms if tool else TIMEOUT_MS
+        try:
+            arguments = arguments_of(call.arguments)
+        except ValueError as error:
+            text = f"Error: the client cannot get the arguments of this call: {error}."
+            self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms, text)
+            return self._tool_started(call_id, call.name)
         self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms)
         activity = self._set_activity(CALLING, call.name, self._category(call.name))
-        return [*activity, *self._wire.tool_requested(call_id, call.name, parameters_of(call.arguments), timeout_ms)]
-
-    def _seconds_until_expiry(self, request: ApprovalRequest) -> int:
-        if not request.expires_at:
-            return 0
-        return max(0, int(datetime.fromisoformat(request.expires_at).timestamp() - self._now()))
+        return [*activity, *self._wire.tool_requested(call_id, call.name, arguments, timeout_ms)]
 
     def _count_usage(self, event: Event, stop_reason: str) -> Responses:
         """Add the tokens of a run to the turn's."""

@@ -196,7 +196,6 @@ def tool_message(result: pb.ToolResult) -> ToolMessage:
     )
 
 
-def late_message(call_id: str, timeout_ms: int) -> ToolMessage:
-    """Return the result of a client's tool that has exceeded its timeout."""
-    text = f"Error: the tool did not answer within {timeout_ms} ms."
+def error_message(call_id: str, text: str) -> ToolMessage:
+    """Return the result of a client's tool that has not been run, with the reason."""
     return ToolMessage(id=f"result-{call_id}", role="tool", tool_call_id=call_id, content=text, error=text)

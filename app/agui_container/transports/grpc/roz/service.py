@@ -3,6 +3,7 @@
 Rule: translate only. Sources: proto/roz/v1/agent.proto. docs/grpc.md describes the translation of each message.
 """
 
+import asyncio
 import time
 from contextlib import aclosing
 
@@ -12,9 +13,10 @@ from grpclib.const import Handler as Method
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
+from agui_container.ports.records import ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.following import iterate_runs
+from agui_container.transports.grpc.following import POLL_SECONDS, find_latest_run, iterate_runs
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions, RozWire
 from agui_container.transports.grpc.roz.session import Session
@@ -32,6 +34,8 @@ class RozService:
         self._service = service
         self._admission = admission
         self._options = options
+        self._sessions: set[Session] = set()
+        """Sessions whose calls are open."""
 
     def __mapping__(self) -> dict[str, Method]:
         session = method(self.stream_session, self._admission, pb.SessionRequest, pb.SessionResponse)
@@ -41,12 +45,18 @@ class RozService:
     async def stream_session(self, call: SessionCall) -> None:
         """Serve one session. Raises ``AppError`` for messages that cannot be decoded."""
         wire = RozEncoder(self._options.roz_wire, self._service.new_id, time.time)
-        await Session(call, self._service, self._options, wire).serve()
+        session = Session(call, self._service, self._options, wire)
+        self._sessions.add(session)
+        try:
+            await session.serve()
+        finally:
+            self._sessions.remove(session)
 
     async def watch_team(self, call: WatchCall) -> None:
         """Stream the events of a run's subagents.
 
-        If the task is a thread, the stream has its runs in order, and continues until no call of the thread is open.
+        If the task is a thread, the stream has its runs in order, and continues until no call of the thread is open. A
+        thread without runs is watched while it belongs to an open session.
 
         Raises:
             AppError: RUN_NOT_FOUND if the task is neither a run nor a thread.
@@ -58,11 +68,19 @@ class RozService:
         if (run := await self._attach(call.caller, None, task_id)) is not None:
             await self._forward_events(run, events, call)
             return
+        while self._is_in_session(call.caller, task_id):
+            if await find_latest_run(self._service, call.caller, task_id) is not None:
+                break
+            await asyncio.sleep(POLL_SECONDS)
         await self._service.runs.find(call.caller, task_id, None)
         async with aclosing(iterate_runs(self._service, call.caller, task_id)) as run_ids:
             async for run_id in run_ids:
                 if (run := await self._attach(call.caller, task_id, run_id)) is not None:
                     await self._forward_events(run, events, call)
+
+    def _is_in_session(self, caller: Caller, thread_id: str) -> bool:
+        """True if an open session of the caller has this thread."""
+        return any(session.thread == ThreadKey(caller.owner, thread_id) for session in self._sessions)
 
     async def _attach(self, caller: Caller, thread_id: str | None, run_id: str) -> Subscription | None:
         """Return the events of a run, or None if there is no such run or if its events are no longer kept."""

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
 from agui_container.engine.service import Service
+from agui_container.ports.records import ThreadKey
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
@@ -62,6 +63,11 @@ class Session:
         self._turn: SessionTurn | None = None
         self._is_over = self._is_half_closed = False
 
+    @property
+    def thread(self) -> ThreadKey:
+        """Key of the session's thread. Its id is empty before the start."""
+        return ThreadKey(self._call.caller.owner, self._thread_id)
+
     async def serve(self) -> None:
         """Serve until the client half-closes the call, or cancels the session."""
         try:
@@ -90,11 +96,20 @@ class Session:
             if silence < self._options.keepalive:
                 await asyncio.sleep(self._options.keepalive - silence)
                 continue
-            used, most = self._context
-            message = pb.Keepalive(tokens_used=used or self._usage.input_tokens + self._usage.output_tokens)
-            if most or self._options.context_tokens:
-                message.tokens_max = most or self._options.context_tokens
-            await self._call.send([pb.SessionResponse(keepalive=message)])
+            await self._call.send([pb.SessionResponse(keepalive=self._keepalive())])
+
+    def _keepalive(self) -> pb.Keepalive:
+        """Return the tokens of the session so far, and the budget of the model's context if there is one."""
+        usage, context = pb.TokenUsage(), self._context
+        usage.CopyFrom(self._usage)
+        if self._turn is not None:
+            add(usage, self._turn.events.usage)
+            context = self._turn.events.context or context
+        used, most = context
+        requested = self._start.request.max_context_tokens if self._start else 0
+        budgets = [tokens for tokens in (requested, self._options.context_tokens) if tokens]
+        most = most or min(budgets, default=0)
+        return pb.Keepalive(tokens_used=used or usage.input_tokens + usage.output_tokens, tokens_max=most or None)
 
     # --- turns ---
 
@@ -117,6 +132,8 @@ class Session:
         self._turns += 1
         self._turn = turn = SessionTurn(request, self._service, self._call, self._wire, self._options)
         turn.is_half_closed = self._is_half_closed
+        if self._waiting and self._options.on_busy == "interrupt":
+            await turn.cancel()  # the thread gets this message, and the newer one is answered
         try:
             await turn.run(self._turns)
         finally:
@@ -256,9 +273,12 @@ class Session:
         if start.camera_ids or start.enable_video:
             logger.info("roz cameras ignored %s", format_fields({"count": len(start.camera_ids)}))
         translated = await self._call.translate(size, read_start, start)
+        thread_id = self._call.metadata.get(THREAD_METADATA)
+        if thread_id and translated.history:
+            await self._check_empty(thread_id)
         self._tools.register("", translated.tools, "")
         self._start = translated
-        self._thread_id = self._call.metadata.get(THREAD_METADATA) or self._service.new_id()
+        self._thread_id = thread_id or self._service.new_id()
         await self._call.send(self._wire.session_started(self._thread_id, model, self._options.permissions))
         if translated.history:
             await self._call.send(self._wire.resume_summary(len(translated.history)))
@@ -270,6 +290,20 @@ class Session:
             allowed = ", ".join((self._options.model, *self._options.models))
             raise AppError(
                 ErrorCode.VALIDATION_ERROR, f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}."
+            )
+
+    async def _check_empty(self, thread_id: str) -> None:
+        """Check that a thread has no messages. A history would replace them. Raises ``AppError`` VALIDATION_ERROR."""
+        try:
+            thread = await self._service.threads.delta(self._call.caller, thread_id)
+        except AppError as error:
+            if error.code is not ErrorCode.THREAD_NOT_FOUND:
+                raise
+            return
+        if thread.messages:
+            raise AppError(
+                ErrorCode.VALIDATION_ERROR,
+                f"history: must be empty, because the thread of {THREAD_METADATA} has messages.",
             )
 
     async def _queue_message(self, message: pb.UserMessage, size: int) -> None:

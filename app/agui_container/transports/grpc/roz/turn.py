@@ -1,32 +1,44 @@
 """One turn of a roz session: runs of the engine, and the client's answers between them.
 
 Rule: the turn continues once all of its open calls are answered. Then each tool of the client has a result or has
-exceeded its timeout, and each approval has a decision. It also continues if another client has continued the thread.
+exceeded its timeout, and each approval has a decision. It also continues if another client has continued the thread:
+the turn then follows the run of that client, and answers of its own client that came later are refused.
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Mapping, Sequence
 
-import orjson
-from ag_ui.core import PROTOCOL_VERSION, EventType, ResumeEntry, RunAgentInput, ToolMessage
+from ag_ui.core import PROTOCOL_VERSION, ResumeEntry, RunAgentInput, ToolMessage
 from msgspec import Struct
 
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.transports.grpc.call import Call
-from agui_container.transports.grpc.following import first_of, wait_for_newer_run
+from agui_container.transports.grpc.following import (
+    attach_next,
+    closed_calls,
+    continue_run,
+    find_latest_run,
+    first_of,
+    wait_for_next_run,
+    wait_until,
+)
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.interrupts import abandonment, decision, text_of
+from agui_container.transports.grpc.interrupts import abandonment, decision, expired_requests, text_of
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import TurnEvents
-from agui_container.transports.grpc.roz.requests import late_message, tool_message
+from agui_container.transports.grpc.roz.requests import error_message, tool_message
 from agui_container.transports.grpc.roz.tools import ToolsByName
-from agui_container.transports.grpc.roz.wire import Responses, RozEncoder
+from agui_container.transports.grpc.roz.wire import Outcome, Responses, RozEncoder
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
+
+
+CANCELLED: Outcome = {"approved": False, "cancelled": True}
+EXPIRED: Outcome = {"approved": False, "expired": True}
 
 
 class TurnRequest(Struct, frozen=True):
@@ -47,9 +59,9 @@ class TurnRequest(Struct, frozen=True):
 
 
 class PermissionAnswer(Struct, frozen=True):
-    """The client's answer to an approval request."""
+    """The answer to an approval request: the client's, or the server's if the approval has expired."""
 
-    approved: bool
+    outcome: Outcome
     entry: ResumeEntry
 
 
@@ -77,14 +89,18 @@ class SessionTurn:
         self.has_begun = False
         self.is_half_closed = False
         self.ended = asyncio.Event()
+        self._wire = wire
         self._request = request
         self._answers_size = 0
         self._service = service
         self._call = call
         self._caller = call.caller
+        self._thread_id = request.run_input.thread_id
         self._run_id = request.run_input.run_id
-        self._is_running = self._is_cancelled = self._is_following = False
+        self._is_running = self._is_cancelled = False
         self._results: dict[str, ToolMessage] = {}
+        self._failed_calls: set[str] = set()
+        """Ids of the calls whose results come from the server, because the client has not run them."""
         self._decisions: dict[str, PermissionAnswer] = {}
         self._has_news = asyncio.Event()
 
@@ -98,12 +114,9 @@ class SessionTurn:
         try:
             await self._call.send(self.events.begin(index))
             try:
-                await self._forward_events(await self._admit(self._request.run_input))
-                while self.events.is_waiting:
-                    subscription = await self._continue()
-                    if subscription is None:
-                        break
-                    await self._forward_events(subscription)
+                await self._begin()
+                while self.events.is_waiting and await self._continue():
+                    pass
             except AppError as error:
                 await self._call.send(self.events.fail(error))
             await self._call.send(self.events.complete())
@@ -138,78 +151,113 @@ class SessionTurn:
         call_id = permission.tool_call_id
         if call_id not in self.events.approvals or call_id in self._decisions:
             raise unknown_call_error("permission_decision", call_id)
-        approved = permission.approved
-        entry = decision(self.events.approvals[call_id], approved=approved, edited_arguments=edited)
-        self._decisions[call_id] = PermissionAnswer(approved, entry)
+        entry = decision(self.events.approvals[call_id], approved=permission.approved, edited_arguments=edited)
+        self._decisions[call_id] = PermissionAnswer({"approved": permission.approved}, entry)
         self._answers_size += permission.ByteSize()
         self._has_news.set()
 
     # --- runs ---
 
-    async def _admit(self, run_input: RunAgentInput) -> Subscription:
-        self._run_id = run_input.run_id
-        subscription = await self._service.admit(run_input, self._caller, self._request.input_size + self._answers_size)
-        self.has_begun = self._is_running = True
-        self._is_following = False
-        return subscription
+    async def _begin(self) -> None:
+        """Run the agent with the message."""
+        run_input = self._request.run_input
+        subscription = await self._service.admit(run_input, self._caller, self._request.input_size)
+        self.has_begun = True
+        await self._forward_events(run_input.run_id, subscription, [])
 
-    async def _forward_events(self, subscription: Subscription) -> None:
-        self._is_running = True
+    async def _forward_events(
+        self, run_id: str, subscription: Subscription, opening: Responses, *, is_following: bool = False
+    ) -> None:
+        """Forward the events of a run, after the responses ``opening``. A followed run is one of another client."""
+        self._run_id, self._is_running = run_id, True
         try:
             if self._is_cancelled:
                 await self._cancel_run()
+            await self._call.send(opening)
             async for batch in subscription:
-                await self._forward_batch(batch)
+                if is_following:  # the first event is there, so the thread has the run's input
+                    await self._call.send(await self._close_calls())
+                    is_following = False
+                await self._call.send_events(batch, self.events.feed)
         finally:
             self._is_running = False
             self._call.leave(subscription)
-
-    async def _forward_batch(self, batch: Batch) -> None:
-        """Forward events. Results that another client has given are sent before the end of the run that used them."""
-        if self._is_following and EventType.RUN_FINISHED in batch.types:
-            before_end = batch._replace(types=batch.types[:-1], data=batch.data[:-1])
-            await self._call.send_events(before_end, self.events.feed)
-            await self._call.send(await self._results_of_others())
-            batch = batch._replace(types=batch.types[-1:], data=batch.data[-1:])
-        await self._call.send_events(batch, self.events.feed)
 
     async def _cancel_run(self) -> None:
         if not self._is_running:
             return
         try:
-            await self._service.runs.cancel(self._caller, self._request.run_input.thread_id, self._run_id)
+            await self._service.runs.cancel(self._caller, self._thread_id, self._run_id)
         except AppError as error:
             if error.code is not ErrorCode.RUN_NOT_FOUND:  # the run has ended in the meantime
                 raise
 
     # --- between runs ---
 
-    async def _continue(self) -> Subscription | None:
-        """Return the events of the next run, or None if the client has cancelled the turn or half-closed the call."""
-        thread_id = self._request.run_input.thread_id
-        newer_run = wait_for_newer_run(self._service, self._caller, thread_id, self._run_id)
-        answers = await first_of(self._wait_for_answers(), newer_run)
-        if isinstance(answers, str):
-            await self._call.send(self.events.follow())
-            self._run_id, self._is_following = answers, True
-            return await self._service.attach(self._caller, thread_id, answers, 0)
+    async def _continue(self) -> bool:
+        """Forward the events of the next run. Returns False if the client has cancelled the turn or half-closed."""
+        next_run = wait_for_next_run(self._service, self._caller, self._thread_id, self._run_id)
+        answers = await first_of(self._wait_for_answers(), next_run)
         if answers is None:
             await self._abandon_approvals()
-            return None
+            return False
+        next_id = answers if isinstance(answers, str) else await self._answer(answers)
+        if next_id is not None:
+            await self._follow(next_id)
+        return True
+
+    async def _answer(self, answers: TurnAnswers) -> str | None:
+        """Continue with the client's answers. Returns the id of the next run if another client has been faster."""
+        run_input = self._next_input(answers)
+        subscription = await self._continue_run(run_input)
+        if isinstance(subscription, str):
+            return subscription
         responses: Responses = []
         for result in answers.results:
             responses += self.events.add_result(result.tool_call_id, text_of(result.content))
-        decisions = {call_id: self._decisions[call_id].approved for call_id in self.events.approvals}
-        await self._call.send([*responses, *self.events.resolve(decisions)])
-        return await self._admit(self._next_input(answers))
+        outcomes = {call_id: self._decisions[call_id].outcome for call_id in self.events.approvals}
+        responses += self.events.resolve(outcomes)
+        self._results, self._decisions = {}, {}
+        await self._forward_events(run_input.run_id, subscription, responses)
+        return None
 
-    async def _results_of_others(self) -> Responses:
-        """Return the results that another client has given for the tools that this client was to run."""
-        thread = await self._service.threads.delta(self._caller, self._request.run_input.thread_id)
+    async def _continue_run(self, run_input: RunAgentInput) -> Subscription | str:
+        size = self._request.input_size + self._answers_size
+        return await continue_run(self._service, self._caller, self._run_id, run_input, size)
+
+    async def _follow(self, run_id: str) -> None:
+        """Forward the events of a run of another client."""
+        subscription = await attach_next(self._service, self._caller, self._thread_id, self._run_id, run_id)
+        if subscription is None:
+            return
+        if self._is_cancelled:  # before the client has seen anything of this run
+            self._call.leave(subscription)
+            return
+        opening = [*self._refuse_decisions(), *self.events.follow()]
+        await self._forward_events(run_id, subscription, opening, is_following=True)
+
+    def _refuse_decisions(self) -> Responses:
+        """Refuse the client's decisions, because another client has continued the thread before them."""
+        late, self._decisions = self._decisions, {}
+        by_client = [call_id for call_id, answer in late.items() if answer.outcome is not EXPIRED]
+        errors = [unknown_call_error("permission_decision", call_id) for call_id in by_client]
+        return [response for error in errors for response in self._wire.session_rejected(error)]
+
+    async def _close_calls(self) -> Responses:
+        """Finish the client's calls that the thread no longer waits for. Results of the client for them are refused.
+
+        A run that is not the thread's latest one closes no calls. The run that has closed them is followed after it.
+        """
+        thread = await self._service.threads.delta(self._caller, self._thread_id)
+        if await find_latest_run(self._service, self._caller, self._thread_id) != self._run_id:
+            return []
+        size = sum(len(message.data) for message in thread.messages)
+        closed = await self._call.translate(size, closed_calls, thread.messages, tuple(self.events.tool_requests))
         responses: Responses = []
-        for message in (orjson.loads(stored.data) for stored in thread.messages):
-            if message["role"] == "tool" and message["toolCallId"] in self.events.tool_requests:
-                responses += self.events.add_result(message["toolCallId"], text_of(message["content"]))
+        for call_id, result in closed.items():
+            if self._results.pop(call_id, None) is not None and call_id not in self._failed_calls:
+                responses += self._wire.session_rejected(unknown_call_error("tool_result", call_id))
+            responses += self.events.add_result(call_id, result)
         return responses
 
     async def _wait_for_answers(self) -> TurnAnswers | None:
@@ -217,6 +265,8 @@ class SessionTurn:
         loop = asyncio.get_running_loop()
         started_at, events = loop.time(), self.events
         while not self._is_cancelled:
+            self._fail_calls(loop.time() - started_at)
+            expiry = self._expire_approvals()
             missing = [request for call_id, request in events.tool_requests.items() if call_id not in self._results]
             if not missing and events.approvals.keys() <= self._decisions.keys():
                 return TurnAnswers(
@@ -226,37 +276,49 @@ class SessionTurn:
             if self.is_half_closed:
                 events.stop_reason = "tool_use"
                 return None
-            now = loop.time()
-            for late in [it for it in missing if now >= started_at + it.timeout_ms / 1000]:
-                self._results[late.call_id] = late_message(late.call_id, late.timeout_ms)
-            deadline = min((started_at + it.timeout_ms / 1000 for it in missing), default=None)
+            deadline = min((started_at + it.timeout_ms / 1000 for it in missing), default=math.inf)
             self._has_news.clear()
-            if deadline is None or deadline > now:
-                await self._wait_until(deadline)
+            await wait_until(self._has_news, min(deadline, loop.time() + expiry))
         return None
 
-    async def _wait_until(self, deadline: float | None) -> None:
-        try:
-            async with asyncio.timeout_at(deadline):
-                await self._has_news.wait()
-        except TimeoutError:
-            pass
+    def _expire_approvals(self) -> float:
+        """Abandon the approvals that have expired. Returns the seconds until the next one expires."""
+        expired, seconds = expired_requests(self.events.approvals.values(), time.time())
+        self._decisions |= {it.call_id: PermissionAnswer(EXPIRED, abandonment(it)) for it in expired}
+        return seconds
+
+    def _fail_calls(self, seconds: float) -> None:
+        """Store an error for each call that the client cannot run, or has not run in so many seconds."""
+        for request in self.events.tool_requests.values():
+            error = request.error
+            if seconds >= request.timeout_ms / 1000:
+                error = error or f"Error: the tool did not answer within {request.timeout_ms} ms."
+            if error and request.call_id not in self._results:
+                self._results[request.call_id] = error_message(request.call_id, error)
+                self._failed_calls.add(request.call_id)
 
     async def _abandon_approvals(self) -> None:
         """Abandon the open approvals of a cancelled turn, because open approvals would block the thread."""
         if not self._is_cancelled:
             return
-        self.events.stop_reason = "cancelled"
+        is_ours = True
         if self.events.approvals:
             entries = [abandonment(request) for request in self.events.approvals.values()]
             run_input = self._next_input(TurnAnswers((), entries), {"approvals": {"onDenial": "cancel"}})
-            subscription = await self._admit(run_input)
-            self._is_running = False
-            try:
-                async for _ in subscription:
-                    pass
-            finally:
-                subscription.close()
+            is_ours = await self._run_unseen(run_input)
+        await self._call.send(self.events.cancel(CANCELLED if is_ours else {"elsewhere": True}))
+
+    async def _run_unseen(self, run_input: RunAgentInput) -> bool:
+        """Continue with a run whose events are not forwarded. Returns False if another client has been faster."""
+        subscription = await self._continue_run(run_input)
+        if isinstance(subscription, str):
+            return False
+        try:
+            async for _ in subscription:
+                pass
+        finally:
+            subscription.close()
+        return True
 
     def _next_input(self, answers: TurnAnswers, props: dict[str, object] | None = None) -> RunAgentInput:
         first = self._request.run_input

@@ -7,11 +7,14 @@ for the chosen generation, or for both.
 Rule: pure translation; the clock and the source of ids are parameters.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from google.protobuf.message import DecodeError
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
+from pydantic_core import from_json
 
 from agui_container.protocol.errors import AppError
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
@@ -19,6 +22,9 @@ from agui_container.transports.grpc.interrupts import ApprovalRequest
 from agui_container.transports.grpc.options import RozWire
 
 Responses = list[pb.SessionResponse]
+Outcome = Mapping[str, bool]
+"""Outcome of an approval, by the names in docs/grpc.md."""
+
 Permissions = Sequence[tuple[str, str, str | None, str | None]]
 
 
@@ -26,6 +32,28 @@ def struct_of(value: Mapping[str, Any]) -> Struct:
     """Return a JSON object as protobuf's ``Struct``."""
     struct = Struct()
     struct.update(dict(value))
+    return struct
+
+
+def arguments_of(text: str) -> Struct:
+    """Return the arguments of a call, JSON text, for the client that is to run it.
+
+    Raises:
+        ValueError: the text is no JSON object, or no client can read it as a ``Struct``. The message tells the reason.
+    """
+    try:
+        arguments: object = from_json(text or "{}")
+        if not isinstance(arguments, dict):
+            raise ValueError("they must be a JSON object")  # noqa: TRY004 - the text has a wrong value
+        json.dumps(arguments, allow_nan=False)
+        struct = struct_of(arguments)
+        payload = pb.ToolCallRequestedPayload(parameters=struct)
+        envelope = pb.SessionEventEnvelope(tool_call_requested=payload)
+        pb.SessionResponse.FromString(pb.SessionResponse(session_event=envelope).SerializeToString())
+    except DecodeError:
+        raise ValueError("they are nested too deeply") from None
+    except OverflowError:
+        raise ValueError("a number is too large") from None
     return struct
 
 
@@ -176,14 +204,10 @@ class RozEncoder:
 
     # --- tools ---
 
-    def tool_requested(self, call_id: str, name: str, parameters: Mapping[str, object], timeout_ms: int) -> Responses:
+    def tool_requested(self, call_id: str, name: str, arguments: Struct, timeout_ms: int) -> Responses:
         """Request that the client runs one of its tools."""
-        old = pb.ToolRequest(
-            tool_call_id=call_id, tool_name=name, parameters=struct_of(parameters), timeout_ms=timeout_ms
-        )
-        new = pb.ToolCallRequestedPayload(
-            call_id=call_id, tool_name=name, parameters=struct_of(parameters), timeout_ms=timeout_ms
-        )
+        old = pb.ToolRequest(tool_call_id=call_id, tool_name=name, parameters=arguments, timeout_ms=timeout_ms)
+        new = pb.ToolCallRequestedPayload(call_id=call_id, tool_name=name, parameters=arguments, timeout_ms=timeout_ms)
         return self._responses(pb.SessionResponse(tool_request=old), "tool_call_requested", tool_call_requested=new)
 
     def tool_started(self, call_id: str, name: str, category: str) -> Responses:
@@ -207,7 +231,7 @@ class RozEncoder:
         )
         return self._responses(None, "approval_requested", approval_requested=requested)
 
-    def approval_resolved(self, call_id: str, outcome: Mapping[str, object]) -> Responses:
+    def approval_resolved(self, call_id: str, outcome: Outcome) -> Responses:
         """Report a decision. Release 0.2 has no such response."""
         resolved = pb.ApprovalResolvedPayload(approval_id=call_id, outcome=struct_of(outcome))
         return self._responses(None, "approval_resolved", approval_resolved=resolved)
