@@ -169,6 +169,17 @@ def connections(port: int) -> None:
     hold(lambda: connect_and_send(port, b"POST /invocations HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{"), 1_900)
 
 
+def pipelines(port: int) -> None:
+    """Long runs, and 14,000 requests behind each. A connection that is closed is opened again."""
+
+    def send() -> socket.socket:
+        connection = ask(port, request("first", "wait 3600"))
+        connection.sendall(b"GET / HTTP/1.1\r\n\r\n" * 14_000)
+        return connection
+
+    hold(send, MANY)
+
+
 def answers(port: int) -> None:
     """Answers of 6 MB that are not read."""
     with ask(port, request("first", "x" * 3 * PIECE)) as connection:
@@ -241,7 +252,7 @@ def at_once(work: Callable[[], None], times: int) -> None:
 
 
 RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets, goals)
-BYTES = (bodies, frames, heads, connections, answers, results, sessions)
+BYTES = (bodies, frames, heads, connections, pipelines, answers, results, sessions)
 ATTACKS = {attack.__name__: attack for attack in RUNS + BYTES}
 
 # --- the second caller ---
