@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from itertools import count
 
 import grpc
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 from websockets.exceptions import WebSocketException
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
@@ -225,6 +227,25 @@ def sessions(port: int) -> None:
     hold(lambda: channel.stream_stream("/roz.v1.AgentService/StreamSession")(iter((start, run))), MANY)
 
 
+def calls(port: int) -> None:
+    """Health checks over gRPC on 40 connections, 95 on each, with 15 KB of headers and without a message.
+
+    The calls that the server ends are not begun again.
+    """
+    headers = [(":method", "POST"), (":scheme", "http"), (":path", "/grpc.health.v1.Health/Check"), (":authority", "x")]
+    headers += [("content-type", "application/grpc"), ("te", "trailers"), *[("x-a", "x" * 1_000)] * 14]
+
+    def send() -> socket.socket:
+        client = H2Connection(H2Configuration(validate_outbound_headers=False))
+        client.initiate_connection()
+        for _ in range(95):
+            client.send_headers(client.get_next_available_stream_id(), headers)
+        return connect_and_send(port, client.data_to_send())
+
+    hold(send, 40)
+    time.sleep(600)
+
+
 def connect_and_send(port: int, data: bytes) -> socket.socket:
     """Send data on a new connection, and read nothing."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -252,7 +273,7 @@ def at_once(work: Callable[[], None], times: int) -> None:
 
 
 RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets, goals)
-BYTES = (bodies, frames, heads, connections, pipelines, answers, results, sessions)
+BYTES = (bodies, frames, heads, connections, pipelines, answers, results, sessions, calls)
 ATTACKS = {attack.__name__: attack for attack in RUNS + BYTES}
 
 # --- the second caller ---

@@ -13,8 +13,10 @@ import grpclib
 import grpclib.events
 import grpclib.protocol
 import grpclib.server
+import grpclib.utils
 import h2.events
 import pytest
+from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 
@@ -131,6 +133,8 @@ def test_the_names_of_grpclib_that_are_used_are_there() -> None:
         assert name in source
     assert hasattr(grpclib.events, "_DispatchServerEvents")
     assert hasattr(grpclib.protocol, "_set_nodelay")
+    assert hasattr(grpclib.utils.Wrapper, "_error")
+    assert {"incoming_buffer", "decoder"} <= set(vars(H2Connection()))
 
 
 # --- the repairs ------------------------------------------------------------------------------------------------------

@@ -7,16 +7,19 @@ import asyncio
 import contextlib
 import json
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 
 import pytest
 from grpclib.exceptions import GRPCError
+from h2.events import SettingsAcknowledged
 from websockets.frames import Frame, Opcode
 
 from agui_container.server.connections import MAX_HEAD_BYTES
 from agui_container.server.request_heads import MAX_HEAD
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.grpc.open_calls import MAX_HEALTH_CALLS
 from tests.grpc.callers import connect_caller, is_served
+from tests.grpc.h2 import Raw
 from tests.requirements import requirement
 from tests.sockets.client import PATIENCE, HttpExchange, Json, ask, become, get, hear, request, run_input, socket_to
 from tests.sockets.process import ServerProcess, Servers
@@ -45,6 +48,9 @@ PIPELINED = b"GET / HTTP/1.1\r\n\r\n" * 14_000
 """Requests behind another one, of which one read takes all."""
 
 FLOODS = 30
+CHECKS = 95
+CALL_BYTES = 120_000
+"""Memory of a call with 15 KB of headers, with its part of the connections."""
 
 LOG_BYTES = 10_000_000
 LONG_RUNS = 4
@@ -175,7 +181,26 @@ async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of
     await ask(bounded.port, request("GET", "/threads/big", headers=(f"{SESSION}: socket-reader",)))  # behind the others
 
 
-# --- gRPC sessions, heads of requests and events of runs --------------------------------------------------------------
+# --- gRPC calls, heads of requests and events of runs -----------------------------------------------------------------
+
+
+def begin_checks(client: Raw) -> None:
+    """Begin health checks whose message does not come, each with headers of 15 KB that take few bytes."""
+    for _ in range(CHECKS):
+        client.call("/grpc.health.v1.Health/Check", *[("x-a", "x" * 1_000)] * 14)
+    client.ping()
+
+
+@requirement("grpc.memory")
+async def test_health_checks_without_a_message_take_a_bounded_amount_of_memory(bounded: ServerProcess) -> None:
+    with Raw(bounded.port) as client:
+        await asyncio.to_thread(client.until, SettingsAcknowledged)  # gRPC is imported
+        before = bounded.memory
+        with ExitStack() as connections:
+            for _ in range(FLOODS):
+                await asyncio.to_thread(begin_checks, connections.enter_context(Raw(bounded.port)))
+            assert bounded.memory - before < MAX_HEALTH_CALLS * CALL_BYTES
+            await assert_served(bounded)
 
 
 @requirement("grpc.memory")
