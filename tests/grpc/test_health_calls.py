@@ -16,7 +16,7 @@ from agui_container.engine.caller_usage import Resource
 from agui_container.transports.grpc import open_calls
 from agui_container.transports.grpc.call_turns import CallBuffer, CallTurns
 from agui_container.transports.grpc.connection import MAX_HEADERS, CallStream
-from tests.engine.doubles import eventually
+from tests.engine.doubles import eventually, wait_for_event
 from tests.grpc.beside import STATUS, begin_run, beside, port_of, raw
 from tests.grpc.callers import serving_callers
 from tests.grpc.h2 import Raw, message
@@ -124,6 +124,13 @@ async def test_one_call_of_a_caller_begins_in_a_turn_and_callers_do_not_wait_for
         await asyncio.sleep(0)
         turns_of_all.append(tuple(begun))
     assert turns_of_all == [(1, 0, 1), (2, 0, 2), (2, 1, 3), (3, 1, 3), (3, 2, 3), (3, 3, 3)]
+
+
+async def test_a_connection_that_has_ended_does_not_keep_others_waiting() -> None:
+    turns, resumed = CallTurns(), asyncio.Event()
+    turns.wait("first", lambda: None)
+    turns.wait("first", resumed.set)
+    await wait_for_event(resumed)
 
 
 def three_calls() -> bytes:

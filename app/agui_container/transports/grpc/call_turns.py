@@ -17,28 +17,38 @@ class CallTurns:
 
     def __init__(self) -> None:
         self._taken = set[str]()
+        self._is_scheduled = False
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
     def take(self, account: str) -> bool:
         """Take the turn of a caller. Returns False if it has been taken in this turn of the event loop."""
         if account in self._taken:
             return False
-        if not self._taken:
-            asyncio.get_running_loop().call_soon(self._begin)
         self._taken.add(account)
+        self._schedule()
         return True
 
     def wait(self, account: str, resume: Callable[[], None]) -> None:
         """Call ``resume`` in a later turn of a caller, after those that wait already."""
         self._waiting.setdefault(account, deque()).append(resume)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._begin)
 
     def _begin(self) -> None:
+        """Begin a turn of the event loop. A connection that has ended meanwhile does nothing with its caller's turn."""
+        self._is_scheduled = False
         self._taken.clear()
         for account, waiting in tuple(self._waiting.items()):
             resume = waiting.popleft()
             if not waiting:
                 del self._waiting[account]
             resume()
+        if self._waiting:
+            self._schedule()
 
 
 class CallBuffer(FrameBuffer):
