@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Literal
 
 from ag_ui.core import (
     ActivityDeltaEvent,
@@ -17,6 +18,7 @@ from ag_ui.core import (
     StepFinishedEvent,
     StepStartedEvent,
 )
+from pydantic import BaseModel, Field
 
 from agui_container.ports import RunContext
 
@@ -75,6 +77,23 @@ QUESTION = {
     "required": ["city", "speed", "address"],
 }
 
+
+class Extras(BaseModel):
+    """A group of the form that may be left out."""
+
+    gift: bool = False
+    card: str
+
+
+class Order(BaseModel):
+    """A model whose JSON Schema has a reference, an optional text, a constant and an optional group."""
+
+    kind: Literal["order"]
+    note: str | None
+    email: Annotated[str, Field(json_schema_extra={"format": "email"})]
+    extras: Extras | None = None
+
+
 FAST_DELTAS = 20_000
 STATE_BYTES = 5_000_000
 
@@ -120,6 +139,13 @@ async def slowly(_input: RunAgentInput, _ctx: RunContext) -> Script:
 async def ask(input: RunAgentInput, ctx: RunContext) -> Script:
     """A question with a schema."""
     question = Interrupt(id=ctx.new_id(), reason="order", message="Where to?", response_schema=QUESTION)
+    outcome = RunFinishedInterruptOutcome(interrupts=[question])
+    yield RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=outcome)
+
+
+async def ask_by_model(input: RunAgentInput, ctx: RunContext) -> Script:
+    """A question with the schema of a Pydantic model."""
+    question = Interrupt(id=ctx.new_id(), reason="order", message="Which?", response_schema=Order.model_json_schema())
     outcome = RunFinishedInterruptOutcome(interrupts=[question])
     yield RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=outcome)
 
@@ -184,5 +210,6 @@ async def large(_input: RunAgentInput, _ctx: RunContext) -> Script:
 
 
 SCRIPTS: dict[str, Callable[[RunAgentInput, RunContext], Script]] = {
-    script.__name__: script for script in (markdown, hostile, slowly, ask, steps, state, goals, notices, flood, large)
+    script.__name__: script
+    for script in (markdown, hostile, slowly, ask, ask_by_model, steps, state, goals, notices, flood, large)
 }

@@ -88,6 +88,23 @@ async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: str
         await user.reads(part)
 
 
+async def test_a_form_is_made_of_the_schema_of_a_model(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.say("ask_by_model")
+    form = user.page.get_by_role("form", name="Which?")
+    await expect(form.get_by_label("Kind")).to_have_value("order")
+    await form.get_by_label("Email").fill("soon")
+    await form.get_by_role("button", name="Send").click()
+    await expect(form.get_by_role("alert")).to_have_text("Email must be an email address.")
+    await form.get_by_label("Email").fill("a@example.com")
+    await form.get_by_label("Gift").check()
+    await form.get_by_role("button", name="Send").click()
+    await expect(form.get_by_role("alert")).to_have_text("Card is required.")
+    await form.get_by_label("Gift").uncheck()
+    await form.get_by_role("button", name="Send").click()
+    await user.reads("You answered: {'kind': 'order', 'note': None, 'email': 'a@example.com'}")
+
+
 async def test_a_form_that_is_put_off_is_answered_as_cancelled(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     await user.say("ask")
@@ -113,3 +130,20 @@ async def test_the_assistant_asks_for_a_place(visit: Visit, assistant: str) -> N
     await form.get_by_label("Place").fill("Berlin")
     await form.get_by_role("button", name="Send").click()
     await user.reads("The result of ask_place is Berlin.")
+
+
+async def test_the_assistant_may_not_set_the_theme(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say('call set_theme {"theme": "dark"}')
+    await user.press("Deny")
+    await user.page.get_by_label("Reason").fill("too dark")
+    await user.press("Deny")
+    await user.reads("The user denied this: too dark")
+    await expect(user.page.locator("html")).not_to_have_attribute("data-theme", "dark")
+
+
+async def test_the_assistant_is_not_told_the_place(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say('call ask_place {"question": "Where are you?"}')
+    await user.press("Rather not")
+    await user.reads("The user did not want to say.")

@@ -1,6 +1,7 @@
 """Actions of a user in a conversation, over SSE and over WebSocket."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from itertools import accumulate
 
@@ -48,7 +49,7 @@ async def test_reasoning_folds_away_when_the_answer_is_there(visit: Visit, assis
     await user.reads("I have thought about rain.")
     thoughts = user.page.get_by_text("I am asked to think about rain.")
     await expect(thoughts).to_be_hidden()
-    await user.page.get_by_text("Thought for").click()
+    await user.page.get_by_text(re.compile("^Thought")).click()
     await expect(thoughts).to_be_visible()
 
 
@@ -159,6 +160,21 @@ async def test_a_message_is_edited_and_sent_again_and_the_thread_goes_on_from_th
     await user.page.reload()
     await user.reads("hello world, hello world,")
     await expect(user.messages).to_have_count(1)
+
+
+async def test_an_editor_that_is_open_waits_for_the_end_of_a_run(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("hi")
+    await user.is_done()
+    await user.press("Edit and send again")
+    editor = user.page.get_by_label("Edit your message")
+    await user.say("wait 30")
+    send = user.page.locator(".user-editor").get_by_role("button", name="Send")
+    await expect(send).to_be_disabled()
+    await editor.press("Enter")
+    await expect(user.messages).to_have_count(1)
+    await user.press("Stop")
+    await expect(send).to_be_enabled()
 
 
 async def test_pictures_and_files_are_attached_by_paste_and_drop(visit: Visit, scripted: str) -> None:

@@ -107,3 +107,29 @@ async def test_the_server_says_what_it_can_do_and_the_transport_is_chosen(
     async with user.page.expect_event(message, lambda sent: path in sent.url):
         await user.say("stream 1")
     await user.reads("hello world,")
+
+
+async def test_a_request_is_copied_on_its_own_thread_only(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.inspect("Events")
+    copy = user.page.get_by_role("button", name="Copy as curl")
+    await expect(copy).to_be_disabled()
+    await user.say("hi")
+    await user.is_done()
+    await expect(copy).to_be_enabled()
+    await user.press("New chat")
+    await expect(copy).to_be_disabled()
+
+
+async def test_a_long_frame_is_cut_and_copied_whole(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    text = "x" * 120_000
+    await user.say(text)
+    await user.is_done()
+    await user.inspect("Events")
+    await user.page.get_by_label("Filter events").fill("RUN_INPUT")
+    await user.page.get_by_role("list", name="Events").get_by_role("button").first.click()
+    await expect(user.page.get_by_text("more characters")).to_be_visible()
+    await expect(user.page.get_by_role("group", name="Frame")).not_to_be_empty()
+    copied = await user.copies("Copy the whole frame")
+    assert text in copied

@@ -1,5 +1,7 @@
 """Connections that break and servers that die in the middle of a stream: no text is lost, and none is doubled."""
 
+import json
+
 import pytest
 from playwright.async_api import Route, expect
 
@@ -96,3 +98,27 @@ async def test_a_page_without_its_server_says_so(visit: Visit, scripted: str) ->
     await user.page.reload()
     await expect(user.page.get_by_text("The server cannot be reached.")).to_be_visible()
     user.complaints.clear()
+
+
+REFUSAL = {
+    "type": "RUN_ERROR",
+    "code": "RATE_LIMIT_EXCEEDED",
+    "message": "Too many runs.",
+    "metadata": {"retryable": True},
+}
+
+
+async def test_edited_arguments_are_sent_again_after_a_refusal(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.press("Edit")
+    await user.page.get_by_label("Arguments", exact=True).fill('{"expression": "6*8"}')
+
+    async def refuse(route: Route) -> None:
+        await route.fulfill(content_type="text/event-stream", body=f"data: {json.dumps(REFUSAL)}\n\n")
+
+    await user.page.route("**/invocations", refuse, times=1)
+    await user.press("Allow with these")
+    await expect(user.page.get_by_role("alert")).to_contain_text("Too many runs.")
+    await user.press("Try again")
+    await user.reads("The result of calculate is 48.")

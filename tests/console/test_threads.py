@@ -33,6 +33,23 @@ async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, ass
     await expect(items).to_have_text(["think about rain"])
 
 
+@over_both
+async def test_a_thread_is_deleted_while_its_run_is_open(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    items = user.page.get_by_role("navigation", name="Threads").get_by_role("listitem")
+    await user.say("stream 1")
+    await expect(items).to_have_text(["stream 1"])
+    await user.say("wait 30")
+    await items.first.hover()
+    await user.press("Delete stream 1")
+    await user.press("Delete")
+    await expect(items).to_have_count(0)
+    await expect(user.messages).to_have_count(0)
+    await user.say("hi")
+    await user.is_done()
+    await expect(items).to_have_text(["hi"])
+
+
 async def test_a_search_finds_threads_that_are_not_listed_yet(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     await user.say("needle")

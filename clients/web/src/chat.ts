@@ -4,7 +4,16 @@
  * Rule: the chat store is changed only here, and events change it only through the reducer.
  */
 
-import type { BaseEvent, ContentPart, Interrupt, Message, ResumeEntry, RunAgentInput, ToolMessage } from "@ag-ui/core";
+import {
+  type BaseEvent,
+  type ContentPart,
+  EventType,
+  type Interrupt,
+  type Message,
+  type ResumeEntry,
+  type RunAgentInput,
+  type ToolMessage,
+} from "@ag-ui/core";
 import type { RunRefusedError } from "@agui-container/client";
 import { isClientTool, tools } from "./client-tools";
 import { newId } from "./config";
@@ -24,11 +33,13 @@ export const chat = new Store<ChatState>(emptyChat(newId()));
 export const link = new Store<LinkState>("idle");
 /** A sentence about the last thing that failed outside of a run; empty when there is none. */
 export const problem = new Store("");
-/** The last input that was sent, for `copy as curl`. */
-export let lastInput: RunAgentInput | null = null;
+/** The last input that was sent on the thread that is shown, for `copy as curl`. */
+export const lastInput = new Store<RunAgentInput | null>(null);
 
 let active: RunHandle | null = null;
 let answers: ResumeEntry[] = [];
+/** Answers to interrupts that the server has refused for now. They are sent again with the next try. */
+let refusedAnswers: ResumeEntry[] = [];
 
 const queue = new EventQueue((events: BaseEvent[]) => {
   const now = Date.now();
@@ -60,7 +71,8 @@ async function run(messages: readonly Message[], options: RunOptions = {}): Prom
     forwardedProps: options.forwardedProps ?? {},
     ...(options.resume === undefined ? {} : { resume: options.resume }),
   } as RunAgentInput;
-  lastInput = input;
+  lastInput.set(input);
+  refusedAnswers = [];
   if (threads.selected.value !== threadId) threads.select(threadId);
   if (messages.length > 0) chat.patch({ messages });
   chat.patch({ run: { id: input.runId, status: "running", startedAt: Date.now() }, interrupts: [] });
@@ -72,8 +84,10 @@ async function follow(input: RunAgentInput): Promise<void> {
   problem.set("");
   active?.detach();
   queue.clear();
+  let hasStarted = false;
   const handle = transport.run(input, {
     onEvent: (event) => {
+      hasStarted ||= event.type === EventType.RUN_STARTED;
       if (handle === active) queue.push(event);
     },
     onLink: (state) => link.set(state),
@@ -92,6 +106,7 @@ async function follow(input: RunAgentInput): Promise<void> {
   if (handle !== active) return;
   active = null;
   answers = [];
+  if (!hasStarted && chat.value.run.failure?.retryable) refusedAnswers = input.resume ?? [];
   void threads.refresh();
 }
 
@@ -128,6 +143,7 @@ export async function send(content: string | ContentPart[], instead?: string): P
 /** Ask again for the answer to the last user message, or to the one before this message. */
 export async function retry(messageId?: string): Promise<void> {
   const { messages } = chat.value;
+  if (messageId === undefined && refusedAnswers.length > 0) return run(messages, { resume: refusedAnswers });
   const end = messageId === undefined ? messages.length : messages.findIndex(({ id }) => id === messageId);
   const last = messages.slice(0, end).findLastIndex(({ role }) => role === "user");
   if (last >= 0) await run(messages.slice(0, last + 1));
@@ -189,6 +205,8 @@ function leave(): void {
   active = null;
   queue.clear();
   answers = [];
+  refusedAnswers = [];
+  lastInput.set(null);
   problem.set("");
   link.set("idle");
 }

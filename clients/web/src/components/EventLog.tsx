@@ -4,10 +4,12 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { chat, frames, lastInput } from "../chat";
 import { endpoint, SESSION_HEADER, session } from "../config";
 import type { Frame } from "../connection/frames";
+import { useStore } from "../store";
 import { token } from "../token";
 import { copyText, download } from "./copy";
-import { count, pretty } from "./format";
+import { count } from "./format";
 import { IconButton } from "./icons";
+import { LongText } from "./LongText";
 
 const ROW = 28;
 const OVERSCAN = 8;
@@ -17,6 +19,7 @@ export function EventLog() {
   const [filter, setFilter] = useState("");
   const [isRaw, setRaw] = useState(false);
   const [open, setOpen] = useState<Frame | null>(null);
+  const canCopy = useStore(lastInput, (input) => input !== null);
   useEffect(() => frames.subscribe(() => render((count) => count + 1)), []);
   const all = frames.all;
   const found = useMemo(() => matching(all, filter), [all, all.length, filter]);
@@ -34,7 +37,7 @@ export function EventLog() {
           <input type="checkbox" checked={isRaw} onChange={(event) => setRaw(event.currentTarget.checked)} />
           Raw
         </label>
-        <IconButton icon="copy" label="Copy as curl" disabled={lastInput === null} onClick={() => void copyCurl()} />
+        <IconButton icon="copy" label="Copy as curl" disabled={!canCopy} onClick={() => void copyCurl()} />
         <IconButton
           icon="save"
           label="Download as JSONL"
@@ -53,9 +56,7 @@ export function EventLog() {
             <IconButton icon="copy" label="Copy frame" onClick={() => void copyText(open.text)} />
             <IconButton icon="close" label="Close frame" onClick={() => setOpen(null)} />
           </div>
-          <pre tabIndex={0} role="group" aria-label="Frame">
-            {(isRaw ? open.text : pretty(open.text)).slice(0, 100_000)}
-          </pre>
+          <LongText text={open.text} label="Frame" limit={100_000} isRaw={isRaw} />
         </div>
       )}
       <p class="panel-note">
@@ -138,10 +139,10 @@ function jsonl(rows: readonly Frame[]): string {
 
 /** The last request as a command for a shell. */
 async function copyCurl(): Promise<void> {
-  if (lastInput === null) return;
+  if (lastInput.value === null) return;
   const address = quoted(endpoint("invocations"));
   const authorization = token.value === "" ? "" : ' -H "Authorization: Bearer $TOKEN"';
-  const body = quoted(JSON.stringify(lastInput));
+  const body = quoted(JSON.stringify(lastInput.value));
   await copyText(`curl -N ${address} -H '${SESSION_HEADER}: ${session}'${authorization} -d ${body}`);
 }
 

@@ -4,6 +4,9 @@ import { useEffect, useState } from "preact/hooks";
 import { duration } from "./format";
 import { Icon } from "./icons";
 
+/** Less time is not worth a number. */
+const SHORTEST_MS = 100;
+
 interface ReasoningProps {
   text: string;
   isOpen: boolean;
@@ -13,7 +16,8 @@ interface ReasoningProps {
 export function Reasoning({ text, isOpen, time }: ReasoningProps) {
   const [isUnfolded, setUnfolded] = useState(isOpen);
   useEffect(() => setUnfolded(isOpen), [isOpen]);
-  const took = time?.end === undefined ? "" : ` for ${duration(time.end - time.start)}`;
+  const milliseconds = time?.end === undefined ? 0 : time.end - time.start;
+  const took = milliseconds < SHORTEST_MS ? "" : ` for ${duration(milliseconds)}`;
   return (
     <details
       class="reasoning"

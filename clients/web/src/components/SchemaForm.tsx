@@ -2,7 +2,8 @@
 
 import type { Interrupt } from "@ag-ui/core";
 import { useId, useMemo, useState } from "preact/hooks";
-import { answerOf, FieldError, fieldsOf, type SchemaField } from "../schema";
+import { answerOf, type Draft, FieldError } from "../forms/answer";
+import { choicesOf, type Field, fieldsOf, formOf } from "../forms/fields";
 import { Icon } from "./icons";
 
 interface SchemaFormProps {
@@ -12,16 +13,13 @@ interface SchemaFormProps {
 }
 
 export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
-  const schema = interrupt.responseSchema ?? {};
-  const fields = useMemo(() => fieldsOf(schema), [schema]);
-  const [draft, setDraft] = useState<Readonly<Record<string, string>>>(() =>
-    Object.fromEntries(fields.map((field) => [field.path, field.initial])),
-  );
+  const form = useMemo(() => formOf(interrupt.responseSchema ?? {}), [interrupt.responseSchema]);
+  const [draft, setDraft] = useState<Draft>({});
   const [error, setError] = useState<FieldError | null>(null);
   const submit = (event: Event) => {
     event.preventDefault();
     try {
-      onSubmit(answerOf(schema, fields, draft));
+      onSubmit(answerOf(form, draft));
     } catch (failure) {
       if (!(failure instanceof FieldError)) throw failure;
       setError(failure);
@@ -33,13 +31,13 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
         <Icon name="hand" />
         <h2>{interrupt.message ?? interrupt.reason}</h2>
       </header>
-      {fields.map((field) => (
-        <Field
-          key={field.path}
+      {fieldsOf(form).map((field) => (
+        <LabelledField
+          key={field.pointer}
           field={field}
-          value={draft[field.path] ?? ""}
-          error={error?.path === field.path ? error.message : ""}
-          onChange={(value) => setDraft({ ...draft, [field.path]: value })}
+          value={draft[field.pointer] ?? field.initial}
+          error={error?.pointer === field.pointer ? error.message : ""}
+          onChange={(value) => setDraft({ ...draft, [field.pointer]: value })}
         />
       ))}
       <div class="form-actions">
@@ -62,20 +60,20 @@ const INPUTS = {
   number: { type: "number", step: "any" },
 } as const;
 
-interface FieldProps {
-  field: SchemaField;
+interface LabelledFieldProps {
+  field: Field;
   value: string;
   error: string;
   onChange: (value: string) => void;
 }
 
-function Field({ field, value, error, onChange }: FieldProps) {
+function LabelledField({ field, value, error, onChange }: LabelledFieldProps) {
   const errorId = useId();
   const description = error === "" ? {} : { "aria-invalid": true, "aria-describedby": errorId };
   return (
     <>
       <label class={field.kind === "boolean" ? "field check" : "field"}>
-        {field.kind !== "boolean" && <span>{`${field.label}${field.isRequired ? "" : " (optional)"}`}</span>}
+        {field.kind !== "boolean" && <span>{`${field.label}${field.isOptional ? " (optional)" : ""}`}</span>}
         <Control field={field} value={value} onChange={onChange} description={description} />
         {field.kind === "boolean" && <span>{field.label}</span>}
         {field.help !== "" && <small>{field.help}</small>}
@@ -90,7 +88,7 @@ function Field({ field, value, error, onChange }: FieldProps) {
 }
 
 interface ControlProps {
-  field: SchemaField;
+  field: Field;
   value: string;
   onChange: (value: string) => void;
   description: { "aria-invalid"?: boolean; "aria-describedby"?: string };
@@ -112,7 +110,7 @@ function Control({ field, value, onChange, description }: ControlProps) {
       return (
         <select value={value} onChange={set} {...description}>
           <option value="">Choose…</option>
-          {field.choices.map((choice) => (
+          {choicesOf(field.schema).map((choice) => (
             <option key={choice} value={choice}>
               {choice}
             </option>
@@ -128,12 +126,16 @@ function Control({ field, value, onChange, description }: ControlProps) {
       return (
         <input
           {...INPUTS[field.kind]}
-          min={field.minimum}
-          max={field.maximum}
+          min={limit(field.schema.minimum)}
+          max={limit(field.schema.maximum)}
           value={value}
           onInput={set}
           {...description}
         />
       );
   }
+}
+
+function limit(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
 }

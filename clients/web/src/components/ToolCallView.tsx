@@ -6,9 +6,10 @@ import { isClientTool } from "../client-tools";
 import type { Block } from "../state/blocks";
 import type { CallPhase, ChatState } from "../state/types";
 import { ContentParts } from "./ContentParts";
-import { duration, oneLine, pretty } from "./format";
+import { duration, oneLine } from "./format";
 import { Icon } from "./icons";
 import { LaneView } from "./LaneView";
+import { LongText } from "./LongText";
 
 const PHASES: Record<CallPhase, string> = {
   streaming: "Writing arguments",
@@ -44,9 +45,7 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
       {isUnfolded && (
         <div class="call-body">
           <p class="call-label">Arguments</p>
-          <pre tabIndex={0} role="group" aria-label="Arguments">
-            {pretty(text) || "none"}
-          </pre>
+          <LongText text={text || "none"} label="Arguments" limit={20_000} />
           {result !== undefined && (
             <>
               <p class="call-label">{progress.phase === "failed" ? "Error" : "Result"}</p>
@@ -72,9 +71,5 @@ function textOf(content: string | ContentPart[]): string {
 
 function Result({ content }: { content: string | ContentPart[] }) {
   if (typeof content !== "string") return <ContentParts parts={content} />;
-  return (
-    <pre tabIndex={0} role="group" aria-label="Result">
-      {pretty(content.slice(0, 20_000))}
-    </pre>
-  );
+  return <LongText text={content} label="Result" limit={20_000} />;
 }

@@ -37,8 +37,9 @@ function textOf(message: UserMessage): string {
 
 function Editor({ message, text, onClose }: { message: UserMessage; text: string; onClose: () => void }) {
   const [draft, setDraft] = useState(text);
+  const isBusy = useStore(chat, isRunning);
   const submit = () => {
-    if (draft.trim() === "") return;
+    if (isBusy || draft.trim() === "") return;
     onClose();
     const others = typeof message.content === "string" ? [] : message.content.filter((part) => part.type !== "text");
     void send(others.length === 0 ? draft : [...others, { type: "text", text: draft }], message.id);
@@ -69,7 +70,7 @@ function Editor({ message, text, onClose }: { message: UserMessage; text: string
         <button type="button" class="button" onClick={onClose}>
           Cancel
         </button>
-        <button type="submit" class="button primary">
+        <button type="submit" class="button primary" disabled={isBusy}>
           Send
         </button>
       </div>
