@@ -52,7 +52,7 @@ from agui_container.stores import is_durable, open_store
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
 from agui_container.tools.policy import ToolPolicy
-from agui_container.transports import invocations, rest, websocket
+from agui_container.transports import invocations, rest, websocket_routes
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.application import Application, FastAPI
 from agui_container.transports.authentication import CallerAuthentication
@@ -171,7 +171,7 @@ def build_routes(
         *rest.routes(service),
         *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
         *authentication.routes(),
-        *websocket.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
+        *websocket_routes.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
         *openapi.routes(),
         *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
         *(roboto_routes(settings, service, closers) if settings.roboto else ()),

@@ -43,6 +43,16 @@ async def test_code_is_copied(visit: Visit, scripted: str) -> None:
     assert await user.copies("Copy code") == "def double(number: int) -> int:\n    return 2 * number  # twice"
 
 
+async def test_an_answer_with_unicode_line_separators_is_whole(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("think about a\u2028b\u2029c")
+    await user.reads("I have thought about")
+    await user.is_done()
+    # The browser shows a separator as it likes, so only the letters are compared.
+    text = await user.answer()
+    assert "".join(text.split()) == "Ihavethoughtaboutabc."
+
+
 async def test_reasoning_folds_away_when_the_answer_is_there(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("think about rain")

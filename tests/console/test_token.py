@@ -68,6 +68,14 @@ async def test_a_token_is_sent_and_not_kept(visit: Visit, guarded: str, token: s
 
 
 @over_both
+async def test_a_run_without_a_token_is_refused_at_once(visit: Visit, guarded: str) -> None:
+    user = await visit(guarded)
+    await user.say("calculate 6*7")
+    await expect(user.conversation.get_by_role("alert")).to_contain_text("UNAUTHORIZED")
+    user.complaints.clear()  # the browser reports refused requests
+
+
+@over_both
 async def test_a_run_is_copied_as_curl_with_a_variable_in_place_of_the_token(
     visit: Visit, guarded: str, token: str
 ) -> None:

@@ -103,6 +103,20 @@ async def test_sockets_of_one_caller_leave_room_for_those_of_another(serve: Serv
     await connect_socket(client, "first")
 
 
+@requirement("caller.streams")
+async def test_a_get_that_is_no_handshake_tells_why_a_handshake_is_refused(serve: Serve) -> None:
+    _, client = await serve(forever, caller_limits=CallerLimits(sockets=1), limit_by="session")
+    async with httpx.AsyncClient(base_url=client.url, headers={SESSION_HEADER: "first"}, timeout=WAIT) as http:
+        response = await http.get("/ws")
+        assert (response.status_code, response.headers["upgrade"]) == (426, "websocket")
+        socket = await connect_socket(client, "first")
+        response = await http.get("/ws")
+        assert response.status_code == 429
+        assert parse_frame(response.content.removesuffix(b"\n\n"))[1]["code"] == "RATE_LIMIT_EXCEEDED"
+        await socket.send('{"type":"ping"}')
+        assert await socket.recv() == '{"control": "pong"}'
+
+
 @requirement("caller.messages")
 async def test_a_caller_that_sends_too_many_messages_is_told_and_another_is_served(serve: Serve) -> None:
     _, client = await serve(

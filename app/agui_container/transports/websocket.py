@@ -21,13 +21,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from functools import partial
 
 from ag_ui.core import RunAgentInput
-from starlette.routing import BaseRoute, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from agui_container.engine.caller_usage import Resource
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnBusy, busy_choice
 from agui_container.engine.service import Service
@@ -38,11 +35,10 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire.ws_frames import make_frames
-from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.bytes_in_flight import share_of
-from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of
+from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.commands import CommandResponder
-from agui_container.transports.error_responses import error_response, internal_error, send_refusal
+from agui_container.transports.error_responses import internal_error
 from agui_container.transports.request_body import check_size, parse_body
 from agui_container.transports.websocket_frames import Frame, control_frame, error_frame, has_no_ids, request_ids
 from agui_container.transports.websocket_pacing import RateLimiter
@@ -66,45 +62,6 @@ ImmediateCommand = Cancel | Ping | Capabilities
 """Commands that do not wait for earlier frames."""
 
 logger = logging.getLogger(__name__)
-
-
-def routes(
-    service: Service,
-    commands: CommandResponder,
-    authentication: CallerAuthentication,
-    *,
-    max_body: int,
-    on_busy: OnBusy,
-) -> list[BaseRoute]:
-    """Return the WebSocket route.
-
-    Args:
-        service: the engine.
-        commands: answers to commands.
-        authentication: checks that the token of a connection is still valid.
-        max_body: largest incoming frame, in bytes.
-        on_busy: policy for a run that arrives while another one streams on the connection.
-    """
-
-    async def socket(websocket: WebSocket) -> None:
-        offered = websocket.scope.get("subprotocols", ())
-        caller = caller_of(websocket)
-        usage = service.usages.of(caller.account)
-        try:
-            usage.check(Resource.SOCKETS)
-        except AppError as error:
-            response = error_response(error, websocket)
-            await send_refusal(error, response, websocket.scope, websocket.receive, websocket.send)
-            return
-        check_expiry = partial(authentication.check_expiry, caller)
-        with usage.use(Resource.SOCKETS):
-            await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
-            connection = WebSocketConnection(
-                websocket, service, commands, check_expiry, max_body=max_body, on_busy=on_busy
-            )
-            await connection.serve()
-
-    return [WebSocketRoute("/ws", socket)]
 
 
 class WebSocketConnection:

@@ -54,6 +54,9 @@ interface OpenStream extends Waiting<void> {
   id: number | undefined;
 }
 
+/** A handshake failed. A browser's WebSocket does not say whether the server refused it. */
+export class HandshakeFailed extends ConnectionDropped {}
+
 export class Connection {
   /** Called once, when either side ends the socket. */
   onClose = () => {};
@@ -73,17 +76,15 @@ export class Connection {
     this.awaitFrame();
   }
 
-  /** Wait until `socket` is open. Throws ConnectionDropped if it does not open in time. */
+  /** Wait until `socket` is open. Throws HandshakeFailed, or ConnectionDropped if it does not open in time. */
   static async open(socket: WebSocketLike, options: ConnectionOptions, signal?: AbortSignal): Promise<Connection> {
     const { connectTimeoutMs = 30_000 } = options;
     let stop = () => {};
     try {
       await new Promise<void>((resolve, reject) => {
-        const fail = (message: string) => reject(new ConnectionDropped(message));
-        const timer = setTimeout(
-          () => fail(`The socket did not open within ${connectTimeoutMs} ms.`),
-          connectTimeoutMs,
-        );
+        const fail = (message: string) => reject(new HandshakeFailed(message));
+        const expire = () => reject(new ConnectionDropped(`The socket did not open within ${connectTimeoutMs} ms.`));
+        const timer = setTimeout(expire, connectTimeoutMs);
         const removeListener = signal ? onAbort(signal, () => reject(signal.reason)) : () => {};
         stop = () => {
           clearTimeout(timer);

@@ -7,19 +7,20 @@
  */
 
 import type { BaseEvent } from "@ag-ui/client";
-import { ConnectionDropped, RunRefusedError } from "./errors.js";
+import { ConnectionDropped } from "./errors.js";
+import { requestError } from "./refusals.js";
 import { serverSentEvents } from "./sse.js";
 import {
   absolute,
   type Command,
   type CommandResult,
+  callerHeaders,
   isObject,
   isTerminal,
   type Provided,
   parseObject,
   provide,
   refusal,
-  SESSION,
   type StreamObserver,
   type StreamRequest,
   type Transport,
@@ -39,10 +40,9 @@ interface PreparedRequest {
   init: RequestInit;
 }
 
-/** HTTP statuses of a gateway whose server does not answer at the moment. */
-const RETRYABLE_STATUSES = new Set([429, 502, 503, 504]);
-
 export class HttpTransport implements Transport {
+  readonly mergesDeltas = false;
+
   constructor(private readonly options: HttpTransportOptions) {}
 
   async stream(request: StreamRequest, observer: StreamObserver, signal: AbortSignal): Promise<void> {
@@ -83,8 +83,8 @@ export class HttpTransport implements Transport {
   /** Send a request. Its answer is a stream of events, or a refusal. */
   private async post(request: PreparedRequest, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>> {
     const response = await this.answer(request, signal);
+    if (!response.ok) throw await requestError(response, this.options.silenceTimeoutMs);
     if (!response.body) throw new ConnectionDropped("The response has no body.");
-    if (!response.ok) throw await this.refused(response.status, response.body);
     return response.body;
   }
 
@@ -107,11 +107,9 @@ export class HttpTransport implements Transport {
 
   private async headers(): Promise<Record<string, string>> {
     const { token, sessionId } = this.options;
-    const bearer = await provide(token);
     return {
       ...this.options.headers(),
-      ...(bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` }),
-      ...(sessionId === undefined ? {} : { [SESSION]: sessionId }),
+      ...callerHeaders(await provide(token), sessionId),
       "Content-Type": "application/json",
       Accept: "text/event-stream",
     };
@@ -128,17 +126,6 @@ export class HttpTransport implements Transport {
       lacksNumbers ||= id === undefined;
       yield { event, seq: id === undefined ? undefined : Number(id) };
     }
-  }
-
-  private async refused(status: number, body: ReadableStream<Uint8Array>): Promise<Error> {
-    try {
-      for await (const { data } of serverSentEvents(body, this.options.silenceTimeoutMs)) {
-        return refusal(parseObject(data));
-      }
-    } catch {} // the body of a gateway has another format
-    if (RETRYABLE_STATUSES.has(status)) return new ConnectionDropped(`A gateway answered with status ${status}.`);
-    const message = `The request was answered with status ${status}.`;
-    return new RunRefusedError({ code: `HTTP_${status}`, message, retryable: false });
   }
 }
 

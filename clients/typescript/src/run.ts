@@ -3,7 +3,7 @@
  *
  * Rule: each event is delivered once and in order. The cursor is the number of the last delivered event. A new
  * connection attaches after the cursor. Before the first event it sends the same input again: the server then returns
- * the run that has these ids, and never starts it twice.
+ * the run that has these ids, and never starts it twice. An event whose predecessor is missing counts as a drop.
  */
 
 import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
@@ -45,6 +45,9 @@ export function followRun(
     return () => follower.stop();
   });
 }
+
+/** Events that a server may merge with the ones before. */
+const MERGED = new Set<string>(["TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT"]);
 
 class RunFollower implements StreamObserver {
   private readonly stopping = new AbortController();
@@ -93,12 +96,18 @@ class RunFollower implements StreamObserver {
   event(event: BaseEvent, seq: number | undefined): void {
     if (seq !== undefined) {
       if (seq <= this.cursor) return;
+      if (this.isAfterGap(event, seq)) throw new ConnectionDropped(`The event after number ${this.cursor} is missing.`);
       this.cursor = seq;
     }
     this.hasBegun = true;
     this.hasEnded = isTerminal(event);
     this.backoff.reset();
     this.subscriber.next(event);
+  }
+
+  /** True if an event before this one is missing. */
+  private isAfterGap(event: BaseEvent, seq: number): boolean {
+    return seq > this.cursor + 1 && !(this.transport.mergesDeltas && MERGED.has(event.type));
   }
 
   /** True if the run was cancelled before its input was sent, so that the server has no run to cancel. */

@@ -24,30 +24,68 @@ export async function* serverSentEvents(
 ): AsyncGenerator<ServerSentEvent> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
-  let rest = "";
+  const parser = new FrameParser();
   try {
     for (;;) {
       const chunk = await readWithin(reader, silenceTimeoutMs);
       if (chunk === undefined) return;
-      const frames = (rest + decoder.decode(chunk, { stream: true })).replaceAll("\r\n", "\n").split("\n\n");
-      rest = frames.pop() ?? "";
-      if (rest.length > MAX_FRAME) throw new AgentClientError(`A frame has more than ${MAX_FRAME} characters.`);
-      for (const frame of frames) yield* parseFrame(frame);
+      yield* parser.parse(decoder.decode(chunk, { stream: true }));
     }
   } finally {
     reader.cancel().catch(() => {}); // the stream has failed already
   }
 }
 
-function* parseFrame(frame: string): Generator<ServerSentEvent> {
+/** Splits text into frames. A frame may come in many chunks, so each character is searched and joined once. */
+class FrameParser {
+  /** Pieces of the line that has not ended yet. */
+  private pieces: string[] = [];
+  private lines: string[] = [];
+  private characters = 0;
+
+  *parse(text: string): Generator<ServerSentEvent> {
+    const [head = "", ...others] = text.split("\n");
+    this.add(head);
+    for (const piece of others) {
+      yield* this.endLine();
+      this.add(piece);
+    }
+    if (this.characters > MAX_FRAME) throw new AgentClientError(`A frame has more than ${MAX_FRAME} characters.`);
+  }
+
+  private add(piece: string): void {
+    this.pieces.push(piece);
+    this.characters += piece.length;
+  }
+
+  /** End a line. An empty one ends its frame. */
+  private *endLine(): Generator<ServerSentEvent> {
+    const line = this.pieces.join("");
+    this.pieces = [];
+    if (line !== "" && line !== "\r") {
+      this.lines.push(line.endsWith("\r") ? line.slice(0, -1) : line);
+      return;
+    }
+    yield* parseFrame(this.lines);
+    this.lines = [];
+    this.characters = 0;
+  }
+}
+
+function* parseFrame(lines: readonly string[]): Generator<ServerSentEvent> {
   let id: string | undefined;
   const data: string[] = [];
-  for (const line of frame.split("\n")) {
-    const [, name, value] = /^(\w+): ?(.*)$/.exec(line) ?? [];
-    if (name === "id") id = value;
-    if (name === "data") data.push(value ?? "");
+  for (const line of lines) {
+    if (line.startsWith("id:")) id = fieldValue(line);
+    if (line.startsWith("data:")) data.push(fieldValue(line));
   }
   if (data.length > 0) yield { id, data: data.join("\n") };
+}
+
+/** The value of a line. A pattern with `.` would not match U+2028 and U+2029, which JSON may have. */
+function fieldValue(line: string): string {
+  const value = line.slice(line.indexOf(":") + 1);
+  return value.startsWith(" ") ? value.slice(1) : value;
 }
 
 async function readWithin(

@@ -6,7 +6,7 @@
  */
 
 import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
-import { concatMap, Observable } from "rxjs";
+import { concatMap, Observable, retry } from "rxjs";
 import { Backoff, onAbort } from "./backoff.js";
 import { ConnectionDropped, RunRefusedError } from "./errors.js";
 import { followRun, type ResumeOptions } from "./run.js";
@@ -17,7 +17,8 @@ import type { CommandResult, Transport } from "./transport.js";
  *
  * A thread with an open run appears as that run, with snapshots of what was before it. Any other thread appears as a
  * run of snapshots with the id in `input`, and with the interrupts that wait for an answer. A thread that has not begun
- * has no events.
+ * has no events. After a drop and after a refusal that is `retryable` the thread is asked for again, because a run may
+ * have started in the meantime.
  */
 export function showThread(
   transport: Transport,
@@ -27,7 +28,8 @@ export function showThread(
 ): Observable<BaseEvent> {
   const { threadId, resume: _, ...fields } = input;
   const empty = { ...fields, threadId, messages: [], forwardedProps: {} };
-  return findThread(transport, threadId, options, cancel).pipe(
+  const backoff = new Backoff(options);
+  return findThread(transport, threadId, cancel).pipe(
     concatMap((thread) => {
       const runId = thread.activeRunId;
       if (typeof runId !== "string") {
@@ -36,7 +38,17 @@ export function showThread(
       const run = followRun(transport, { threadId, runId }, options, cancel);
       return run.pipe(concatMap((event) => (event.type === "RUN_STARTED" ? [event, ...snapshots(thread)] : [event])));
     }),
+    retry({
+      delay: async (error: unknown) => {
+        if (!isTemporary(error)) throw error;
+        await backoff.pause(error, [cancel]);
+      },
+    }),
   );
+}
+
+function isTemporary(error: unknown): boolean {
+  return error instanceof ConnectionDropped || (error instanceof RunRefusedError && error.retryable);
 }
 
 function snapshots(thread: CommandResult): BaseEvent[] {
@@ -47,16 +59,11 @@ function snapshots(thread: CommandResult): BaseEvent[] {
 }
 
 /** The thread, with its messages if a run is open there. No value if it has no run yet or `cancel` is aborted. */
-function findThread(
-  transport: Transport,
-  threadId: string,
-  options: ResumeOptions,
-  cancel: AbortSignal,
-): Observable<CommandResult> {
+function findThread(transport: Transport, threadId: string, cancel: AbortSignal): Observable<CommandResult> {
   return new Observable((subscriber) => {
     const stopping = new AbortController();
     const removeListener = onAbort(cancel, () => stopping.abort());
-    askThread(transport, threadId, new Backoff(options), stopping.signal).then(
+    askThread(transport, threadId, stopping.signal).then(
       (thread) => {
         if (thread) subscriber.next(thread);
         subscriber.complete();
@@ -73,20 +80,16 @@ function findThread(
 async function askThread(
   transport: Transport,
   threadId: string,
-  backoff: Backoff,
   stopping: AbortSignal,
 ): Promise<CommandResult | undefined> {
+  if (stopping.aborted) return undefined;
   const command = { type: "threads.get", threadId };
-  while (!stopping.aborted) {
-    try {
-      const thread = await transport.command({ ...command, messages: false }, stopping);
-      return "activeRunId" in thread ? await transport.command(command, stopping) : thread;
-    } catch (error) {
-      if (stopping.aborted) break;
-      if (error instanceof RunRefusedError && error.code === "THREAD_NOT_FOUND") break;
-      if (!(error instanceof ConnectionDropped)) throw error;
-      await backoff.pause(error, [stopping]);
-    }
+  try {
+    const thread = await transport.command({ ...command, messages: false }, stopping);
+    return "activeRunId" in thread ? await transport.command(command, stopping) : thread;
+  } catch (error) {
+    if (stopping.aborted) return undefined;
+    if (error instanceof RunRefusedError && error.code === "THREAD_NOT_FOUND") return undefined;
+    throw error;
   }
-  return undefined;
 }

@@ -27,6 +27,9 @@ export interface StreamObserver {
 }
 
 export interface Transport {
+  /** True if the server may merge adjacent deltas of one message. The merged one has the number of its last. */
+  readonly mergesDeltas: boolean;
+
   /**
    * Deliver a stream up to the event that ends the run.
    *
@@ -57,6 +60,14 @@ export async function provide<T extends string | URL | undefined>(provided: Prov
 
 /** AgentCore's name for the id of a session: an HTTP header, or a query parameter of a socket's URL. */
 export const SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id";
+
+/** Headers that name the caller. */
+export function callerHeaders(token: string | undefined, sessionId: string | undefined): Record<string, string> {
+  return {
+    ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+    ...(sessionId === undefined ? {} : { [SESSION]: sessionId }),
+  };
+}
 
 /** Absolute URL; a relative one belongs to the page. */
 export function absolute(url: string | URL): URL {

@@ -5,11 +5,13 @@
  * streams one run of a socket at a time, because most events do not name their run.
  */
 
-import { Connection, type ConnectionOptions, type WebSocketLike } from "./connection.js";
+import { Connection, type ConnectionOptions, HandshakeFailed, type WebSocketLike } from "./connection.js";
+import { handshakeError } from "./refusals.js";
 import {
   absolute,
   type Command,
   type CommandResult,
+  callerHeaders,
   type Provided,
   provide,
   SESSION,
@@ -35,6 +37,8 @@ export interface WebSocketTransportOptions extends ConnectionOptions {
 const BEARER = "base64UrlBearerAuthorization";
 
 export class WebSocketTransport implements Transport {
+  readonly mergesDeltas = true;
+  private hasOpened = false;
   private readonly idleTimers = new Map<Connection, ReturnType<typeof setTimeout>>();
 
   constructor(private readonly options: WebSocketTransportOptions) {}
@@ -88,9 +92,41 @@ export class WebSocketTransport implements Transport {
     const url = await this.url();
     const token = await provide(this.options.token);
     const protocols = token === undefined ? [] : [`${BEARER}.${base64Url(token)}`, BEARER];
-    const connection = await Connection.open(webSocketFactory(url.href, protocols, headers), this.options, signal);
-    connection.onClose = () => this.stopTimer(connection);
-    return connection;
+    try {
+      const connection = await Connection.open(webSocketFactory(url.href, protocols, headers), this.options, signal);
+      connection.onClose = () => this.stopTimer(connection);
+      this.hasOpened = true;
+      return connection;
+    } catch (error) {
+      if (!(error instanceof HandshakeFailed)) throw error;
+      throw (await this.readRefusal(url, token, signal)) ?? error;
+    }
+  }
+
+  /**
+   * Return the refusal of a handshake that failed, if it can be read.
+   *
+   * A WebSocket hides the status and the body of the response. A GET of the same URL by the same caller has both.
+   */
+  private async readRefusal(
+    url: URL,
+    token: string | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<Error | undefined> {
+    const { headers = {}, sessionId, connectTimeoutMs = 30_000 } = this.options;
+    const httpUrl = new URL(url);
+    httpUrl.protocol = url.protocol.replace("ws", "http");
+    const late = AbortSignal.timeout(connectTimeoutMs);
+    const caller = isPresigned(url) ? {} : callerHeaders(token, sessionId);
+    try {
+      const response = await fetch(httpUrl, {
+        headers: { ...headers, ...caller },
+        signal: signal ? AbortSignal.any([signal, late]) : late,
+      });
+      return await handshakeError(response, connectTimeoutMs, this.hasOpened);
+    } catch {
+      return undefined; // the server does not answer, or the page may not read the response
+    }
   }
 
   /** The URL with `cursor=1` and the session id. A presigned URL stays as it was signed. */
@@ -98,11 +134,15 @@ export class WebSocketTransport implements Transport {
     const { sessionId } = this.options;
     const url = absolute(await provide(this.options.url));
     url.protocol = url.protocol.replace("http", "ws");
-    if (url.searchParams.has("X-Amz-Signature")) return url;
+    if (isPresigned(url)) return url;
     url.searchParams.set("cursor", "1");
     if (sessionId !== undefined) url.searchParams.set(SESSION, sessionId);
     return url;
   }
+}
+
+function isPresigned(url: URL): boolean {
+  return url.searchParams.has("X-Amz-Signature");
 }
 
 function browserWebSocket(url: string, protocols: string[], headers: Record<string, string>): WebSocketLike {

@@ -13,7 +13,12 @@ import {
   type WebSocketAgentConfig,
   type WebSocketFactory,
 } from "../src/index.js";
-import type { Relay } from "./relay.js";
+
+/** URLs of one server. */
+export interface Endpoints {
+  http: string;
+  ws: string;
+}
 
 export type Agent = WebSocketAgent | ResumableHttpAgent;
 type Config = ResumeOptions & { threadId?: string; token?: Provided<string>; sessionId?: string };
@@ -23,16 +28,22 @@ export const webSocketFactory: WebSocketFactory = (url, protocols, headers) =>
 
 const FAST = { initialDelayMs: 1, maxDelayMs: 50, giveUpAfterMs: 20_000 };
 
-export function webSocketAgent(relay: { ws: string }, config: Partial<WebSocketAgentConfig> = {}): WebSocketAgent {
+export function webSocketAgent(
+  relay: Pick<Endpoints, "ws">,
+  config: Partial<WebSocketAgentConfig> = {},
+): WebSocketAgent {
   return new WebSocketAgent({ url: relay.ws, webSocketFactory, ...FAST, ...config });
 }
 
-export function httpAgent(relay: { http: string }, config: Partial<ResumableHttpAgentConfig> = {}): ResumableHttpAgent {
+export function httpAgent(
+  relay: Pick<Endpoints, "http">,
+  config: Partial<ResumableHttpAgentConfig> = {},
+): ResumableHttpAgent {
   return new ResumableHttpAgent({ url: relay.http, ...FAST, ...config });
 }
 
 /** Both agents by the name of their transport. */
-export const AGENTS: Record<string, (relay: Relay, config?: Config) => Agent> = {
+export const AGENTS: Record<string, (server: Endpoints, config?: Config) => Agent> = {
   WebSocket: webSocketAgent,
   HTTP: httpAgent,
 };

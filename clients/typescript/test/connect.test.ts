@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";
 import type { BaseEvent } from "@ag-ui/client";
+import { isObject } from "../src/transport.js";
 import { AGENTS, type Agent, close, until } from "./agents.js";
 import { typesOf, withRelay } from "./fixtures.js";
 import type { Relay } from "./relay.js";
+import { type Answer, type Script, withScript } from "./scripted.js";
 import { runsOf, type Server, startServer } from "./server.js";
 
 let server: Server;
@@ -106,6 +108,48 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
       }));
   });
 }
+
+/** Numbered events of a run that only begins and ends. */
+function emptyRun(threadId: string, runId: unknown): Answer {
+  const events = [{ type: "RUN_STARTED" }, { type: "RUN_FINISHED", outcome: { type: "success" } }];
+  return { events: events.map((event, index) => [index + 1, { ...event, threadId, runId } as BaseEvent]) };
+}
+
+describe("connectAgent() that is refused for now", () => {
+  const idle: Answer = { result: { threadId: "t" } };
+  const busy: Answer = { result: { threadId: "t", activeRunId: "open", messages: [], state: {} } };
+  const refusal = (code: string): Answer => ({ refusal: { code, message: "Later.", retryable: true } });
+
+  for (const [transport, makeAgent] of Object.entries(AGENTS)) {
+    /** Connect, and return the types of the events and of the requests. Without an answer left, a run is empty. */
+    async function connected(answers: Answer[]): Promise<{ events: string[]; requests: unknown[] }> {
+      const requests: unknown[] = [];
+      const events: string[] = [];
+      const script: Script = ({ command, runId }) => {
+        requests.push(isObject(command) ? command.type : "run");
+        return answers.shift() ?? emptyRun("t", isObject(command) ? command.runId : runId);
+      };
+      await withScript(script, async (server) => {
+        const agent = makeAgent(server, { threadId: "t" });
+        await agent.connectAgent(undefined, { onEvent: ({ event }) => void events.push(event.type) });
+        close(agent);
+      });
+      return { events, requests };
+    }
+
+    it(`asks again over ${transport}, for the thread and for its snapshots`, async () => {
+      const { events, requests } = await connected([refusal("SHUTTING_DOWN"), idle, refusal("SHUTTING_DOWN"), idle]);
+      assert.deepEqual(events, ["RUN_STARTED", "RUN_FINISHED"]);
+      assert.deepEqual(requests, ["threads.get", "threads.get", "run", "threads.get", "run"]);
+    });
+
+    it(`follows over ${transport} a run that has begun since the thread was read`, async () => {
+      const { events, requests } = await connected([idle, refusal("THREAD_BUSY"), busy, busy]);
+      assert.deepEqual(events, ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]);
+      assert.deepEqual(requests, ["threads.get", "run", "threads.get", "threads.get", "attach"]);
+    });
+  }
+});
 
 describe("connectAgent() on a thread that waits for an approval", () => {
   let asking: Server;

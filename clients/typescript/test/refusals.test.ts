@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { after, before, describe, it } from "node:test";
 import { firstValueFrom } from "rxjs";
+import { WebSocketServer } from "ws";
 import { RunRefusedError } from "../src/index.js";
-import { AGENTS, close, eventsOf, inputOf } from "./agents.js";
-import { withRelay } from "./fixtures.js";
+import { AGENTS, close, eventsOf, inputOf, webSocketAgent } from "./agents.js";
+import { typesOf, withRelay } from "./fixtures.js";
+import { listen } from "./scripted.js";
 import { type Server, startServer } from "./server.js";
 
 async function refused(promise: Promise<unknown>): Promise<RunRefusedError> {
@@ -35,6 +39,16 @@ for (const errorStatus of ["http", "stream"]) {
             assert.equal(error.retryable, false);
             assert.ok(error.requestId);
             close(agent);
+          }));
+
+        it("of a caller has the server's code and is final, also where a socket hides it", () =>
+          withRelay(server.port, async (relay) => {
+            const onReconnect = () => assert.fail("the agent tried again");
+            const agent = makeAgent(relay, { sessionId: "s".repeat(257), onReconnect });
+            const error = await refused(eventsOf(agent, inputOf("hello")));
+            assert.equal(error.code, "VALIDATION_ERROR");
+            assert.match(error.message, /session id has more than 256 characters/);
+            assert.ok(error.requestId);
           }));
 
         it("of a busy thread can be tried again later, and does not change the open run", () =>
@@ -80,3 +94,77 @@ for (const errorStatus of ["http", "stream"]) {
     }
   });
 }
+
+for (const [transport, makeAgent] of Object.entries(AGENTS)) {
+  for (const status of [401, 403]) {
+    it(`status ${status} of a gateway is a final refusal over ${transport}`, async () => {
+      const gateway = createServer((_, response) => response.writeHead(status).end("<html>"));
+      gateway.on("upgrade", (_, socket) => socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`));
+      const port = await listen(gateway);
+      const onReconnect = () => assert.fail("the agent tried again");
+      const urls = { http: `http://127.0.0.1:${port}/invocations`, ws: `ws://127.0.0.1:${port}/ws` };
+      const error = await refused(eventsOf(makeAgent(urls, { token: "bad", onReconnect }), inputOf("hello")));
+      assert.deepEqual([error.code, error.retryable], [`HTTP_${status}`, false]);
+      gateway.close();
+    });
+  }
+}
+
+describe("a handshake that fails", () => {
+  it("is explained by a GET with the token, the session id and the headers", async () => {
+    const gateway = createServer((_, response) => response.writeHead(401).end());
+    gateway.on("upgrade", (_, socket) => socket.destroy());
+    const port = await listen(gateway);
+    const config = { token: "secret", sessionId: "session-1", headers: { "X-One": "1" } };
+    const agent = webSocketAgent({ ws: `ws://127.0.0.1:${port}/ws?a=b` }, config);
+    const asked = once(gateway, "request");
+    await refused(eventsOf(agent, inputOf("hello")));
+    const [{ method, url, headers }] = await asked;
+    assert.equal(method, "GET");
+    assert.match(url, /^\/ws\?a=b&cursor=1&/);
+    assert.equal(headers.authorization, "Bearer secret");
+    assert.equal(headers["x-amzn-bedrock-agentcore-runtime-session-id"], "session-1");
+    assert.equal(headers["x-one"], "1");
+    gateway.close();
+  });
+
+  it("for the limit of sockets has the server's code", async () => {
+    const server = await startServer({ AGUI_CALLER_LIMITS: '{"sockets":1}' });
+    await withRelay(server.port, async (relay) => {
+      const [first, second] = [webSocketAgent(relay), webSocketAgent(relay)];
+      await eventsOf(first, inputOf("hello")); // its socket stays open
+      assert.equal((await refused(eventsOf(second, inputOf("hello")))).code, "RATE_LIMIT_EXCEEDED");
+      close(first);
+    });
+    await server.stop();
+  });
+
+  it("after a drop does not end the run for the status that a gateway gives to the GET", async () => {
+    const statuses: number[] = [];
+    const gateway = createServer((_, response) => {
+      statuses.push(403);
+      response.writeHead(403).end();
+    });
+    const sockets = new WebSocketServer({ noServer: true });
+    const input = inputOf("hello");
+    const { threadId, runId } = input;
+    let handshakes = 0;
+    gateway.on("upgrade", (request, socket, head) => {
+      handshakes += 1;
+      if (handshakes === 2) {
+        socket.end("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n");
+        return;
+      }
+      const [type, seq] = handshakes === 1 ? ["RUN_STARTED", 1] : ["RUN_FINISHED", 2];
+      sockets.handleUpgrade(request, socket, head, (webSocket) => {
+        const event = JSON.stringify({ type, threadId, runId, metadata: { seq } });
+        webSocket.on("message", () => webSocket.send(event, () => webSocket.close()));
+      });
+    });
+    const agent = webSocketAgent({ ws: `ws://127.0.0.1:${await listen(gateway)}/ws` });
+    assert.deepEqual(typesOf(await eventsOf(agent, input)), ["RUN_STARTED", "RUN_FINISHED"]);
+    assert.deepEqual([handshakes, statuses], [3, [403]]);
+    close(agent);
+    gateway.close();
+  });
+});

@@ -228,7 +228,10 @@ def _runs() -> dict[str, dict[str, Operation]]:
             "get": operation(
                 "Runs",
                 "Open a WebSocket for runs and commands",
-                {"101": {"description": "Each text frame is one JSON object: an input, a command, or an event."}},
+                {
+                    "101": {"description": "Each text frame is one JSON object: an input, a command, or an event."},
+                    "426": {"description": "The request is no handshake, and a handshake would not be refused."},
+                },
                 parameters=[_in_query("cursor", {"const": "1"}, "Numbers every event in `metadata.seq`."), _session()],
             )
         },
