@@ -10,7 +10,7 @@ import h2.connection
 import h2.events
 import pytest
 from h2.errors import ErrorCodes
-from hyperframe.frame import HeadersFrame
+from hyperframe.frame import ContinuationFrame, HeadersFrame
 
 from agui_container.engine.caller_usage import Resource
 from agui_container.transports.grpc import open_calls
@@ -103,6 +103,22 @@ async def test_headers_that_are_too_large_end_their_connection() -> None:
             assert await beside(client.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
         agent.may_end.set()
         assert (await beside(other.status, stream))[0] == SERVED
+
+
+def headers_without_an_end() -> bytes:
+    first, further = HeadersFrame(1, data=bytes(16_000)), ContinuationFrame(1, data=bytes(16_000))
+    return first.serialize() + further.serialize() * 2
+
+
+FRAME_WITHOUT_AN_END = (10_000_000).to_bytes(3, "big") + bytes(5) + b"\x01" + bytes(2 * MAX_HEADERS)
+
+
+@requirement("grpc.calls")
+@pytest.mark.parametrize("sent", [headers_without_an_end(), FRAME_WITHOUT_AN_END], ids=["headers", "frame"])
+async def test_frames_and_headers_that_do_not_end_are_kept_up_to_a_limit(sent: bytes) -> None:
+    async with port_of(WaitingAgent()) as port, raw(port) as client:
+        client.send(sent)
+        assert await beside(client.goodbye) is ErrorCodes.FRAME_SIZE_ERROR
 
 
 async def test_one_call_of_a_caller_begins_in_a_turn_and_callers_do_not_wait_for_each_other() -> None:

@@ -78,6 +78,12 @@ class CallBuffer(FrameBuffer):
         """True if a call is held back."""
         return self._held is not None
 
+    @property
+    def incomplete_bytes(self) -> int:
+        """Bytes of the frame and of the headers that have not arrived in full. 0 while a call is held back."""
+        headers = sum(len(frame.data) for frame in self._headers_buffer)
+        return 0 if self.is_holding else len(self._data) + headers
+
     def wait(self, resume: Callable[[], None]) -> None:
         """Call ``resume`` in a later turn."""
         self._turns.wait(self._account, resume)

@@ -55,8 +55,8 @@ STREAM_WINDOW = 128 * 1024
 CONNECTION_WINDOW = 256 * 1024
 """Bytes that a client may send before the application has read them."""
 
-MAX_UNUSED = 2 * CONNECTION_WINDOW
-"""Bytes that may arrive without completing a frame. h2 checks the length of a frame only once the frame is complete."""
+MAX_INCOMPLETE = 2 * MAX_HEADERS
+"""Bytes of a frame and of headers that have not arrived in full. h2 checks the length of a complete frame only."""
 
 END_SECONDS = 0.2
 """Seconds after a shutdown has begun until open calls are ended. Finished calls can send their status until then."""
@@ -189,7 +189,7 @@ class GrpcProtocol(H2Protocol):
         self._idle: asyncio.TimerHandle | None = None
         self._frames = frames
 
-        self._controls, self._window_start, self._unused = 0, 0.0, 0
+        self._controls, self._window_start = 0, 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the settings. Like grpclib's method, with a limit of open calls and the classes of this module."""
@@ -231,8 +231,7 @@ class GrpcProtocol(H2Protocol):
                 self.connection.go_away(ErrorCodes.PROTOCOL_ERROR)
             self.processor.close("Protocol error")
             return
-        self._unused = 0 if events else self._unused + len(data)
-        if self._unused > MAX_UNUSED:
+        if self._frames.incomplete_bytes > MAX_INCOMPLETE:
             self._end(ErrorCodes.FRAME_SIZE_ERROR, "a frame is too large")
             return
         if not self._is_within_control_limit(events):
