@@ -1,6 +1,6 @@
 """First event of a second caller, and ``GET /ping``, while a first caller does its worst.
 
-    PYTHONPATH=app python -m bench.two_callers              all attacks, about a minute
+    PYTHONPATH=app python -m bench.two_callers              all attacks, about three minutes
     PYTHONPATH=app python -m bench.two_callers abandoned    one of them
 
 Starts a server of its own on a free port for each attack, with 2,000 open files if the attack is on bytes and
@@ -21,7 +21,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -49,6 +49,7 @@ SECOND = ("127.0.0.2", 0)
 PIECE = 2_000_000
 HISTORY = 4_500_000
 MANY = 100
+LISTED = 1_000
 
 HANDSHAKE = (
     b"GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -106,12 +107,9 @@ def runs(port: int) -> None:
 
     def repeat() -> None:
         while True:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            with suppress(OSError, http.client.HTTPException):
+            with suppress(OSError, http.client.HTTPException), http_connection(port) as connection:
                 while True:
-                    _, _, body = request("first", "hi").partition(b"\r\n\r\n")
-                    connection.request("POST", "/invocations", body, {SESSION: "first"})
-                    connection.getresponse().read()
+                    run(connection)
 
     at_once(repeat, 4)
 
@@ -209,6 +207,69 @@ def results(port: int) -> None:
     hold(send, MANY)
 
 
+def listings(port: int) -> None:
+    """Requests on 100 connections for one of 1,000 threads, and for the runs."""
+    with http_connection(port) as connection:
+        for _ in range(LISTED):
+            run(connection)
+    at_once(lambda: repeat_get(port, "/threads?limit=1", "/runs"), MANY)
+
+
+def commands(port: int) -> None:
+    """Commands on 20 sockets, as fast as they are answered, for one of 1,000 threads."""
+    with http_connection(port) as connection:
+        for _ in range(LISTED):
+            run(connection)
+    command = json.dumps({"command": {"type": "threads.list", "limit": 1}})
+
+    def repeat() -> None:
+        while True:
+            with suppress(EOFError, OSError, WebSocketException), open_socket(port) as socket:
+                while True:
+                    socket.send(command)
+                    socket.recv()
+
+    at_once(repeat, 20)
+
+
+def unauthorised(port: int) -> None:
+    """Requests on 100 connections that are refused as those without a token are, here because of their page."""
+    at_once(lambda: repeat_get(port, "/runs", Origin="https://other.example"), MANY)
+
+
+def hundred(port: int) -> None:
+    """Short runs on 100 new connections at the same time, as fast as they are answered."""
+
+    def repeat() -> None:
+        while True:
+            with suppress(OSError, http.client.HTTPException), http_connection(port) as connection:
+                run(connection)
+
+    at_once(repeat, MANY)
+
+
+def http_connection(port: int) -> AbstractContextManager[http.client.HTTPConnection]:
+    """Open a connection that is closed at the end of the block."""
+    return closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60))
+
+
+def run(connection: http.client.HTTPConnection) -> None:
+    """Ask for a short run, and read it."""
+    _, _, body = request("first", "hi").partition(b"\r\n\r\n")
+    connection.request("POST", "/invocations", body, {SESSION: "first"})
+    connection.getresponse().read()
+
+
+def repeat_get(port: int, *paths: str, **headers: str) -> None:
+    """Read paths on one connection, as fast as they are answered. A connection that is closed is opened again."""
+    while True:
+        with suppress(OSError, http.client.HTTPException), http_connection(port) as connection:
+            while True:
+                for path in paths:
+                    connection.request("GET", path, headers={SESSION: "first", **headers})
+                    connection.getresponse().read()
+
+
 def goals(port: int) -> None:
     """Runs whose model answers a goal a hundred times, each with data that takes work to check."""
     calls = "\n".join(['call achieve_g {"a": ' + json.dumps([{"b": 1}] * 500) + "}"] * 100)
@@ -268,7 +329,8 @@ def at_once(work: Callable[[], None], times: int) -> None:
         worker.join()
 
 
-RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets, goals)
+LOOP = (listings, commands, unauthorised, hundred)
+RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets, goals, *LOOP)
 BYTES = (bodies, frames, heads, connections, pipelines, answers, results, sessions, calls)
 ATTACKS = {attack.__name__: attack for attack in RUNS + BYTES}
 

@@ -39,7 +39,7 @@ class ApprovalFixture:
         self.model = WatchedModel()
         self.paid: list[int] = []
         self.stuck = False
-        self.started = asyncio.Event()
+        self.started, self.may_pay = asyncio.Event(), asyncio.Event()
         schema: Mapping[str, object] = {"type": "object"}
         tools = (
             FunctionTool("pay", "Pay.", schema, self.pay),
@@ -48,6 +48,7 @@ class ApprovalFixture:
         )
         self.assistant = Assistant(self.model, tools, policy=self.policy, approvals=Approvals(lambda: self.now))
         self.history: list[Message] = []
+        self.props: dict[str, object] = {}
         self.new_id = map("id-{}".format, count(1)).__next__
 
     @staticmethod
@@ -58,7 +59,7 @@ class ApprovalFixture:
         self.paid.append(amount)
         self.started.set()
         if self.stuck:
-            await asyncio.Event().wait()
+            await self.may_pay.wait()
         return f"paid {amount}"
 
     async def start(
@@ -67,6 +68,7 @@ class ApprovalFixture:
         request = run_input(*said, tools=[ToolSpec(name=name, description="") for name in tools])
         request.messages = [*self.history, *request.messages]
         request.resume = list(resume) or None
+        request.forwarded_props = self.props
         ctx = replace(ctx or run_context(), new_id=self.new_id)
         return expanded(await collect_items(self.assistant.run(request, ctx)))
 

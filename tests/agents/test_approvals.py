@@ -1,6 +1,7 @@
 """Tools behind a policy: calls that wait for an answer, and every answer there can be."""
 
 import asyncio
+from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
@@ -237,6 +238,26 @@ async def test_a_call_that_was_cut_off_is_not_started_again() -> None:
     assert results(items) == [CUT_OFF]
 
 
+@pytest.mark.parametrize("order", [("look", "pay"), ("pay", "look")], ids=["first", "second"])
+async def test_a_result_comes_once_its_call_and_those_before_it_have_ended(order: tuple[str, str]) -> None:
+    fixture = ApprovalFixture()
+    fixture.props = {"approvals": {"ask": "all"}}
+    arguments = {"look": "{}", "pay": '{"amount": 5}'}
+    asked = interrupts(await fixture.send("\n".join(f"call {name} {arguments[name]}" for name in order)))
+    fixture.stuck = True
+    request = run_input()
+    request.resume = [answer(interrupt, approved=True) for interrupt in asked]
+    async with aclosing(fixture.assistant.run(request, run_context())) as stream:
+        first = asyncio.ensure_future(anext(stream))
+        async with asyncio.timeout(5):
+            await fixture.started.wait()
+            if order[0] == "pay":
+                assert not first.done()
+                fixture.may_pay.set()
+            assert results([await first]) == ["seen" if order[0] == "look" else "paid 5"]
+    assert fixture.paid == [5]
+
+
 async def test_an_answer_is_kept_until_a_run_that_saw_its_result_has_ended() -> None:
     fixture = ApprovalFixture()
     (interrupt,) = await ask_for_payments(fixture, 5)
@@ -259,6 +280,24 @@ async def test_arguments_that_are_no_object_are_not_worth_asking_about() -> None
     items = await ApprovalFixture().start("call pay [5]")
     assert interrupts(items) == []
     assert results(items) == ["Error: the arguments are not a JSON object."]
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("nosuch {}", "Error: there is no tool named 'nosuch'."),
+        ("wipe {}", "Error: this tool is not allowed: never"),
+        ("pay {no", "Error: the arguments are not valid JSON."),
+        ("look {}", "seen"),
+    ],
+)
+async def test_a_run_that_asks_for_all_calls_asks_also_for_one_that_then_fails(call: str, expected: str) -> None:
+    fixture = ApprovalFixture()
+    fixture.props = {"approvals": {"ask": "all"}}
+    items = await fixture.send(f"call {call}")
+    (interrupt,) = interrupts(items)
+    assert (results(items), fixture.paid) == ([], [])
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [expected]
 
 
 async def test_capabilities_tell_of_approvals_only_where_there_are_some() -> None:

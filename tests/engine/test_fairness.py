@@ -1,10 +1,13 @@
-"""Runs that never wait take turns."""
+"""Runs that never wait take turns, and so do requests."""
 
 import asyncio
 from itertools import pairwise
 
-from agui_container.engine.run.fairness import FairScheduler
+import pytest
+
+from agui_container.engine.run.fairness import FairScheduler, RequestTurns
 from tests.engine.doubles import WAIT
+from tests.requirements import requirement
 
 
 async def test_one_run_continues_per_turn_of_the_loop_however_many_wait() -> None:
@@ -54,3 +57,39 @@ async def test_callers_take_turns_however_many_runs_each_has() -> None:
             tasks.create_task(one("many", run, 2))
         tasks.create_task(one("few", 0, 3))
     assert gone_on == ["many0", "few0", "many1", "few0", "many2", "few0", "many0", "many1", "many2"]
+
+
+async def begin(turns: RequestTurns, account: str, begun: list[str]) -> None:
+    await turns.wait(account)
+    begun.append(account)
+
+
+@requirement("caller.requests_in_turn")
+async def test_one_request_begins_per_turn_of_the_loop_and_callers_take_turns() -> None:
+    turns, begun, steps = RequestTurns(), list[str](), [0]
+    async with asyncio.timeout(WAIT), asyncio.TaskGroup() as tasks:
+        for account in ["many"] * 5 + ["few"] * 2:
+            tasks.create_task(begin(turns, account, begun))
+        while len(begun) < 7:
+            await asyncio.sleep(0)
+            steps.append(len(begun))
+    assert begun == ["many", "many", "few", "many", "few", "many", "many"]
+    assert max(later - earlier for earlier, later in pairwise(steps)) == 1
+
+
+async def test_a_request_that_arrives_alone_does_not_wait() -> None:
+    turns = RequestTurns()
+    for _ in range(3):
+        with pytest.raises(StopIteration):
+            turns.wait("one").send(None)
+        await asyncio.sleep(0)
+
+
+async def test_a_cancelled_request_leaves_its_turn_to_the_next_one() -> None:
+    turns, begun = RequestTurns(), list[str]()
+    _, cancelled, other = (asyncio.create_task(begin(turns, account, begun)) for account in ("one", "two", "three"))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    async with asyncio.timeout(WAIT):
+        await other
+    assert begun == ["one", "three"]

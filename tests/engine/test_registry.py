@@ -1,8 +1,8 @@
 """Tasks and limits of the process: background work, slow drains, and forgotten runs."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import partial
 
 import pytest
 from ag_ui.core import RunAgentInput
@@ -14,7 +14,7 @@ from agui_container.engine.registry import registry
 from agui_container.engine.run.run import Run
 from agui_container.engine.service import Service
 from agui_container.ports import Item, RunContext
-from agui_container.ports.records import Ending, RunKey
+from agui_container.ports.records import Ending, RunKey, ThreadKey
 from agui_container.protocol.commands import ThreadsDelete
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
@@ -31,6 +31,7 @@ from tests.engine.doubles import (
     wait_for_event,
 )
 from tests.engine.replicas import Replicas
+from tests.executed_lines import lines_of
 from tests.requirements import requirement
 
 
@@ -300,17 +301,6 @@ async def test_runs_of_a_deleted_thread_take_no_memory_and_their_ids_can_be_used
         assert service.registry.budget.kept_bytes == 0
 
 
-def calls_of(action: Callable[[], object]) -> int:
-    """The number of Python functions that are called."""
-    calls: list[str] = []
-    sys.setprofile(lambda _frame, event, _: calls.append(event) if event == "call" else None)
-    try:
-        action()
-    finally:
-        sys.setprofile(None)
-    return len(calls)
-
-
 @requirement("thread.delete")
 async def test_deleting_a_thread_does_not_go_through_the_forgotten_runs_of_others() -> None:
     costs = []
@@ -320,8 +310,30 @@ async def test_deleting_a_thread_does_not_go_through_the_forgotten_runs_of_other
             await run_to_end(service, f"r{number}", f"t{number}")
         forgotten = [RunKey("everybody", f"t{number}", f"r{number}") for number in range(count)]
         await eventually(lambda: all(map(service.registry.is_forgotten, forgotten)))  # noqa: B023 - called at once
-        costs.append(calls_of(lambda: service.runs.forget_thread(forgotten[1].thread)))  # noqa: B023 - called at once
+        costs.append(lines_of(lambda: service.runs.forget_thread(forgotten[1].thread)))  # noqa: B023 - called at once
         assert [service.registry.is_forgotten(key) for key in forgotten[:2]] == [True, False]
+    assert costs[0] == costs[1]
+
+
+@requirement("thread.delete")
+async def test_finding_and_deleting_runs_does_not_go_through_those_of_other_threads() -> None:
+    costs = list[list[int]]()
+    for count in (2, 200):
+        service = make_service(brief)
+        for number in range(count):
+            await run_to_end(service, f"r{number}", f"t{number}")
+            await run_to_end(service, f"r{number}", f"t{number}", "another")
+        await eventually(lambda: not service.registry.recorder_tasks)  # noqa: B023 - called at once
+        actions: list[Callable[[], object]] = [
+            partial(service.runs.find_local, caller(), None, "r0"),
+            partial(service.runs.find_local, caller(), "t0", None),
+            partial(service.runs.find_local, caller(), None, "unknown"),
+            partial(list, service.registry.runs("nobody")),
+            partial(service.runs.forget_thread, ThreadKey("everybody", "t0")),
+        ]
+        costs.append([lines_of(action) for action in actions])
+        assert service.runs.find_local(caller(), None, "r0") is None
+        assert service.runs.find_local(caller(), None, "r1") is service.runs.find_local(caller(), "t1", None)
     assert costs[0] == costs[1]
 
 

@@ -4,6 +4,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Iterator
 
+import grpc
 import pytest
 
 from agui_container.main import build_app
@@ -12,6 +13,7 @@ from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.kontekst import daemon
 from tests.behaviour.server import serving
 from tests.grpc.beside import STATUS, beside, raw
+from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import message
 from tests.grpc.kontekst_calls import start_run, unary
@@ -89,3 +91,14 @@ def test_a_shutdown_lets_short_runs_end_and_ends_long_ones_before_the_process(di
         assert "shutting down" in long.seen[-1].failed.error
         assert server.wait() == 0
         assert server.faults == []
+
+
+@requirement("kontekst.shutdown", "kontekst.asks")
+def test_a_run_that_waits_for_a_decision_has_a_last_event_when_the_server_shuts_down(dial: Dial) -> None:
+    with ServerProcess(**ASSISTANT) as server, start_run(dial(server), call_text("pay", amount=1)) as run:
+        run.until("tools_proposed")
+        server.term()
+        assert "shutting down" in run.until("failed").error
+        with pytest.raises(grpc.RpcError) as ended:
+            list(run.rest())
+        assert ended.value.code() is grpc.StatusCode.UNAVAILABLE

@@ -22,8 +22,19 @@ from agui_container.ports import Item
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.behaviour.over_grpc import ClientCall
 from tests.grpc.beside import port_of
-from tests.grpc.roz_calls import SESSION, schema, start_session, wait_for_turn
+from tests.grpc.client import call_text
+from tests.grpc.http_requests import answer_approval
+from tests.grpc.roz_calls import (
+    SESSION,
+    RozTalk,
+    schema,
+    session_of,
+    start_session,
+    wait_for_approval,
+    wait_for_turn,
+)
 from tests.requirements import requirement
+from tests.sockets.process import ServerProcess
 
 
 class TellingAgent:
@@ -185,3 +196,39 @@ async def test_each_message_of_a_robot_is_ignored_with_one_line_in_the_log(caplo
             assert await client.text() == "{}"
     lines = [record.getMessage() for record in caplog.records if "roz request ignored" in record.getMessage()]
     assert lines == [f"roz request ignored kind={kind}" for kind in (*ignored, None)]
+
+
+def calls_of(talk: RozTalk, kind: str) -> list[tuple[str, str]]:
+    """Return ids and names of the calls in the events of a kind, in order."""
+    events = [getattr(it.session_event, kind) for it in talk.seen if talk.kind(it) == f"1.0 {kind}"]
+    return [(event.call_id, event.tool_name) for event in events]
+
+
+@requirement("roz.answers", "roz.approvals")
+@pytest.mark.parametrize("is_elsewhere", [False, True], ids=["here", "elsewhere"])
+def test_an_approved_call_of_a_subagent_starts_once_and_finishes_once(
+    server: ServerProcess, channel: grpc.Channel, *, is_elsewhere: bool
+) -> None:
+    with start_session(channel) as talk:
+        talk.say("delegate " + call_text("pay", amount=1))
+        call_id = wait_for_approval(talk)["tool_call_id"]
+        if is_elsewhere:
+            answer_approval(server, session_of(talk), "elsewhere", approved=True)
+        else:
+            talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
+        wait_for_turn(talk)
+    started, finished = calls_of(talk, "tool_call_started"), calls_of(talk, "tool_call_finished")
+    assert [name for _, name in started] == ["delegate", "pay"]
+    assert (call_id, "pay") in started
+    assert finished == [*reversed(started)]
+
+
+@requirement("roz.approvals")
+def test_a_denied_call_of_a_subagent_neither_starts_nor_finishes(channel: grpc.Channel) -> None:
+    with start_session(channel) as talk:
+        talk.say("delegate " + call_text("pay", amount=1))
+        call_id = wait_for_approval(talk)["tool_call_id"]
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=False))
+        wait_for_turn(talk)
+    for kind in ("tool_call_started", "tool_call_finished"):
+        assert [name for _, name in calls_of(talk, kind)] == ["delegate"]

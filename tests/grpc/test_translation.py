@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from ag_ui.core import EventType, UserMessage
+from ag_ui.core import EventType, ResumeEntry, UserMessage
 
 from agui_container.protocol.errors import AppError
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
@@ -52,6 +52,7 @@ def test_an_agent_that_asks_for_nothing_has_its_tools_shown_when_they_are_throug
     assert event_kinds(
         events,
         event("TOOL_CALL_START", toolCallId="c1", toolCallName="look"),
+        event("TOOL_CALL_START", toolCallId="c2", toolCallName="feel"),
         event("TOOL_CALL_RESULT", toolCallId="c1", content="seen"),
         event("TOOL_CALL_RESULT", toolCallId="c2", content="broken", metadata={"failed": True}),
         event("TEXT_MESSAGE_CONTENT", messageId="m", delta="done"),
@@ -60,6 +61,18 @@ def test_an_agent_that_asks_for_nothing_has_its_tools_shown_when_they_are_throug
         *("turn_completed", "context_snapshot", "tool_started", "tool_completed", "tool_failed", "tools_completed"),
         *("token", "turn_completed", "context_snapshot", "completed"),
     ]
+
+
+def test_a_result_is_shown_as_it_arrives_and_the_end_of_the_tools_with_the_last_one() -> None:
+    events = RunEvents("r", "s", "default")
+    for call in ("c1", "c2"):
+        event_kinds(events, event("TOOL_CALL_START", toolCallId=call, toolCallName="pay"))
+    event_kinds(events, interrupt_event(INTERRUPT, {**INTERRUPT, "id": "i2", "toolCallId": "c2"}))
+    payload = {"approved": True}
+    events.apply_decisions([ResumeEntry(interrupt_id=it, status="resolved", payload=payload) for it in ("i1", "i2")])
+    results = [event("TOOL_CALL_RESULT", toolCallId=call, content="paid") for call in ("c1", "c2")]
+    assert event_kinds(events, results[0]) == ["tool_completed"]
+    assert event_kinds(events, results[1]) == ["tool_completed", "tools_completed"]
 
 
 def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:

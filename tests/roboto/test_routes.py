@@ -168,9 +168,20 @@ async def test_partial_results_leave_the_turn_with_the_client(api: Api) -> None:
     assert (await api.error("POST", path, results(first)))[:2] == (400, INVALID)
 
 
-def results(call: str) -> Json:
-    row = {"tool_use_id": call, "tool_name": "client_look", "runtime_ms": 1, "status": "success", "output": {}}
+def results(call: str, tool: str = "client_look") -> Json:
+    row = {"tool_use_id": call, "tool_name": tool, "runtime_ms": 1, "status": "success", "output": {}}
     return {"tool_results": [row]}
+
+
+@requirement("roboto.tools")
+async def test_a_result_that_names_another_tool_is_refused_and_the_call_waits(api: Api) -> None:
+    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
+    held = await api.finished(await api.start("call client_look {}", client_tools=[tool]))
+    call, path = held["messages"][1]["content"][0]["tool_use_id"], f"/{held['thread_id']}/tool-results"
+    refused = await api.error("POST", path, results(call, "client_paint"))
+    assert refused == (400, INVALID, "tool_results.0.tool_name: the call of this id is of 'client_look'.")
+    await api.data("POST", path, results(call))
+    assert (await api.finished({**held, "status": "roboto_turn"}))["status"] == "user_turn"
 
 
 @requirement("roboto.tools")
@@ -262,11 +273,29 @@ async def test_a_web_page_that_may_call_reads_the_answers() -> None:
 
 
 @requirement("roboto.errors")
-async def test_feedback_is_checked_as_everywhere(api: Api) -> None:
+@pytest.mark.parametrize(
+    ("sentiment", "category", "message"),
+    [
+        ("positive", "other", "notes: are required with the category 'other'."),
+        (
+            *("positive", "formatting"),
+            "categories: 'formatting' does not fit the sentiment; correct, helpful, good_tool_use, other do.",
+        ),
+    ],
+)
+async def test_feedback_that_does_not_fit_is_refused(api: Api, sentiment: str, category: str, message: str) -> None:
     held = await api.finished(await api.start("stream 1"))
     path = f"/{held['thread_id']}/messages/1/feedback"
-    refused = await api.error("POST", path, {"sentiment": "positive", "categories": ["other"]})
-    assert refused == (400, INVALID, "notes: are required with the category 'other'.")
+    refused = await api.error("POST", path, {"sentiment": sentiment, "categories": [category]})
+    assert refused == (400, INVALID, message)
+
+
+@requirement("roboto.errors")
+async def test_the_format_of_an_answer_may_be_disliked(api: Api) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    disliked = {"sentiment": "negative", "categories": ["slow", "formatting"]}
+    record = await api.data("POST", f"/{held['thread_id']}/messages/1/feedback", disliked)
+    assert record["categories"] == ["formatting", "slow"]
 
 
 @requirement("roboto.errors")

@@ -4,9 +4,8 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ag_ui.core import (
@@ -29,6 +28,7 @@ from agui_container.protocol.delta_template import DeltaTemplate
 from agui_container.protocol.encoder import encode
 from agui_container.settings import Settings
 from tests.engine.doubles import asking, caller, envelopes, make_service
+from tests.executed_lines import lines_of
 from tests.requirements import requirement
 from tests.transports.exchange import AsgiExchange
 
@@ -162,24 +162,6 @@ async def test_the_first_event_waits_for_no_timer_and_no_thread(*, has_direct_wa
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------
-
-
-def lines_of(work: Callable[[], object]) -> int:
-    """Return the number of executed lines of Python."""
-    lines = 0
-
-    def counted(*_: object) -> Any:  # noqa: ANN401 - itself
-        nonlocal lines
-        lines += 1
-        return counted
-
-    before = sys.gettrace()
-    sys.settrace(counted)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return lines
 
 
 def lines_of_calls(count: int) -> int:

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import threading
+from functools import partial
 from types import FrameType
 
 import uvicorn
@@ -48,6 +49,10 @@ TICKS_PER_SECOND = 10
 
 MAX_BACKLOG = 2048
 """Connections that may wait to be accepted."""
+
+LISTENERS = 4
+"""Listeners of each socket. uvloop accepts one connection of a listener in a turn of the loop. A turn is long while
+there is much work, and with one listener a connection would wait a turn for each one that another caller opens."""
 
 GC_THRESHOLD = 10_000
 """Container objects, allocated minus freed, that start a garbage collection. With Python's default of 700 and 200 open
@@ -107,6 +112,8 @@ class Server(uvicorn.Server):
             return
         self.lifespan.state[CONNECTION_LIMIT] = self._connection_limit
         await super().startup(sockets)
+        if self.started:
+            await add_listeners(self)
         enable_gc()
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
@@ -137,6 +144,16 @@ class Server(uvicorn.Server):
         await self._service.drain(DRAIN_SECONDS)
         await self._service.wait_for_readers(FLUSH_SECONDS)
         await super().shutdown(sockets)
+
+
+async def add_listeners(server: uvicorn.Server) -> None:
+    """Listen on each socket of a server ``LISTENERS`` times."""
+    config, loop = server.config, asyncio.get_running_loop()
+    make_protocol = partial(HttpProtocol, config, server.server_state, server.lifespan.state)
+    for first in [each for listener in server.servers for each in listener.sockets]:
+        for _ in range(LISTENERS - 1):
+            copy = socket.fromfd(first.fileno(), first.family, first.type, first.proto)
+            server.servers.append(await loop.create_server(make_protocol, sock=copy, backlog=config.backlog))
 
 
 def force_exit_after(seconds: float) -> None:

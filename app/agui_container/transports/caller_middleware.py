@@ -14,6 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agui_container.engine.run.fairness import RequestTurns
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.accounts import Accounts
@@ -23,6 +24,7 @@ from agui_container.transports.bytes_in_flight import SHARE, ByteBudget
 from agui_container.transports.error_responses import error_response, send_refusal
 
 INVOCATIONS = "/invocations"
+PING = "/ping"
 SESSION_HEADER = "x-amzn-bedrock-agentcore-runtime-session-id"
 QUERY_HEADER_PREFIX = "x-amzn-bedrock-agentcore-runtime-"
 REQUEST_ID_HEADERS = ("x-amzn-bedrock-agentcore-runtime-request-id", "x-amzn-requestid", "x-request-id")
@@ -36,7 +38,7 @@ NOT_FORWARDED = re.compile(
 )
 """Headers that an agent never sees: those of the transport, and cookies. Source: AgentCore's restricted headers."""
 
-OPEN_PATHS = frozenset({"/", "/ping", "/openapi.json", "/docs", METADATA_PATH})
+OPEN_PATHS = frozenset({"/", PING, "/openapi.json", "/docs", METADATA_PATH})
 OPEN_PREFIX = "/console/"
 """Paths that need no token: health, metadata, descriptions of the API and the files of the chat page. None of them
 shows or changes anything of a caller. Every other path needs one, also a path that does not exist."""
@@ -60,6 +62,7 @@ class CallerMiddleware:
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind AgentCore only a 200 can carry the error.
         budget: bytes in flight of the process, of which each caller gets a share.
+        turns: turns of callers, which every request but ``/ping`` waits for.
         ensure_open: opens the engine if no lifespan has done so. Raises ``AppError`` if it cannot.
         error_forms: responses for errors below a path prefix, if they differ from AG-UI's.
     """
@@ -74,6 +77,7 @@ class CallerMiddleware:
         accounts: Accounts,
         refused_status: int | None,
         budget: ByteBudget,
+        turns: RequestTurns,
         ensure_open: Callable[[], Awaitable[None]],
         error_forms: Mapping[str, ErrorForm],
     ) -> None:
@@ -84,6 +88,7 @@ class CallerMiddleware:
         self._accounts = accounts
         self._refused_status = refused_status
         self._budget = budget
+        self._turns = turns
         self._ensure_open = ensure_open
         self._error_forms = error_forms
 
@@ -100,19 +105,23 @@ class CallerMiddleware:
         state["caller"] = caller
         state[SHARE] = self._budget.share_of(caller)
         state[OUTER_SEND] = send
-        state["refused_status"] = self._refused_status if route_path(scope) == INVOCATIONS else None
+        path = route_path(scope)
+        state["refused_status"] = self._refused_status if path == INVOCATIONS else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
             self._browsers.check(headers, scope)
             check_session(headers, caller)
             check_query(connection)
-            if not is_open_path(route_path(scope)):
+            if not is_open_path(path):
                 caller = state["caller"] = await self._authentication.authenticate(caller, headers)
                 state[SHARE] = self._budget.share_of(caller)
             await self._ensure_open()
         except AppError as error:
+            await self._turns.wait(caller.account)
             await send_refusal(error, self._refusal(error, connection), scope, receive, send)
             return
+        if path != PING:
+            await self._turns.wait(caller.account)
         await self._app(scope, receive, send)
 
     def _refusal(self, error: AppError, connection: HTTPConnection) -> Response:

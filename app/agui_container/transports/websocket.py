@@ -187,6 +187,7 @@ class WebSocketConnection:
 
     async def _may_handle(self) -> bool:
         """Count a frame. If its caller has sent too many, answer with the error and read nothing for a while."""
+        await self._service.request_turns.wait(self._caller.account)
         try:
             self._usage.count_message()
         except AppError as error:
@@ -239,10 +240,7 @@ class WebSocketConnection:
     async def _execute_pending(self) -> None:
         while self._pending:
             frame = self._pending.pop(0)
-            with (
-                frame.reservation,
-                contextlib.suppress(WebSocketDisconnect),
-            ):  # the client has left
+            with frame.reservation, contextlib.suppress(WebSocketDisconnect):  # the client has left
                 await self._execute(frame.request)
         self._pending_task = None
 

@@ -10,6 +10,7 @@ Rules:
 
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from ag_ui.core import (
@@ -38,7 +39,7 @@ from agui_container.agents.assistant.approvals.approvals import (
     Approvals,
     read_approval_options,
 )
-from agui_container.agents.assistant.approvals.resume import ResumeOutcome, resume
+from agui_container.agents.assistant.approvals.resume import ResumeOutcome, Resumption
 from agui_container.agents.assistant.context_window.window import ContextBudget
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
 from agui_container.agents.assistant.goals.goal_tracker import MAX_GOALS, PROMPTS, GoalTracker, track_goals
@@ -149,16 +150,17 @@ class Assistant:
         toolbox = self._toolbox(tools, source_failures, goals, input.tools or (), options)
         new_approvals: Sequence[Approval] = ()
         async with goals:
-            resumed = await resume(input, self.approvals, toolbox, ctx)
+            resumption = Resumption(input, self.approvals, toolbox, ctx)
+            async with aclosing(resumption.results()) as answered_calls:
+                async for result in answered_calls:
+                    yield result_event(result)
             goals.begin()
-            for result in resumed.new_results(input.messages):
-                yield result_event(result)
-            if resumed.has_denial and options.on_denial == "cancel":
+            if resumption.outcome.has_denial and options.on_denial == "cancel":
                 await goals.give_up()
                 yield cancelled_event(ctx)
                 return
-            must_wait, steps = resumed.skips_model, 0
-            prompt = self._prompt(input, resumed, skill, goals, toolbox, ctx)
+            must_wait, steps = resumption.outcome.skips_model, 0
+            prompt = self._prompt(input, resumption.outcome, skill, goals, toolbox, ctx)
             window = self.budget.open_window(model, prompt, ctx)
             while not must_wait:
                 check_step(steps, self.max_steps, ctx)
@@ -185,7 +187,7 @@ class Assistant:
                 window.add(additions)
             await (goals.carry_over() if must_wait else goals.give_up())
             async with self.approvals.registered_during(new_approvals, ctx):
-                yield finish_event(ctx, new_approvals or resumed.waiting)
+                yield finish_event(ctx, new_approvals or resumption.outcome.waiting)
 
     def _toolbox(
         self,
@@ -196,8 +198,15 @@ class Assistant:
         options: ApprovalOptions,
     ) -> Toolbox:
         complete = not any(failure.down for failure in source_failures)
-        own, policy = [*tools, *goals.tools(tools, offered)], options.policy(self.policy)
-        return Toolbox.build(own, offered, policy, complete=complete, monotonic=self.monotonic)
+        own = [*tools, *goals.tools(tools, offered)]
+        return Toolbox.build(
+            own,
+            offered,
+            self.policy,
+            complete=complete,
+            asks_always=options.asks_always,
+            monotonic=self.monotonic,
+        )
 
     async def pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the interrupts of the thread's open approvals. Implements ``ports.Responder``."""

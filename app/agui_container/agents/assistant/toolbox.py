@@ -9,7 +9,7 @@ Rules:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -111,6 +111,7 @@ class Toolbox(Struct, frozen=True):
         client: descriptions of client tools by name.
         policy: decides for each tool name if it may run, needs approval or is denied.
         complete: False while a tool source is unavailable.
+        asks_always: True if every call needs an approval, also one that cannot run.
         monotonic: monotonic clock in seconds, by which calls are timed.
     """
 
@@ -118,22 +119,24 @@ class Toolbox(Struct, frozen=True):
     client: Mapping[str, ToolSpec]
     policy: Policy
     complete: bool
+    asks_always: bool
     monotonic: Callable[[], float]
 
     @classmethod
-    def build(
+    def build(  # noqa: PLR0913 - each is a part of the toolbox
         cls,
         tools: Sequence[Tool],
         offered: Sequence[ToolSpec],
         policy: Policy,
         *,
         complete: bool = True,
+        asks_always: bool = False,
         monotonic: Callable[[], float],
     ) -> "Toolbox":
         """Build a toolbox of the server's tools and the tools that a client offers."""
         server = {tool.spec.name: tool for tool in tools}
         client = {spec.name: spec for spec in offered if spec.name not in server}
-        return cls(server, client, policy, complete, monotonic)
+        return cls(server, client, policy, complete, asks_always, monotonic)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
@@ -156,6 +159,8 @@ class Toolbox(Struct, frozen=True):
     def required_approval(self, call: ModelToolCall) -> PolicyDecision | None:
         """Return the policy decision if the call needs an approval before it runs, else None."""
         decision = self.policy(call.name)
+        if self.asks_always:
+            return decision
         if self.denial(call) is not None or decision.permission is not Permission.ASK or not is_object(call.arguments):
             return None
         return decision
@@ -174,7 +179,7 @@ class Toolbox(Struct, frozen=True):
     async def preview(self, call: ModelToolCall, ctx: RunContext) -> str | None:
         """Return the tool's description of the effect of a call, or None if it has no preview or the preview failed."""
         tool = self.server.get(call.name)
-        if not isinstance(tool, Previewing):
+        if not isinstance(tool, Previewing) or not is_object(call.arguments):
             return None
         try:
             return await tool.preview(arguments_of(call), replace(ctx, tool_call_id=call.id))
@@ -233,6 +238,28 @@ async def run_side_by_side(calls: Sequence[Callable[[], Awaitable[T]]], ctx: Run
         return await call()
 
     return await ctx.call_slots.run([partial(run, call) for call in calls])
+
+
+async def iterate_side_by_side(calls: Sequence[Callable[[], Awaitable[T]]], ctx: RunContext) -> AsyncGenerator[T, None]:
+    """Run calls like ``run_side_by_side``. Yield each result as soon as it and those before it are there."""
+    if not calls:
+        return
+    ended = [asyncio.get_running_loop().create_future() for _ in calls]
+
+    async def run(call: Callable[[], Awaitable[T]], result: "asyncio.Future[T]") -> None:
+        result.set_result(await call())
+
+    work = asyncio.create_task(run_side_by_side([partial(run, *each) for each in zip(calls, ended, strict=True)], ctx))
+    try:
+        for result in ended:
+            await asyncio.wait((result, work), return_when=asyncio.FIRST_COMPLETED)
+            if not result.done():
+                break
+            yield result.result()
+        await work
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
 
 
 async def run_tool(

@@ -33,16 +33,18 @@ class RunFinder:
 
         Without ``run_id``, returns the active run of the thread, or its latest one if nothing is stored.
         """
-        if run_id is None and thread_id is not None:
-            for run in self._registry.queue(caller.owner, thread_id):
-                return run
-            if self._cluster.durable:
-                return None  # the thread's latest run may be another replica's
-        for run in self._registry.runs(caller.owner):
-            matches_run = run_id == run.key.run_id if run_id is not None else thread_id is not None
-            if matches_run and thread_id in (None, run.key.thread_id):
-                return run
-        return None
+        if run_id is None:
+            return None if thread_id is None else self._latest(ThreadKey(caller.owner, thread_id))
+        if thread_id is None:
+            return next(self._registry.runs_with_id(caller.owner, run_id), None)
+        return self._registry.get(RunKey(caller.owner, thread_id, run_id))
+
+    def _latest(self, thread: ThreadKey) -> Run | None:
+        for run in self._registry.queue(*thread):
+            return run
+        if self._cluster.durable:
+            return None  # the thread's latest run may be another replica's
+        return next(self._registry.runs_of_thread(thread), None)
 
     async def find_stored(self, caller: Caller, thread_id: str | None, run_id: str | None) -> RunRecord:
         """Return the stored record of a run, also if its events were removed.

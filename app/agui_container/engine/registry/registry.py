@@ -17,6 +17,7 @@ from agui_container.engine.outcome import Status
 from agui_container.engine.persistence.recorder import RunRecorder
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.registry.eviction import EvictionPlan, UnreadRuns
+from agui_container.engine.registry.run_groups import RunGroups
 from agui_container.engine.registry.thread_queues import ThreadQueues
 from agui_container.engine.run.fairness import FairScheduler
 from agui_container.engine.run.run import Run
@@ -65,6 +66,9 @@ class RunRegistry:
         self._sizes: dict[Run, int] = {}
         self.queues = ThreadQueues()
         self.by_key: dict[RunKey, Run] = {}
+        self._by_owner = RunGroups[str](lambda key: key.owner)
+        self._by_thread = RunGroups[ThreadKey](lambda key: key.thread)
+        self._by_run_id = RunGroups[tuple[str, str]](lambda key: (key.owner, key.run_id))
         self._ended_runs: dict[RunKey, Run] = {}
         self._eviction = EvictionQueue[RunKey](limits.kept_runs, limits.kept_bytes)
         self._forgotten = EvictionQueue[RunKey](limits.remembered_ids, max_bytes=0)
@@ -111,7 +115,15 @@ class RunRegistry:
 
     def runs(self, owner: str) -> Iterator[Run]:
         """Iterate the owner's runs, newest first."""
-        return (run for key, run in reversed(self.by_key.items()) if key.owner == owner)
+        return self._by_owner.newest_first(owner)
+
+    def runs_of_thread(self, thread: ThreadKey) -> Iterator[Run]:
+        """Iterate the runs of a thread, newest first."""
+        return self._by_thread.newest_first(thread)
+
+    def runs_with_id(self, owner: str, run_id: str) -> Iterator[Run]:
+        """Iterate the owner's runs with this id, newest first. Two threads may have runs with the same id."""
+        return self._by_run_id.newest_first((owner, run_id))
 
     # --- lifecycle ---
 
@@ -149,6 +161,8 @@ class RunRegistry:
         self._sizes[run] = size
         self._count(run, 1, size)
         self.by_key[run.key] = run
+        for groups in (self._by_owner, self._by_thread, self._by_run_id):
+            groups.add(run)
         if self.queues.append(run):
             self._start(run)
         else:
@@ -182,8 +196,13 @@ class RunRegistry:
 
     def _remove_refused(self, run: Run) -> None:
         """Remove a run completely. Its ids may be used again."""
-        del self.by_key[run.key]
+        self._remove(run)
         run.log.discard()
+
+    def _remove(self, run: Run) -> None:
+        del self.by_key[run.key]
+        for groups in (self._by_owner, self._by_thread, self._by_run_id):
+            groups.remove(run)
 
     def _start(self, run: Run) -> None:
         self._own_task(run.start(self._agent, self.scheduler))
@@ -249,7 +268,7 @@ class RunRegistry:
 
     def _forget(self, run: Run) -> None:
         self._pop_ended(run.key)
-        del self.by_key[run.key]
+        self._remove(run)
         run.log.discard()
         self._forgotten.put(run.key, run.ctx.caller.account, 0)
         self._forgotten_of.setdefault(run.key.thread, {})[run.key] = None
@@ -263,8 +282,9 @@ class RunRegistry:
 
     def forget_thread(self, thread: ThreadKey) -> None:
         """Remove the ended runs of a deleted thread. Their ids may be used again."""
-        for key in [key for key in self._ended_runs if key.thread == thread]:
-            self._remove_refused(self._pop_ended(key))
+        for run in [run for run in self.runs_of_thread(thread) if run.key in self._ended_runs]:
+            self._pop_ended(run.key)
+            self._remove_refused(run)
         for key in self._forgotten_of.pop(thread, ()):
             self._forgotten.remove(key)
 

@@ -1,8 +1,9 @@
-"""Turns on the event loop for runs that never wait: one run works per turn of the loop.
+"""Turns on the event loop for runs that never wait, and for requests: one of each kind per turn of the loop.
 
 Rule: a new connection waits for one slice of work per turn of the loop, however many runs are at full speed and however
-many tool calls and subagents each of them executes. Callers take turns, and then the runs of each. Measured with
-``bench/ping.py`` (``--full-speed``, ``--calls``).
+many tool calls and subagents each of them executes. Callers take turns, and then the runs of each. A caller's request
+waits for one request of each other caller. Measured with ``bench/ping.py`` (``--full-speed``, ``--calls``) and
+``bench/two_callers.py``.
 """
 
 import asyncio
@@ -47,3 +48,39 @@ class FairScheduler:
             turn.set_result(None)
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._give_turn)
+
+
+class RequestTurns:
+    """Round-robin queue of callers with requests and messages of sockets that have not begun.
+
+    A request that arrives alone begins immediately.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._is_taken = False
+        """True if a request has begun in this turn of the loop."""
+
+    async def wait(self, account: str) -> None:
+        """Wait until a request of this account may begin."""
+        if not self._is_taken:
+            self._take_turn()
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(account, deque()).append(turn)
+        await turn
+
+    def _take_turn(self) -> None:
+        self._is_taken = True
+        asyncio.get_running_loop().call_soon(self._give_turn)
+
+    def _give_turn(self) -> None:
+        self._is_taken = False
+        while self._waiting and not self._is_taken:
+            account, turns = self._waiting.popitem(last=False)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[account] = turns
+            if not turn.done():  # a cancelled request leaves its turn to the next one
+                turn.set_result(None)
+                self._take_turn()

@@ -25,6 +25,7 @@ from agui_container.ports.records import (
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_SCOPES
 from agui_container.runtime.shares import EvictionQueue
+from agui_container.stores.memory.sorted_groups import Position, SortedGroups
 
 MESSAGE_BYTES = 500
 """Estimated size of a message in memory in addition to its JSON."""
@@ -78,6 +79,7 @@ class MemoryThread(Struct, eq=False):
         revisions: revision at which each message last changed, by message id.
         runs: runs by id, oldest first.
         reviews: number and review of each feedback, by message id.
+        place: place in the list of its owner's threads.
         account: caller that the thread counts for: the one who began its last run.
         turn: status before the active run.
         size: bytes of messages, state and metadata.
@@ -86,6 +88,7 @@ class MemoryThread(Struct, eq=False):
     record: ThreadRecord
     number: int
     account: str
+    place: Position
     messages: dict[str, StoredMessage] = field(default_factory=dict)
     revisions: dict[str, int] = field(default_factory=dict)
     runs: dict[str, MemoryRun] = field(default_factory=dict)
@@ -140,6 +143,7 @@ class MemoryData:
 
     def __init__(self, bounds: Bounds) -> None:
         self.threads: OrderedDict[ThreadKey, MemoryThread] = OrderedDict()
+        self.threads_by_owner = SortedGroups[MemoryThread]()
         self.runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._ended_runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._run_eviction = EvictionQueue[RunKey](bounds.runs, bounds.run_bytes)
@@ -159,8 +163,10 @@ class MemoryData:
 
     def create_thread(self, record: ThreadRecord, account: str = "") -> MemoryThread:
         """Create a thread that counts for an account; by default for its owner."""
-        thread = MemoryThread(record, self.next_number(), account or record.key.owner)
+        number = self.next_number()
+        thread = MemoryThread(record, number, account or record.key.owner, (record.changed_at, number))
         self.threads[record.key] = thread
+        self.threads_by_owner.add(record.key.owner, thread.place, thread)
         self.eviction.put(record.key, thread.account, 0)
         return thread
 
@@ -178,9 +184,17 @@ class MemoryData:
     def change(self, thread: MemoryThread, change: Change) -> None:
         """Apply a change to a thread after ``touch``, and enforce the limits."""
         thread.apply(change)
+        self._move_in_list(thread)
         self.threads.move_to_end(thread.record.key)
         self.eviction.put(thread.record.key, thread.account, thread.size)
         self._evict_threads()
+
+    def _move_in_list(self, thread: MemoryThread) -> None:
+        owner, place = thread.record.key.owner, (thread.record.changed_at, thread.number)
+        if place != thread.place:
+            self.threads_by_owner.remove(owner, thread.place)
+            self.threads_by_owner.add(owner, place, thread)
+            thread.place = place
 
     def annotate(self, thread: MemoryThread, metadata: bytes | None) -> None:
         """Set the metadata of a thread, and enforce the limits."""
@@ -215,6 +229,7 @@ class MemoryData:
     def remove(self, thread: MemoryThread) -> None:
         """Delete a thread with all its data."""
         del self.threads[thread.record.key]
+        self.threads_by_owner.remove(thread.record.key.owner, thread.place)
         self.eviction.remove(thread.record.key)
         for run in thread.runs.values():
             self.forget(run)

@@ -1,6 +1,7 @@
 """Threads, the goals of their turns and the feedback on their messages, in memory."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -51,12 +52,9 @@ class MemoryThreads:
     async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
         """List a page of an owner's threads, last changed first. Raises ``BadToken``."""
         below = None if page is None else parse_last_token(page)
-        own = [
-            (it.record.changed_at, it.number, it) for it in self._data.threads.values() if it.record.key.owner == owner
-        ]
-        matching = sorted((it for it in own if below is None or it[:2] < below), key=lambda it: it[:2], reverse=True)
-        items, next_token = make_page(matching, limit, lambda it: make_last_token(*it[:2]))
-        return Page([thread.record for _, _, thread in items], next_token)
+        newest = self._data.threads_by_owner.last_first(owner, below)
+        items, next_token = make_page(list(islice(newest, limit + 1)), limit, lambda it: make_last_token(*it[0]))
+        return Page([thread.record for _, thread in items], next_token)
 
     async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
         """Return the changes of a thread since a token, or None if there is no such thread."""

@@ -27,6 +27,7 @@ from h2.exceptions import ProtocolError
 
 from agui_container.engine.caller_usage import CallerUsages
 from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.run.fairness import RequestTurns
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
@@ -89,6 +90,7 @@ class CallAdmission:
         accounts: chooses the account that the limits per caller are counted under.
         usages: resources in use by each caller, which count its messages.
         open_calls: counts open calls.
+        turns: turns of callers, which each call and message waits for.
         budget: bytes in flight of the process, of which each caller gets a share.
         refused_pages: logs the others.
     """
@@ -100,6 +102,7 @@ class CallAdmission:
     accounts: Accounts
     usages: CallerUsages
     open_calls: OpenCalls
+    turns: RequestTurns
     budget: ByteBudget
     refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
@@ -122,7 +125,11 @@ class CallAdmission:
             self.refused_pages.log(origin, authority)
             raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
-        return await self.authentication.authenticate(caller, headers)
+        try:
+            return await self.authentication.authenticate(caller, headers)
+        except AppError:
+            await self.turns.wait(caller.account)  # a call without a valid token counts for its address
+            raise
 
     def challenge(self, stream: "Stream[In, Out]", error: AppError) -> str | None:
         """Return the value of ``www-authenticate`` for a refused call, or None if it has none."""
@@ -216,7 +223,7 @@ class Call(Generic[In, Out]):
             head = await self._stream._stream.recv_data(PREFIX.size)
             if not head:
                 return None
-            await asyncio.sleep(0)  # messages that have arrived together take turns with those of others
+            await self._admission.turns.wait(self.caller.account)
             compressed, size = PREFIX.unpack(head)
             self._check_message(size)
             with self._share.reserve() as reservation:
@@ -343,6 +350,7 @@ def method(
         try:
             caller = await admission.caller(stream)
             with admission.open_calls.use(caller.account, stream._stream):
+                await admission.turns.wait(caller.account)
                 call = Call(stream, caller, admission)
                 with call.kept:
                     await handler(call)

@@ -108,6 +108,7 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
         options.accounts,
         service.usages,
         AgentCalls(service.usages),
+        service.request_turns,
         budget,
     )
     open_admission = replace(admission, authentication=NO_AUTHENTICATION, open_calls=HealthCalls())

@@ -5,11 +5,20 @@ Rule: unknown members are ignored, because newer clients send them. An invalid m
 
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic import model_validator as validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from agui_container.protocol.commands import Category, Sentiment
+from agui_container.protocol.commands import CATEGORIES, Category, Sentiment
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 
 MAX_GOALS = 5
@@ -203,11 +212,21 @@ class ToolResultsRequest(RobotoModel):
 
 
 class FeedbackRequest(RobotoModel):
-    """Feedback on a message."""
+    """Feedback on a message. Roboto's clients use ``formatting`` for negative feedback only."""
 
     sentiment: Sentiment
     categories: list[Category] = Field(default_factory=list)
     notes: str | None = None
+
+    @field_validator("categories")
+    @classmethod
+    def _check_categories(cls, categories: list[Category], info: ValidationInfo) -> list[Category]:
+        if info.data.get("sentiment") is Sentiment.POSITIVE and Category.FORMATTING in categories:
+            fitting = ", ".join(it for it in CATEGORIES[Sentiment.POSITIVE] if it is not Category.FORMATTING)
+            raise PydanticCustomError(
+                "unfit", "'formatting' does not fit the sentiment; {fitting} do", {"fitting": fitting}
+            )
+        return categories
 
 
 class ForkRequest(RobotoModel):

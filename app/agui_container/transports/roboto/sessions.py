@@ -16,7 +16,7 @@ from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadStatus
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.transports.roboto import inputs
 from agui_container.transports.roboto.messages import ASSISTANT, Message, unanswered_calls
 from agui_container.transports.roboto.notes import LOCAL, Notes, as_metadata
@@ -182,9 +182,17 @@ def message_at(view: SessionView, at: int, code: ErrorCode) -> Message:
 
 
 def check_results(request: ToolResultsRequest, calls: Mapping[str, str]) -> None:
-    """Raise ``AppError`` VALIDATION_ERROR for a result of an unknown call, or a second result of one call."""
+    """Check that each result is the only one of a call that waits, and names the tool of that call.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
     open_calls = dict(calls)
     for at, result in enumerate(request.tool_results):
-        if open_calls.pop(result.tool_use_id, None) is None:
+        name = open_calls.pop(result.tool_use_id, None)
+        if name is None:
             message = f"tool_results.{at}.tool_use_id: no call of this id is waiting for a result."
+            raise AppError(ErrorCode.VALIDATION_ERROR, message)
+        if name != result.tool_name:
+            message = clip_message(f"tool_results.{at}.tool_name: the call of this id is of '{name}'.")
             raise AppError(ErrorCode.VALIDATION_ERROR, message)

@@ -32,7 +32,7 @@ from pydantic.alias_generators import to_camel
 from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key, shield_from_run_cancel
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.agents.assistant.toolbox import ToolResult
-from agui_container.ports import Permission, Policy, PolicyDecision, RunContext, Suspension, ToolContent
+from agui_container.ports import PolicyDecision, RunContext, Suspension, ToolContent
 from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors
 from agui_container.protocol.parser import read_forwarded_prop
@@ -277,7 +277,8 @@ class ApprovalOptions(BaseModel):
     """``forwardedProps.approvals``.
 
     Attributes:
-        ask: ``policy`` asks if the operator's policy says so; ``all`` asks before every server tool that may run.
+        ask: ``policy`` asks if the operator's policy says so; ``all`` asks for every call that the server answers, also
+            for one that cannot run.
         on_denial: ``tell`` passes the denial to the model and continues the run; ``cancel`` ends the run as cancelled.
             The denial is in the thread's history either way.
     """
@@ -287,16 +288,10 @@ class ApprovalOptions(BaseModel):
     ask: Literal["policy", "all"] = "policy"
     on_denial: Literal["tell", "cancel"] = "tell"
 
-    def policy(self, policy: Policy) -> Policy:
-        """Return the policy for the run: the operator's, made stricter by these options."""
-
-        def ask_all(tool_name: str) -> PolicyDecision:
-            decision = policy(tool_name)
-            if decision.permission is not Permission.ALLOW:
-                return decision
-            return PolicyDecision(Permission.ASK, reason=decision.reason, category=decision.category)
-
-        return ask_all if self.ask == "all" else policy
+    @property
+    def asks_always(self) -> bool:
+        """True if every call that the server answers waits for an approval."""
+        return self.ask == "all"
 
 
 _OPTIONS = TypeAdapter(ApprovalOptions)

@@ -8,7 +8,9 @@ Rules:
 - An answer to a call that no longer waits ends the run with an error. It must not end as if the call had been run.
 """
 
-from collections.abc import Collection, Container, Sequence
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Collection, Container, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
@@ -18,7 +20,13 @@ from msgspec import Struct, structs
 from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
 from agui_container.agents.assistant.approvals.decisions import Decision, match_answers
 from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key
-from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, denied_result, failed_result, run_side_by_side
+from agui_container.agents.assistant.toolbox import (
+    CallOutcome,
+    Toolbox,
+    denied_result,
+    failed_result,
+    iterate_side_by_side,
+)
 from agui_container.ports import RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -56,12 +64,8 @@ class ResumeOutcome(Struct, frozen=True):
 
     def results(self, messages: Sequence[Message]) -> Sequence[ToolMessage]:
         """Return the tool messages of the settled calls, with the ids of the caller's own messages for these calls."""
-        message_ids = {m.tool_call_id: m.id for m in reversed(messages) if isinstance(m, ToolMessage)}
-        return [
-            result.to_message(message_ids.get(call.id, f"result-{call.id}"), call.id)
-            for call, result in ((approval.call, approval.final_result) for approval in self.settled)
-            if result is not None
-        ]
+        received = results_by_call(messages)
+        return [result for each in self.settled if (result := result_message(each, received)) is not None]
 
     def with_settled_calls(self, messages: Sequence[Message]) -> list[Message]:
         """Return the caller's messages with the settled calls as they were run, and their results."""
@@ -78,46 +82,107 @@ class ResumeOutcome(Struct, frozen=True):
 
     def new_results(self, messages: Sequence[Message]) -> Sequence[ToolMessage]:
         """Return the results that the caller's messages do not contain."""
-        received = [(m.tool_call_id, m.content) for m in messages if isinstance(m, ToolMessage)]
-        return [result for result in self.results(messages) if (result.tool_call_id, result.content) not in received]
+        received = results_by_call(messages)
+        return [result for result in self.results(messages) if is_new(result, received)]
 
 
-async def resume(request: RunAgentInput, approvals: Approvals, toolbox: Toolbox, ctx: RunContext) -> ResumeOutcome:
-    """Apply the answers in ``request.resume`` to the thread's approvals.
+class Resumption:
+    """The answers of one run, applied to the thread's approvals.
 
-    Raises:
-        AppError: VALIDATION_ERROR for an invalid answer; STORE_UNAVAILABLE if the store fails, after the other calls
-            have ended.
+    Attributes:
+        outcome: the approvals after that. It is complete once ``results`` has ended.
     """
-    at = scope_key(ctx)
-    stored = await approvals.load(at)
-    messages, entries = request.messages, request.resume or ()
-    interrupt_ids = {interrupt.id for approval in stored for interrupt in approval.interrupts}
-    check_answers_wait(interrupt_ids, stored, request, toolbox)
-    warn_of_unknown(interrupt_ids, entries, ctx)
-    decisions = match_answers(stored, entries, approvals.now())
-    attempts = [partial(try_decision, decision, approvals, at, toolbox, ctx) for decision in decisions]
-    applied = approvals_of(await run_side_by_side(attempts, ctx))
-    updates = {approval.call.id: approval for approval in applied}
-    current = [updates.get(approval.call.id, approval) for approval in stored]
-    answered = answered_ids(messages)
-    rejected = {
-        approval.call.id
-        for decision, approval in zip(decisions, applied, strict=True)
-        if is_rejected(decision, approval)
-    }
-    in_history = call_ids(messages) | {id_ for id_ in updates if not messages or id_ not in rejected}
-    outcome = ResumeOutcome(
-        waiting=[each for each in current if not each.is_settled],
-        settled=[each for each in current if each.is_settled and each.call.id in in_history],
-        awaits_client=any(
-            call_id not in answered for each in applied if each.call.id in in_history for call_id in each.beside
+
+    def __init__(self, request: RunAgentInput, approvals: Approvals, toolbox: Toolbox, ctx: RunContext) -> None:
+        self.outcome = ResumeOutcome((), (), awaits_client=False, is_late=False)
+        self._request = request
+        self._approvals = approvals
+        self._toolbox = toolbox
+        self._ctx = ctx
+
+    async def results(self) -> AsyncGenerator[ToolMessage, None]:
+        """Apply the answers. Yield the results that the caller's messages do not contain, in the order of the calls.
+
+        A result comes as soon as its call and the calls before it have ended.
+
+        Raises:
+            AppError: VALIDATION_ERROR for an invalid answer; STORE_UNAVAILABLE if the store fails, after the other
+                calls have ended.
+        """
+        request, ctx, at = self._request, self._ctx, scope_key(self._ctx)
+        stored = await self._approvals.load(at)
+        interrupt_ids = {interrupt.id for approval in stored for interrupt in approval.interrupts}
+        check_answers_wait(interrupt_ids, stored, request, self._toolbox)
+        warn_of_unknown(interrupt_ids, request.resume or (), ctx)
+        decisions = match_answers(stored, request.resume or (), self._approvals.now())
+        attempts = [partial(try_decision, each, self._approvals, at, self._toolbox, ctx) for each in decisions]
+        known, received = call_ids(request.messages), results_by_call(request.messages)
+        applied: list[tuple[Decision, Approval]] = []
+        sent: set[str] = set()
+        failures: list[AppError] = []
+        async with aclosing(iterate_side_by_side(attempts, ctx)) as outcomes:
+            async for outcome in outcomes:
+                if isinstance(outcome, AppError):
+                    failures.append(outcome)
+                    continue
+                decision = decisions[len(applied) + len(failures)]
+                applied.append((decision, outcome))
+                result = result_message(outcome, received)
+                is_left_out = outcome.call.id not in known and request.messages and is_rejected(decision, outcome)
+                if result is not None and not is_left_out and is_new(result, received):
+                    sent.add(result.tool_call_id)
+                    yield result
+        if failures:
+            raise failures[0]
+        self.outcome = self._outcome(stored, applied)
+        for result in self.outcome.new_results(request.messages):
+            if result.tool_call_id not in sent:
+                yield result
+
+    def _outcome(self, stored: Sequence[Approval], applied: Sequence[tuple[Decision, Approval]]) -> ResumeOutcome:
+        """Return the thread's approvals after some of its decisions."""
+        messages, entries = self._request.messages, self._request.resume or ()
+        updates = {approval.call.id: approval for _, approval in applied}
+        current = [updates.get(approval.call.id, approval) for approval in stored]
+        answered = answered_ids(messages)
+        rejected = {approval.call.id for decision, approval in applied if is_rejected(decision, approval)}
+        in_history = call_ids(messages) | {id_ for id_ in updates if not messages or id_ not in rejected}
+        outcome = ResumeOutcome(
+            waiting=[each for each in current if not each.is_settled],
+            settled=[each for each in current if each.is_settled and each.call.id in in_history],
+            awaits_client=any(
+                call_id not in answered for _, each in applied if each.call.id in in_history for call_id in each.beside
+            )
+            or is_awaiting_client(messages, self._toolbox.client),
+            is_late=bool(entries) and ends_with_answer(messages),
+            has_denial=bool(rejected),
         )
-        or is_awaiting_client(messages, toolbox.client),
-        is_late=bool(entries) and ends_with_answer(messages),
-        has_denial=bool(rejected),
-    )
-    return structs.replace(outcome, is_late=False) if outcome.new_results(messages) else outcome
+        return structs.replace(outcome, is_late=False) if outcome.new_results(messages) else outcome
+
+
+ResultsByCall = Mapping[str, Sequence[ToolMessage]]
+"""The caller's tool messages by call id."""
+
+
+def results_by_call(messages: Sequence[Message]) -> ResultsByCall:
+    """Return the tool messages by call id."""
+    results: defaultdict[str, list[ToolMessage]] = defaultdict(list)
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            results[message.tool_call_id].append(message)
+    return results
+
+
+def result_message(approval: Approval, received: ResultsByCall) -> ToolMessage | None:
+    """Return the tool message of a settled call, with the id of the caller's own one; None for an open approval."""
+    call_id, result = approval.call.id, approval.final_result
+    own = received.get(call_id)
+    return result.to_message(own[0].id if own else f"result-{call_id}", call_id) if result is not None else None
+
+
+def is_new(result: ToolMessage, received: ResultsByCall) -> bool:
+    """Return True if the caller's messages do not contain the result."""
+    return all(message.content != result.content for message in received.get(result.tool_call_id, ()))
 
 
 def is_rejected(decision: Decision, approval: Approval) -> bool:
@@ -181,14 +246,6 @@ async def try_decision(
         return await apply_decision(decision, approvals, at, toolbox, ctx)
     except AppError as error:
         return error
-
-
-def approvals_of(attempts: Sequence[Approval | AppError]) -> Sequence[Approval]:
-    """Return the approvals, or raise the first error."""
-    for each in attempts:
-        if isinstance(each, AppError):
-            raise each
-    return [each for each in attempts if isinstance(each, Approval)]
 
 
 async def apply_decision(

@@ -4,12 +4,12 @@ A kontekst run can consist of several AG-UI runs: each approval ends one, and it
 
 Rule: pure translation, in kontekst's order: started, deltas, turn_completed and context_snapshot, tools_proposed,
 tool_started, tool_completed or tool_failed, tools_completed, and one of completed, cancelled, failed at the end.
+Each call has at most one start and one end. A result is sent as soon as it arrives.
 """
 
 from collections.abc import Mapping, Sequence
 
 from ag_ui.core import EventType, ResumeEntry
-from msgspec import Struct
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_failure, text_of
@@ -19,14 +19,6 @@ SNAPSHOT = "context.snapshot"
 
 ROLES = {"reasoning": "assistant", "developer": "system", "activity": "assistant"}
 """Kontekst's roles for those roles of AG-UI that kontekst does not know."""
-
-
-class FinishedCall(Struct, frozen=True):
-    """The result of one tool call."""
-
-    call_id: str
-    text: str
-    failed: bool
 
 
 class RunEvents:
@@ -47,8 +39,12 @@ class RunEvents:
         self._last = "", ""
         self._is_in_turn = False
         self._context: pb.ContextSnapshot | None = None
-        self._results: list[FinishedCall] = []
+        self._open_calls: set[str] = set()
+        """Ids of the turn's calls that have no result yet."""
+        self._proposed: set[str] = set()
         self._started: set[str] = set()
+        self._has_open_tools = False
+        """True from the first result of a turn until ``tools_completed``."""
         self.pending_approvals: dict[str, ApprovalRequest] = {}
         self.has_ended = False
 
@@ -59,37 +55,39 @@ class RunEvents:
         )
 
     def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:  # noqa: PLR0911 - a case for each kind
-        """Translate one AG-UI event. Events of subagents are not shown."""
+        """Translate one AG-UI event. Of a subagent only the results of proposed calls are shown."""
         if event.get("subagentRunId") is not None:
-            return []
+            return self._call_ended(event) if kind is EventType.TOOL_CALL_RESULT and self._is_proposed(event) else []
         match kind:
             case EventType.TEXT_MESSAGE_CONTENT:
                 return [*self._begin_turn(), self._token(event["delta"])]
             case EventType.REASONING_MESSAGE_CONTENT:
                 return [*self._begin_turn(), self._thought(event["delta"])]
             case EventType.TOOL_CALL_START:
-                return self._begin_turn()
+                begun = self._begin_turn()
+                self._open_calls.add(event["toolCallId"])
+                return begun
             case EventType.CUSTOM if event.get("name") == SNAPSHOT:
                 self._context = snapshot(event["value"])
                 return self._turn_completed()
             case EventType.TOOL_CALL_RESULT:
-                completed = self._turn_completed()
-                self._results.append(
-                    FinishedCall(event["toolCallId"], text_of(event.get("content")), is_failure(event))
-                )
-                return completed
+                return [*self._turn_completed(), *self._call_ended(event)]
             case EventType.RUN_FINISHED:
                 return self._finish_run(event)
             case EventType.RUN_ERROR:
-                return [*self._tool_events(), *self.fail(event.get("message", ""))]
+                return [*self._tools_completed(), *self.fail(event.get("message", ""))]
         return []
 
     def apply_decisions(self, answers: Sequence[ResumeEntry]) -> list[pb.RunEvent]:
         """Apply the answers to the pending approvals. Returns the start of each approved call."""
         approved = {a.interrupt_id for a in answers if isinstance(a.payload, Mapping) and a.payload.get("approved")}
         requests, self.pending_approvals = self.pending_approvals, {}
-        self._started = {call_id for call_id, request in requests.items() if request.interrupt_id in approved}
-        return [_tool_started(call_id) for call_id in requests if call_id in self._started]
+        return [
+            started
+            for call_id, request in requests.items()
+            if request.interrupt_id in approved
+            for started in self._call_started(call_id)
+        ]
 
     def fail(self, error: str) -> list[pb.RunEvent]:
         """Return the end of a failed run. ``error`` is a message for people."""
@@ -107,7 +105,9 @@ class RunEvents:
             return []
         self._is_in_turn = True
         self._content, self._reasoning = [], []
-        return self._tool_events()
+        completed = self._tools_completed()
+        self._open_calls, self._proposed, self._started = set(), set(), set()
+        return completed
 
     def _token(self, text: str) -> pb.RunEvent:
         self._content.append(text)
@@ -131,24 +131,36 @@ class RunEvents:
 
     # --- tools ---
 
-    def _tool_events(self) -> list[pb.RunEvent]:
-        """Return the events of all results of a turn's tools."""
-        results, self._results = self._results, []
-        if not results:
+    def _is_proposed(self, result: Event) -> bool:
+        return result["toolCallId"] in self._proposed
+
+    def _call_started(self, call_id: str) -> list[pb.RunEvent]:
+        if call_id in self._started:
             return []
-        events = []
-        for result in results:
-            if result.call_id not in self._started and not result.failed:
-                events.append(_tool_started(result.call_id))
-            events.append(_tool_finished(result))
-        self._started = set()
-        return [*events, pb.RunEvent(tools_completed=pb.ToolsCompletedEvent())]
+        self._started.add(call_id)
+        return [pb.RunEvent(tool_started=pb.ToolExecutionStartedEvent(call_id=call_id))]
+
+    def _call_ended(self, result: Event) -> list[pb.RunEvent]:
+        """Return the end of a call, and the end of the turn's tools if this is the last one."""
+        call_id, text, has_failed = result["toolCallId"], text_of(result.get("content")), is_failure(result)
+        events = [] if has_failed else self._call_started(call_id)
+        events.append(_tool_failed(call_id, text) if has_failed else _tool_completed(call_id, text))
+        self._has_open_tools = True
+        self._open_calls.discard(call_id)
+        return events if self._open_calls else [*events, *self._tools_completed()]
+
+    def _tools_completed(self) -> list[pb.RunEvent]:
+        if not self._has_open_tools:
+            return []
+        self._has_open_tools = False
+        return [pb.RunEvent(tools_completed=pb.ToolsCompletedEvent())]
 
     def _finish_run(self, event: Event) -> list[pb.RunEvent]:
         events = self._turn_completed()
         requests = approval_requests(event)
         if requests:
             self.pending_approvals = {request.call_id: request for request in requests}
+            self._proposed.update(self.pending_approvals)
             calls = [
                 pb.ProposedToolCall(
                     call_id=request.call_id,
@@ -159,7 +171,7 @@ class RunEvents:
                 for request in requests
             ]
             return [*events, pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))]
-        events += self._tool_events()
+        events += self._tools_completed()
         if (event.get("outcome") or {}).get("type") == "cancelled":
             return [*events, *self.cancel()]
         content, reasoning = self._last
@@ -173,14 +185,12 @@ class RunEvents:
         return [last]
 
 
-def _tool_started(call_id: str) -> pb.RunEvent:
-    return pb.RunEvent(tool_started=pb.ToolExecutionStartedEvent(call_id=call_id))
+def _tool_failed(call_id: str, error: str) -> pb.RunEvent:
+    return pb.RunEvent(tool_failed=pb.ToolExecutionFailedEvent(call_id=call_id, error=error))
 
 
-def _tool_finished(result: FinishedCall) -> pb.RunEvent:
-    if result.failed:
-        return pb.RunEvent(tool_failed=pb.ToolExecutionFailedEvent(call_id=result.call_id, error=result.text))
-    return pb.RunEvent(tool_completed=pb.ToolExecutionCompletedEvent(call_id=result.call_id, output=result.text))
+def _tool_completed(call_id: str, output: str) -> pb.RunEvent:
+    return pb.RunEvent(tool_completed=pb.ToolExecutionCompletedEvent(call_id=call_id, output=output))
 
 
 def snapshot(value: Event) -> pb.ContextSnapshot:

@@ -88,14 +88,23 @@ class RunSession:
             AppError: RATE_LIMIT_EXCEEDED if the commands are too many bytes in flight.
         """
         self._call.kept.resize(self._size)
-        async with asyncio.TaskGroup() as tasks:
-            receiving = tasks.create_task(self._receive_commands(), name="kontekst commands")
-            try:
-                await self._run()
-            except AppError as error:
-                await self._call.send(self._events.fail(error.message))
-            finally:
-                receiving.cancel()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                receiving = tasks.create_task(self._receive_commands(), name="kontekst commands")
+                try:
+                    await self._run()
+                except AppError as error:
+                    await self._call.send(self._events.fail(error.message))
+                finally:
+                    receiving.cancel()
+        except asyncio.CancelledError:
+            await self._end_before_shutdown()
+            raise
+
+    async def _end_before_shutdown(self) -> None:
+        """Send the last event of a run that waits for a decision while the server shuts down."""
+        if self._call.is_open and not self._service.is_serving() and not self._events.has_ended:
+            await self._call.send(self._events.fail("The server is shutting down."))
 
     # --- the run ---
 
@@ -141,7 +150,7 @@ class RunSession:
                 return [abandonment(request) for request in pending_approvals.values()]
             self._has_news.clear()
             await self._has_news.wait()
-        return [self._decisions[call_id] for call_id in pending_approvals]
+        return [self._decisions.pop(call_id) for call_id in pending_approvals]
 
     # --- commands ---
 

@@ -3,7 +3,8 @@
 A turn is the answer to one user message. A turn can consist of several AG-UI runs: tools of the client and approvals
 end one run, and their results begin the next.
 
-Rule: pure translation. Events of subagents are not shown here, but for their approvals; ``team`` translates them.
+Rule: pure translation. Events of subagents are not shown here, but for their approvals and the results of approved
+calls; ``team`` translates the others.
 """
 
 import json
@@ -78,6 +79,8 @@ class TurnEvents:
         self._permissions = permissions
         self._now = now
         self._calls: dict[str, OpenToolCall] = {}
+        self._started: dict[str, str] = {}
+        """Names of the server's calls that have started and not finished, by call id."""
         self._decided_elsewhere: dict[str, str] = {}
         """Names of the calls whose approvals another client has answered, by call id."""
         self._activity = self._presence = ("", "")
@@ -96,7 +99,7 @@ class TurnEvents:
     def feed(self, kind: EventType, event: Event) -> Responses:  # noqa: C901, PLR0911 - a case for each kind
         """Translate one AG-UI event."""
         if event.get("subagentRunId") is not None:
-            return self._resolve_elsewhere(event) if kind is EventType.TOOL_CALL_RESULT else []
+            return self._subagent_call_finished(event) if kind is EventType.TOOL_CALL_RESULT else []
         match kind:
             case EventType.TEXT_MESSAGE_CONTENT:
                 self.last_message_id = event["messageId"]
@@ -164,10 +167,11 @@ class TurnEvents:
         return self._tool_started(call_id, call.name)
 
     def _tool_started(self, call_id: str, name: str) -> Responses:
-        return [
-            *self._set_activity(CALLING, name, self._category(name)),
-            *self._wire.tool_started(call_id, name, self._category(name)),
-        ]
+        activity = self._set_activity(CALLING, name, self._category(name))
+        if call_id in self._started:
+            return activity
+        self._started[call_id] = name
+        return [*activity, *self._wire.tool_started(call_id, name, self._category(name))]
 
     def _resolve_elsewhere(self, result: Event) -> Responses:
         """Resolve the approval of a call that another client has answered. The call's result tells the decision."""
@@ -179,8 +183,16 @@ class TurnEvents:
         resolved = self._wire.approval_resolved(call_id, {"approved": approved, "elsewhere": True})
         return [*resolved, *(self._tool_started(call_id, name) if approved else ())]
 
+    def _subagent_call_finished(self, result: Event) -> Responses:
+        """Report the result of a subagent's call if its start was reported."""
+        call_id, resolved = result["toolCallId"], self._resolve_elsewhere(result)
+        if call_id not in self._started:
+            return resolved
+        return [*resolved, *self._tool_finished(call_id, text_of(result.get("content")))]
+
     def _tool_finished(self, call_id: str, result: str) -> Responses:
-        call = self._calls.pop(call_id, None) or OpenToolCall("")
+        name = self._started.pop(call_id, "")
+        call = self._calls.pop(call_id, None) or OpenToolCall(name)
         responses = self._wire.tool_finished(call_id, call.name, result[:MAX_SUMMARY])
         if call.name == LOAD_SKILL:
             responses += self._wire.skill_loaded(str(parameters_of(call.arguments).get("name", "")))
