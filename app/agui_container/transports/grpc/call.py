@@ -126,10 +126,10 @@ class CallAdmission:
             raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
         try:
-            return await self.authentication.authenticate(caller, headers)
-        except AppError:
-            await self.turns.wait(caller.account)  # a call without a valid token counts for its address
-            raise
+            caller = await self.authentication.authenticate(caller, headers)
+        finally:  # a call without a valid token counts for its address
+            await self.turns.wait(caller.account)
+        return caller
 
     def challenge(self, stream: "Stream[In, Out]", error: AppError) -> str | None:
         """Return the value of ``www-authenticate`` for a refused call, or None if it has none."""
@@ -350,7 +350,6 @@ def method(
         try:
             caller = await admission.caller(stream)
             with admission.open_calls.use(caller.account, stream._stream):
-                await admission.turns.wait(caller.account)
                 call = Call(stream, caller, admission)
                 with call.kept:
                     await handler(call)
