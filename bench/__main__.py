@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from bench.machine import described, pace
+from bench.machine import describe, pace
 from bench.options import QUICK, MeasureError, Options, Scenario, Section
 from bench.results import HEAD, table
 from bench.scenarios import cold_start, first_event, growth, grpc_streams, paced, parallel, sockets, steps, throughput
@@ -65,7 +65,7 @@ def run(name: str, options: Options) -> Section | None:
 def report(sections: list[Section], seconds: float, paces: Sequence[float]) -> str:
     """Markdown: the machine, the ratios, the rest."""
     rows = [row.cells() for section in sections for row in section.rows]
-    parts = [described(seconds, paces), *([table(HEAD, rows)] if rows else [])]
+    parts = [describe(seconds, paces), *([table(HEAD, rows)] if rows else [])]
     for extra in (extra for section in sections for extra in section.extras):
         parts += [f"**{extra.title}**", table(extra.head, extra.lines)]
     return "\n\n".join(parts) + "\n"

@@ -75,8 +75,8 @@ async def until(lines: AsyncIterator[str], event_type: str) -> None:
     raise SystemExit(f"the stream ended without {event_type}")
 
 
-async def measured(name: str, way: Way, reading: RunningContestant, canceller: RunningContestant) -> None:
-    """Return the lines of one way."""
+async def measure_cancels(name: str, way: Way, reading: RunningContestant, canceller: RunningContestant) -> None:
+    """Measure one way and print its lines."""
     for what, (text, last) in SAYS.items():
         seconds = [await way(reading, canceller, text, last) for _ in range(ROUNDS)]
         median, most = statistics.median(seconds) * 1e3, max(seconds) * 1e3
@@ -94,11 +94,11 @@ async def main(arguments: Sequence[str]) -> None:
     """Measure each way."""
     store, bus = [*arguments, "memory", "memory"][:2] if len(arguments) != 1 else [arguments[0], "memory"]
     with running(replica(store, bus)) as (server,):
-        await measured("SSE, cancelled by a route", over_sse, server, server)
-        await measured("WebSocket, cancelled by a frame", over_ws, server, server)
+        await measure_cancels("SSE, cancelled by a route", over_sse, server, server)
+        await measure_cancels("WebSocket, cancelled by a frame", over_ws, server, server)
     if store.startswith("postgresql"):
         with running(replica(store, bus), replica(store, bus)) as (reading, canceller):
-            await measured("SSE, through another replica", over_sse, reading, canceller)
+            await measure_cancels("SSE, through another replica", over_sse, reading, canceller)
 
 
 if __name__ == "__main__":

@@ -78,8 +78,8 @@ def feedback(categories: list[object]) -> Json:
     return {"command": {**command, "categories": categories}}
 
 
-def nested(depth: int) -> object:
-    """A document of lists inside each other."""
+def make_nested(depth: int) -> object:
+    """Return a document of lists inside each other."""
     inner: object = 1
     for _ in range(depth):
         inner = [inner]
@@ -130,7 +130,7 @@ def bodies() -> Iterator[tuple[str, object]]:
     yield "state of lists", run_input(state=[[]] * 240_000)
     yield "state of objects", run_input(state=[{"a": 1}] * 240_000)
     yield "state with 100,000 keys", run_input(state={f"key{number}": number for number in range(100_000)})
-    yield "state that is deep", run_input(state=nested(190))
+    yield "state that is deep", run_input(state=make_nested(190))
     yield "props of lists", run_input(forwardedProps=[[]] * 240_000)
     yield "long ids", run_input([{"id": "i" * 10_000, "role": "user", "content": "x"}] * 900)
     yield "an id of megabytes", {**run_input(), "threadId": "t" * MAX_BYTES}

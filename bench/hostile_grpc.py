@@ -83,8 +83,8 @@ def history(count: int, part: roz.ContentPart, role: str = "user") -> Sent:
     return session(roz.StartSession(history=[roz.ConversationMessage(role=role, parts=[part])] * count))
 
 
-def nested(depth: int) -> Struct:
-    """A document of objects inside each other."""
+def make_nested(depth: int) -> Struct:
+    """Return a document of objects inside each other."""
     found = inner = Struct()
     for _ in range(depth):
         inner = inner.fields["a"].struct_value
@@ -120,7 +120,7 @@ def messages() -> Iterator[tuple[str, Sent]]:
     yield "a small schema of objects", tool(document(EMPTY_OBJECT, SMALL))
     yield "a schema of lists", tool(document(EMPTY_LIST, 320_000))
     yield "a schema of nothing", tool(document(NULL, 320_000))
-    yield "a deep schema", tool(nested(30))
+    yield "a deep schema", tool(make_nested(30))
     modifier = roz.PermissionDecision(tool_call_id="c", modifier=document(EMPTY_OBJECT, 320_000))
     yield "edited arguments", session(roz.StartSession(), roz.SessionRequest(permission_decision=modifier))
     blocks = [roz.ContentBlock(text="x")] * 10_000

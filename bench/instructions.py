@@ -34,51 +34,51 @@ STOP_SECONDS = 60.0
 Load = Callable[[RunningContestant, int], Awaitable[None]]
 
 
-async def paced(server: RunningContestant, events: int) -> None:
-    """Streams side by side, so many events each."""
-    await crowded(server, f"paced {events} {PAUSE}", STREAMS)
+async def run_paced(server: RunningContestant, events: int) -> None:
+    """Run paced streams at the same time, with this number of events each."""
+    await run_streams(server, f"paced {events} {PAUSE}", STREAMS)
 
 
 async def runs(server: RunningContestant, count: int) -> None:
-    """So many runs of one delta, each over a connection of its own."""
+    """Run this number of runs of one delta, each over a connection of its own."""
     for _ in range(count):
-        await crowded(server, "deltas 1", 1)
+        await run_streams(server, "deltas 1", 1)
 
 
-async def crowded(server: RunningContestant, text: str, streams: int) -> None:
-    """Some streams, to their end."""
+async def run_streams(server: RunningContestant, text: str, streams: int) -> None:
+    """Run streams and wait until they end."""
     crowd = StreamGroup(server.port)
     await crowd.open(streams, text, streams / 10)
-    await crowd.ended()
+    await crowd.wait_ended()
     crowd.close()
 
 
-def counted(contestant: Contestant, load: Load, size: int) -> int:
-    """Instructions of a server's whole life with this load."""
+def count_instructions(contestant: Contestant, load: Load, size: int) -> int:
+    """Count the instructions of a server with this load, from its start to its end."""
     watched = Contestant(
         contestant.name, VALGRIND + contestant.command, {**contestant.environment, "PYTHONHASHSEED": "0"}
     )
     with RunningContestant(watched) as server:
-        uvloop.run(warmed(server, load, size))
+        uvloop.run(run_after_warmup(server, load, size))
         os.kill(server.pid, signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
-        while (found := COUNTED.search(server.said())) is None:
+        while (found := COUNTED.search(server.read_output())) is None:
             if time.monotonic() > deadline:
-                raise MeasureError(f"{server.name} does not stop:\n{server.said()}")
+                raise MeasureError(f"{server.name} does not stop:\n{server.read_output()}")
             time.sleep(0.1)
     return int(found[1].replace(",", ""))
 
 
-async def warmed(server: RunningContestant, load: Load, size: int) -> None:
+async def run_after_warmup(server: RunningContestant, load: Load, size: int) -> None:
     """Run the load after a first run, which causes all lazy imports."""
-    await crowded(server, "deltas 3", 1)
+    await run_streams(server, "deltas 3", 1)
     await load(server, size)
     await asyncio.sleep(1.0)
 
 
 def between(contestant: Contestant, load: Load, units: int) -> str:
     """Instructions for each unit by which the two loads differ."""
-    found = counted(contestant, load, MANY) - counted(contestant, load, FEW)
+    found = count_instructions(contestant, load, MANY) - count_instructions(contestant, load, FEW)
     return f"{found / units:,.0f}"
 
 
@@ -87,7 +87,7 @@ def main() -> None:
     if shutil.which(VALGRIND[0]) is None:
         raise SystemExit("valgrind is not installed: apt-get install valgrind")
     events, more = STREAMS * (MANY - FEW), MANY - FEW
-    rows = [(each.name, between(each, paced, events), between(each, runs, more)) for each in CONTESTANTS]
+    rows = [(each.name, between(each, run_paced, events), between(each, runs, more)) for each in CONTESTANTS]
     sys.stdout.write(table(("instructions", "for a paced event", "for a run of one delta"), rows) + "\n")
 
 

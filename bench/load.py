@@ -20,8 +20,8 @@ SETTLING = 2.0
 
 
 @contextmanager
-def loaded(server: RunningContestant, count: int, text: str) -> Iterator[None]:
-    """``count`` runs of ``text`` are read while this lasts."""
+def under_load(server: RunningContestant, count: int, text: str) -> Iterator[None]:
+    """Read ``count`` runs of ``text`` in another process during the block."""
     command = [sys.executable, "-m", "bench.load", str(server.port), str(count), text]
     process = subprocess.Popen(command, cwd=ROOT)  # noqa: S603 - this module
     try:
@@ -33,7 +33,7 @@ def loaded(server: RunningContestant, count: int, text: str) -> Iterator[None]:
 
 
 async def load(port: int, count: int, text: str) -> None:
-    """Until killed."""
+    """Keep the runs open until the process is killed."""
     crowd = StreamGroup(port)
     await crowd.open(count, text, 1.0)
     await asyncio.Event().wait()

@@ -20,7 +20,7 @@ VERSIONS = "import sys; from importlib.metadata import version; print(*map(versi
 TURNS = 500_000
 
 
-def described(seconds: float, paces: Sequence[float]) -> str:
+def describe(seconds: float, paces: Sequence[float]) -> str:
     """Return a paragraph on the machine, the duration of the measurement, and the results of ``pace`` during it."""
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     cpu = model[1] if model else platform.machine()

@@ -45,17 +45,17 @@ def frame(number: int) -> bytes:
             }
         ],
     }
-    return coded(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+    return encode_chunk(b"data: " + json.dumps(chunk).encode() + b"\n\n")
 
 
-def coded(data: bytes) -> bytes:
-    """One piece of a chunked body."""
+def encode_chunk(data: bytes) -> bytes:
+    """Return data as one chunk of a chunked body."""
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 FRAMES = [frame(number) for number in range(CHUNKS)]
-END = coded(b"data: [DONE]\n\n") + coded(b"")
+END = encode_chunk(b"data: [DONE]\n\n") + encode_chunk(b"")
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -96,7 +96,7 @@ def server(agent: str, **settings: str) -> Iterator[int]:
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)  # noqa: S603
     lines = iter(process.stderr or ())
     try:
-        port = next(int(found[1]) for line in lines if (found := re.search(r"listening on .*:(\d+)$", line)))
+        port = next(int(found[1]) for line in lines if (found := re.search(r"listening .*port=(\d+)$", line)))
         threading.Thread(target=deque, args=(lines, 0), daemon=True).start()  # a full pipe would hold up the server
         yield port
     finally:
@@ -136,8 +136,8 @@ async def send(port: int, load: Load, ready: Event) -> None:
     await asyncio.sleep(WARM_SECONDS)
 
 
-def loaded(port: int, load: Load, ready: Event) -> None:
-    """The readers' process."""
+def run_load(port: int, load: Load, ready: Event) -> None:
+    """Run the load in the process of the readers."""
     asyncio.run(send(port, load, ready))
 
 
@@ -173,7 +173,7 @@ def main() -> None:
     readers: multiprocessing.Process | None = None
     try:
         with server(load.agent, AGUI_ON_DISCONNECT="cancel") as port:
-            readers = multiprocessing.Process(target=loaded, args=(port, load, ready), daemon=True)
+            readers = multiprocessing.Process(target=run_load, args=(port, load, ready), daemon=True)
             readers.start()
             ready.wait(30)
             report(load, measure(port, load.seconds))

@@ -80,7 +80,7 @@ def repeat(server: RunningContestant, text: str, profiler: subprocess.Popen[byte
     return count
 
 
-def sampled(server: RunningContestant, text: str, path: Path) -> tuple[float, int]:
+def sample_profile(server: RunningContestant, text: str, path: Path) -> tuple[float, int]:
     """Record samples into ``path``, and return the seconds of CPU and the deltas of that time."""
     command = [str(PEERS_PYTHON.parent / "py-spy"), "record", "-d", str(SECONDS), "-r", str(SAMPLES)]
     command += ["-f", "raw", "-o", str(path), "-p", str(server.pid)]
@@ -98,7 +98,7 @@ def main(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder, RunningContestant(TRANSPORT) as server:
         time.sleep(1)
         path = Path(folder) / "stacks"
-        cpu, deltas = sampled(server, text, path)
+        cpu, deltas = sample_profile(server, text, path)
         shares: Counter[str] = Counter()
         for line in path.read_text().splitlines():
             stack, count = line.rsplit(" ", 1)

@@ -69,8 +69,8 @@ def figure(value: float, unit: str) -> str:
 HEAD = ("measure", "ours", "peer", "theirs", "ratio", "spread", "goal", "")
 
 
-def compared(measure: str, unit: str, samples: Samples, goals: Mapping[str, float] | None = None) -> list[Row]:
-    """A row for each peer: how many times its cost is ours."""
+def compare(measure: str, unit: str, samples: Samples, goals: Mapping[str, float] | None = None) -> list[Row]:
+    """Return a row for each peer with its cost as a multiple of ours."""
     mine = samples["ours"]
     return [
         Row(

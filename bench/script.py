@@ -32,29 +32,29 @@ ENTRY = {"name": "an entry of the state", "tags": ["one", "two"], "count": 1}
 
 
 async def agent(run_input: RunAgentInput) -> AsyncIterator[BaseEvent]:
-    """One run, from RUN_STARTED to RUN_FINISHED."""
+    """Yield one run, from RUN_STARTED to RUN_FINISHED."""
     yield RunStartedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id)
-    kind, *numbers = asked(run_input).split()
+    kind, *numbers = last_text(run_input).split()
     async for event in SCRIPTS[kind](*map(float, numbers)):
         yield event
     yield RunFinishedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id)
 
 
 async def strings(run_input: RunAgentInput) -> AsyncIterator[str]:
-    """``deltas N`` as an agent of ours is written that leaves the events to the server."""
-    _, count = asked(run_input).split()
+    """Yield ``deltas N`` as strings, from which the server makes the events."""
+    _, count = last_text(run_input).split()
     for _number in range(int(count)):
         yield TEXT
 
 
-def asked(run_input: RunAgentInput) -> str:
-    """The last message's text."""
+def last_text(run_input: RunAgentInput) -> str:
+    """Return the text of the last message."""
     last = run_input.messages[-1]
     return last.content if isinstance(last, UserMessage) and isinstance(last.content, str) else "deltas 1"
 
 
 async def deltas(count: float, delay: float = 0.0) -> AsyncIterator[BaseEvent]:
-    """As fast as they are taken."""
+    """Yield deltas without pauses."""
     if delay:
         await asyncio.sleep(delay)
     yield TextMessageStartEvent(message_id=MESSAGE)
@@ -64,20 +64,20 @@ async def deltas(count: float, delay: float = 0.0) -> AsyncIterator[BaseEvent]:
 
 
 async def ready(count: float) -> AsyncIterator[BaseEvent]:
-    """As fast as they are taken, from a list."""
-    for event in made(int(count)):
+    """Yield prebuilt events without pauses."""
+    for event in text_events(int(count)):
         yield event
 
 
 @lru_cache(maxsize=4)
-def made(count: int) -> tuple[BaseEvent, ...]:
-    """A text message in so many deltas, each an event of its own."""
+def text_events(count: int) -> tuple[BaseEvent, ...]:
+    """Return the events of a text message with this number of deltas."""
     contents = (TextMessageContentEvent(message_id=MESSAGE, delta=TEXT) for _ in range(count))
     return (TextMessageStartEvent(message_id=MESSAGE), *contents, TextMessageEndEvent(message_id=MESSAGE))
 
 
 async def paced(count: float, seconds: float) -> AsyncIterator[BaseEvent]:
-    """As a model sends."""
+    """Yield deltas at the pace of a model."""
     yield TextMessageStartEvent(message_id=MESSAGE)
     for _ in range(int(count)):
         yield TextMessageContentEvent(message_id=MESSAGE, delta=f"at {time.monotonic_ns()}")
@@ -86,14 +86,14 @@ async def paced(count: float, seconds: float) -> AsyncIterator[BaseEvent]:
 
 
 async def state(size: float, count: float) -> AsyncIterator[BaseEvent]:
-    """A snapshot, and deltas of one operation each."""
+    """Yield a snapshot, and deltas of one operation each."""
     yield StateSnapshotEvent(snapshot={"counter": 0, "entries": [ENTRY] * (int(size) // 70)})
     for event in changes(int(count)):
         yield event
 
 
 def changes(count: int) -> Iterator[BaseEvent]:
-    """Counting up."""
+    """Yield deltas that count up."""
     for number in range(count):
         yield StateDeltaEvent.model_validate({"delta": [{"op": "replace", "path": "/counter", "value": number}]})
 

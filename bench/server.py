@@ -89,7 +89,7 @@ class RunningContestant:
         while not self._listens():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.__exit__()
-                raise SystemExit(f"{self.name} does not start:\n{self.said()}")
+                raise SystemExit(f"{self.name} does not start:\n{self.read_output()}")
             time.sleep(0.02)
         return self
 
@@ -101,7 +101,7 @@ class RunningContestant:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def said(self) -> str:
+    def read_output(self) -> str:
         """Return the output so far."""
         self.output.seek(0)
         return self.output.read().decode(errors="replace")

@@ -33,8 +33,8 @@ def envelopes(first: int, count: int) -> list[Envelope]:
     return [Envelope("r", seq, EventType.TEXT_MESSAGE_CONTENT, DATA) for seq in range(first, first + count)]
 
 
-async def begun(store: Store) -> RunKey:
-    """A new run on a thread of its own."""
+async def claim_run(store: Store) -> RunKey:
+    """Claim a new run on a thread of its own."""
     key = RunKey("bench", uuid4().hex, "r")
     await store.runs.claim(Claim(key, REPLICA, time.time(), time.time() + 60))
     return key
@@ -42,7 +42,7 @@ async def begun(store: Store) -> RunKey:
 
 async def appending(store: Store, batch: int, count: int) -> float:
     """Seconds to append ``count`` events."""
-    key = await begun(store)
+    key = await claim_run(store)
     parts = [envelopes(first, batch) for first in range(1, count + 1, batch)]
     started = time.perf_counter()
     for part in parts:
@@ -58,8 +58,8 @@ async def attaching(store: Store, key: RunKey, after: int) -> tuple[int, float]:
     return count, time.perf_counter() - started
 
 
-async def measured(url: str) -> str:
-    """One store's line."""
+async def measure_store(url: str) -> str:
+    """Measure one store and return its line."""
     store = open_store(url)
     await store.open()
     cells = [url.partition(":")[0].ljust(12)]
@@ -74,7 +74,7 @@ async def measured(url: str) -> str:
     started = time.perf_counter()
     renewed = await store.runs.renew(REPLICA, time.time() + 60)
     cells.append(f"renew {len(renewed)}: {(time.perf_counter() - started) * 1e3:.1f} ms")
-    key = await begun(store)
+    key = await claim_run(store)
     for first in range(1, LONG + 1, 1_000):
         await store.runs.append(key, REPLICA, envelopes(first, 1_000))
     for after in (0, LONG // 2, LONG - 1_000):
@@ -88,7 +88,7 @@ async def main(urls: Sequence[str]) -> None:
     """Measure each."""
     with TemporaryDirectory() as folder:
         for url in urls or ("memory", f"sqlite:///{Path(folder)}/store.db"):
-            print(await measured(url), flush=True)  # noqa: T201
+            print(await measure_store(url), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -31,22 +31,22 @@ def keeping(store: str) -> Contestant:
     return replace(contestant, environment={**contestant.environment, "AGUI_STORE": store})
 
 
-async def streamed(client: httpx.AsyncClient, port: int, name: str) -> list[float]:
+async def read_token_times(client: httpx.AsyncClient, port: int, name: str) -> list[float]:
     """Read one stream, and return the times of its tokens."""
     body = {"threadId": name, "runId": name, "messages": [{"id": "m", "role": "user", "content": f"paced {SECONDS}"}]}
     async with client.stream("POST", f"http://127.0.0.1:{port}/invocations", json=body) as stream:
         return [time.perf_counter() async for line in stream.aiter_lines() if "TEXT_MESSAGE_CONTENT" in line]
 
 
-async def measured(store: str) -> None:
-    """One store's lines."""
+async def measure_store(store: str) -> None:
+    """Measure one store and print its lines."""
     with running(keeping(store)) as (server,):
         async with httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)) as client:
-            await streamed(client, server.port, "warm")
+            await read_token_times(client, server.port, "warm")
             for count in STREAMS:
                 before = server.cpu()
                 names = (f"{count}-{number}" for number in range(count))
-                came = await asyncio.gather(*(streamed(client, server.port, name) for name in names))
+                came = await asyncio.gather(*(read_token_times(client, server.port, name) for name in names))
                 micros = (server.cpu() - before) / sum(map(len, came)) * 1e6
                 late = sorted(max(0.0, b - a - PACE_SECONDS) * 1e3 for each in came for a, b in pairwise(each))
                 p50, p99 = statistics.median(late), late[int(len(late) * 0.99)]
@@ -58,7 +58,7 @@ async def main(urls: Sequence[str]) -> None:
     """Measure each."""
     with TemporaryDirectory() as folder:
         for url in ("memory", *(urls or (f"sqlite:///{Path(folder)}/store.db",))):
-            await measured(url)
+            await measure_store(url)
 
 
 if __name__ == "__main__":

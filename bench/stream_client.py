@@ -92,8 +92,8 @@ class StreamGroup:
         """One more reader of a run, from its start."""
         await self.request(get(f"/runs/{run_id}/events?threadId={thread}"))
 
-    async def ended(self) -> None:
-        """Every stream has come to its end."""
+    async def wait_ended(self) -> None:
+        """Wait until every stream has ended."""
         async with asyncio.timeout(SECONDS):
             await asyncio.gather(*(stream.ended for _, stream in self._streams))
 

@@ -1,8 +1,8 @@
 """Run a test while no other test runs, where time is measured; a plugin of pytest.
 
 Rule: the processes of a suite share two locks. Every test holds ``running`` together with the others, and a test marked
-``alone`` holds it by itself. Whoever waits for it holds ``gate``, so that a test marked ``alone`` waits for the tests
-that have begun and not for others.
+``alone`` holds it by itself. A test that waits for ``running`` holds ``gate``, so that a test marked ``alone`` waits
+for the tests that have begun and not for others.
 """
 
 import fcntl

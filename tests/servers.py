@@ -73,7 +73,7 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Until it answers; it fails when it has ended, or does not answer in time."""
+        """Start the server and wait until it answers. Fail if it exits or does not answer in time."""
         group = pwd.getpwnam(self._user).pw_gid if self._user else None
         others: list[str] | None = [] if self._user else None
         with self._log.open("ab") as output:

@@ -9,42 +9,42 @@ from agui_container.ports import Item
 
 
 def hi(_: RunAgentInput) -> Item:
-    """The same word for each run."""
+    """Return the same text for each run."""
     return "hi"
 
 
-def run_id(asked: RunAgentInput) -> Item:
-    """The run's id as text."""
-    return asked.run_id
+def run_id(run_input: RunAgentInput) -> Item:
+    """Return the run's id as text."""
+    return run_input.run_id
 
 
-def run_id_event(asked: RunAgentInput) -> Item:
-    """The run's id as one event that no other belongs to."""
-    return CustomEvent(name="n", value=asked.run_id)
+def run_id_event(run_input: RunAgentInput) -> Item:
+    """Return the run's id as an event of its own."""
+    return CustomEvent(name="n", value=run_input.run_id)
 
 
 class WaitingAgent:
-    """An agent that says something, waits until it may end, and says the rest.
+    """An agent that yields an item, waits until it may end, and yields a text.
 
     Args:
-        first: what it says to a request.
-        rest: what it says once it may end; empty for nothing.
+        first: returns the first item of a run.
+        rest: text after the wait; empty for none.
 
     Attributes:
-        begun: ids of its runs, in the order in which they began.
+        started_run_ids: ids of its runs, in the order in which they started.
         may_end: set by the test.
         cut_off: set when a run was cancelled while it waited.
     """
 
     def __init__(self, first: Callable[[RunAgentInput], Item] = hi, rest: str = "") -> None:
-        self.begun: list[str] = []
+        self.started_run_ids: list[str] = []
         self.may_end = asyncio.Event()
         self.cut_off = asyncio.Event()
         self._first, self._rest = first, rest
 
-    async def run(self, asked: RunAgentInput) -> AsyncIterator[Item]:
-        self.begun.append(asked.run_id)
-        yield self._first(asked)
+    async def run(self, run_input: RunAgentInput) -> AsyncIterator[Item]:
+        self.started_run_ids.append(run_input.run_id)
+        yield self._first(run_input)
         try:
             await self.may_end.wait()
         except asyncio.CancelledError:

@@ -45,7 +45,7 @@ from agui_container.settings import (
     Scope,
     Settings,
     SettingsError,
-    check_own_agent,
+    check_assistant_settings,
     load_settings,
 )
 from agui_container.stores import is_durable, open_store
@@ -107,17 +107,19 @@ def create_app(agent: object = None, settings: Settings | None = None) -> FastAP
 
 
 def agent_name(agent: object) -> str:
-    """The name that messages and listings call an agent object by."""
+    """Return the name of an agent object for messages and lists."""
     name = getattr(agent, "__name__", None)
     return name if isinstance(name, str) else type(agent).__name__
 
 
 def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
-    """The application for these settings; ``app.state.service`` is its engine, made here unless it is given.
+    """Build the application for these settings.
+
+    ``app.state.service`` is its engine, which is built here if ``service`` is None.
 
     Raises:
-        SettingsError: options, policy or servers that cannot be read.
-        AgentLoadError, ToolLoadError: ``settings.agent`` or ``settings.tools`` names none.
+        SettingsError: the options, the tool policy or the MCP servers cannot be read.
+        AgentLoadError, ToolLoadError: ``settings.agent`` names no agent, or ``settings.tools`` names no tool.
     """
     service = service or build_service(settings)
     closers: list[Callable[[], Awaitable[None]]] = []
@@ -162,7 +164,7 @@ def build_routes(
 ) -> list[BaseRoute]:
     """Return all routes. Resources to close are added to ``closers``.
 
-    They are plain routes: bodies and responses are AG-UI's, so FastAPI's parsing and validation would only cost time.
+    All routes are plain: bodies and responses are AG-UI's, so FastAPI's parsing and validation would only cost time.
     """
     commands = CommandResponder(service)
     on_busy = OnBusy(settings.on_busy)
@@ -262,7 +264,10 @@ def grpc_options(service: Service, settings: Settings, authentication: CallerAut
 
 
 def model_endpoint(settings: Settings) -> str:
-    """URL of the model's server, as far as settings name it. Clients see it, so its password is masked."""
+    """Return the URL of the model's server, or an empty string if no setting names one.
+
+    The password is masked because clients see the URL.
+    """
     if settings.agent != "assistant":
         return ""
     if settings.model.startswith("openai:"):
@@ -301,7 +306,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
         agent: Agent = build_assistant(settings, tools, closers).with_store(cluster.store)
         limited = agent
     else:
-        check_own_agent(settings)
+        check_assistant_settings(settings)
         loaded = load_agent(settings.agent) if agent_object is None else adapt_agent(agent_object, settings.agent)
         agent = with_store(loaded, cluster.store)
         limited = LimitedAgent(agent, RunLimits(tokens=settings.run_tokens or None))

@@ -27,10 +27,10 @@ PREFIX = "AGUI_"
 ORIGIN = re.compile(r"https?://[^/*?#@\s]+")
 HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
-"""Browsers leave out the scheme's own port, and write all else in lower case."""
+"""Origin with the default port of its scheme. Browsers leave that port out and write the rest in lower case."""
 
 
-OF_THE_ASSISTANT = (
+ASSISTANT_SETTINGS = (
     "model",
     "model_options",
     "models",
@@ -47,7 +47,7 @@ OF_THE_ASSISTANT = (
     "context_files",
     "skills",
 )
-"""Settings that have no other reader."""
+"""Settings that only the built-in assistant reads."""
 
 
 class SettingsError(Exception):
@@ -73,10 +73,10 @@ DISCOVERY_URL = re.compile(
 )
 """Source: ``discoveryUrl`` of AgentCore's ``customJWTAuthorizer``."""
 
-OF_AUTH = ("discovery_url", "resource", "allowed_audience", "allowed_clients", "allowed_scopes", "custom_claims")
+JWT_SETTINGS = ("discovery_url", "resource", "allowed_audience", "allowed_clients", "allowed_scopes", "custom_claims")
 """Settings of ``jwt``, without their prefix."""
 
-RESTRICTIONS = OF_AUTH[2:]
+RESTRICTIONS = JWT_SETTINGS[2:]
 """Settings of which at least one must restrict the accepted tokens."""
 
 
@@ -87,13 +87,13 @@ class LimitBy(StrEnum):
     SESSION = "session"
 
 
-def in_form(pattern: str, words: str) -> AfterValidator:
-    """Return a validator for strings. ``words`` is the message for a person, because few read regular expressions."""
+def make_pattern_validator(pattern: str, message: str) -> AfterValidator:
+    """Return a validator for strings. ``message`` is for people, because few read regular expressions."""
     form = re.compile(pattern)
 
     def check(value: str) -> str:
         if not form.fullmatch(value):
-            raise ValueError(words)
+            raise ValueError(message)
         return value
 
     return AfterValidator(check)
@@ -101,16 +101,25 @@ def in_form(pattern: str, words: str) -> AfterValidator:
 
 ModelName = Annotated[
     str,
-    in_form(r"offline|(bedrock|openai):.+", "must be offline, bedrock:MODEL_ID or openai:MODEL, such as openai:gpt-5"),
+    make_pattern_validator(
+        r"offline|(bedrock|openai):.+", "must be offline, bedrock:MODEL_ID or openai:MODEL, such as openai:gpt-5"
+    ),
 ]
 Disconnect = Annotated[
-    str, in_form(r"cancel|continue|grace:\d+(\.\d+)?", "must be cancel, continue or grace:SECONDS, such as grace:30")
+    str,
+    make_pattern_validator(
+        r"cancel|continue|grace:\d+(\.\d+)?", "must be cancel, continue or grace:SECONDS, such as grace:30"
+    ),
 ]
 ResourceUrl = Annotated[
-    str, in_form(r"(https?://[^\s?#\"]+)?", "must be a URL without a query, such as https://agent.example")
+    str,
+    make_pattern_validator(r"(https?://[^\s?#\"]+)?", "must be a URL without a query, such as https://agent.example"),
 ]
 Colour = Annotated[
-    str, in_form(r"#[0-9a-fA-F]{6}", "must be # and six hexadecimal digits (0 to 9, a to f), such as #4a5bd4")
+    str,
+    make_pattern_validator(
+        r"#[0-9a-fA-F]{6}", "must be # and six hexadecimal digits (0 to 9, a to f), such as #4a5bd4"
+    ),
 ]
 
 
@@ -183,7 +192,7 @@ class Settings(BaseModel):
     )
     @classmethod
     def _split(cls, value: object) -> object:
-        """A comma-separated list."""
+        """Split a comma-separated list."""
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return value
@@ -191,7 +200,7 @@ class Settings(BaseModel):
     @field_validator("cors_origins")
     @classmethod
     def _check_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
-        """Origins, written as browsers do; a ``*`` would let any web page drive the agent."""
+        """Return origins as browsers write them. A ``*`` is refused: any web page could then drive the agent."""
         names = tuple(origin.lower() for origin in origins)
         for name in names:
             found = ORIGIN.match(name)
@@ -214,7 +223,7 @@ class Settings(BaseModel):
     @field_validator("max_bytes_in_flight")
     @classmethod
     def _check_budget(cls, budget: int, info: ValidationInfo) -> int:
-        """One caller may use half of the budget, so a body of the largest size must fit into that."""
+        """Check that the largest body fits into half of the budget, which is the share of one caller."""
         if budget < 2 * info.data.get("max_body_bytes", 0):
             raise ValueError("must be at least twice AGUI_MAX_BODY_BYTES")
         return budget
@@ -228,10 +237,12 @@ class Settings(BaseModel):
 
 
 def load_settings(**overrides: str | int | None) -> Settings:
-    """The settings in the environment. ``overrides`` win over it, by the names of settings; None is no value.
+    """Read the settings from the environment.
+
+    A value in ``overrides``, by setting name, replaces the variable; None is ignored.
 
     Raises:
-        SettingsError: naming the variable.
+        SettingsError: a variable is unknown or has a bad value. The message names the variable.
     """
     set_values = {name: value for name, value in overrides.items() if value is not None}
     try:
@@ -243,7 +254,7 @@ def load_settings(**overrides: str | int | None) -> Settings:
 
 
 def _read_environment() -> dict[str, object]:
-    """The variables that are set, by the name of their setting. Upper and lower case are the same."""
+    """Return the variables that are set, by setting name. Names are compared without regard to case."""
     names = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
     variables: dict[str, object] = {}
     for variable, value in sorted(os.environ.items()):
@@ -263,9 +274,13 @@ def _suggestion(variable: str) -> str:
     return f"known are {', '.join(f'{PREFIX}{name}' for name in sorted(names))}."
 
 
-def check_own_agent(settings: Settings) -> None:
-    """Raises ``SettingsError`` where a setting of the assistant is given to another agent: it would do nothing."""
-    for name in OF_THE_ASSISTANT:
+def check_assistant_settings(settings: Settings) -> None:
+    """Check that no setting of the assistant is set for another agent, because it would have no effect.
+
+    Raises:
+        SettingsError: a setting of the assistant is set.
+    """
+    for name in ASSISTANT_SETTINGS:
         if getattr(settings, name) != default_of(name):
             variable = f"AGUI_{name.upper()}"
             raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")
@@ -277,11 +292,11 @@ def check_auth(settings: Settings) -> None:
     Raises:
         SettingsError: a setting is missing, or would have no effect.
     """
-    configured = {name for name in OF_AUTH if getattr(settings, f"auth_{name}") != default_of(f"auth_{name}")}
+    configured = {name for name in JWT_SETTINGS if getattr(settings, f"auth_{name}") != default_of(f"auth_{name}")}
     if settings.auth is Auth.NONE:
-        for name in OF_AUTH:
+        for name in JWT_SETTINGS:
             if name in configured:
-                raise SettingsError(f"AGUI_AUTH_{name.upper()} is for AGUI_AUTH=jwt, which is none.")
+                raise SettingsError(f"AGUI_AUTH_{name.upper()} needs AGUI_AUTH=jwt, but AGUI_AUTH is none.")
         return
     if not DISCOVERY_URL.fullmatch(settings.auth_discovery_url):
         raise SettingsError(

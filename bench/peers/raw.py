@@ -13,7 +13,7 @@ from ag_ui.core import TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 from starlette.types import Receive, Scope, Send
 
-from bench.script import MESSAGE, made
+from bench.script import MESSAGE, text_events
 
 HEADERS = [(b"content-type", b"text/event-stream")]
 ENCODER = EventEncoder()
@@ -47,7 +47,7 @@ async def read(receive: Receive) -> bytes:
 def frames(count: int) -> list[bytes]:
     """The frames of a run, made once."""
     if count not in KNOWN:
-        KNOWN[count] = [ENCODER.encode(event).encode() for event in made(count)]
+        KNOWN[count] = [ENCODER.encode(event).encode() for event in text_events(count)]
     return KNOWN[count]
 
 

@@ -13,7 +13,7 @@ from http.client import HTTPConnection, HTTPException
 
 from bench.client import BlockingConnection
 from bench.options import Extra, MeasureError, Options, Section
-from bench.results import compared
+from bench.results import compare
 from bench.server import ASSISTANT, PEERS_PYTHON, ROOT, Contestant, RunningContestant
 
 PUBLISHED = Contestant("AGUIApp", (str(PEERS_PYTHON), "-m", "bench.peers.agentcore"), {"PORT": "{port}"})
@@ -37,14 +37,14 @@ def measure(options: Options) -> Section:
     first: dict[str, list[float]] = {contestant.name: [] for contestant in CONTESTANTS}
     for number in range(-1, options.starts):
         for contestant in reversed(CONTESTANTS) if number % 2 else CONTESTANTS:
-            waited, used, event = started(contestant)
+            waited, used, event = measure_start(contestant)
             if number >= 0:
                 clock[contestant.name].append(waited)
                 cpu[contestant.name].append(used)
                 first[contestant.name].append(event * MS)
-    rows = compared("cold start: time to a healthy /ping", "s", clock, {PUBLISHED.name: 1.0})
-    rows += compared("cold start: CPU to a healthy /ping", "s", cpu)
-    rows += compared("the first run of a process: time to its first event", "ms", first)
+    rows = compare("cold start: time to a healthy /ping", "s", clock, {PUBLISHED.name: 1.0})
+    rows += compare("cold start: CPU to a healthy /ping", "s", cpu)
+    rows += compare("the first run of a process: time to its first event", "ms", first)
     lines = [
         (contestant.name, str(modules(contestant)), f"{statistics.median(clock[contestant.name]):.2f} s")
         for contestant in CONTESTANTS
@@ -52,8 +52,8 @@ def measure(options: Options) -> Section:
     return Section(rows, [Extra("Cold start", ("", "modules imported", "time to a healthy /ping"), lines)])
 
 
-def started(contestant: Contestant) -> tuple[float, float, float]:
-    """Seconds on the clock and of CPU until it is healthy, and those of its first run to its first event."""
+def measure_start(contestant: Contestant) -> tuple[float, float, float]:
+    """Return the seconds and CPU seconds until a server is healthy, and those to the first event of its first run."""
     server = RunningContestant(contestant)
     try:
         wait_until_healthy(server)
@@ -69,7 +69,7 @@ def modules(contestant: Contestant) -> int:
     server = RunningContestant(contestant, ("-X", "importtime"))
     try:
         wait_until_healthy(server)
-        return server.said().count(IMPORT)
+        return server.read_output().count(IMPORT)
     finally:
         server.__exit__()
 
@@ -79,7 +79,7 @@ def wait_until_healthy(server: RunningContestant) -> None:
     deadline = time.monotonic() + DEADLINE
     while not healthy(server.port):
         if time.monotonic() > deadline:
-            raise MeasureError(f"{server.name} is not healthy:\n{server.said()}")
+            raise MeasureError(f"{server.name} is not healthy:\n{server.read_output()}")
         time.sleep(0.002)
 
 

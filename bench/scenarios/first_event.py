@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping
 
 from bench.client import BlockingConnection
-from bench.load import loaded
+from bench.load import under_load
 from bench.options import Extra, Options, Section
-from bench.results import Row, compared, figure, percentile
+from bench.results import Row, compare, figure, percentile
 from bench.server import AGENTCORE, OFFICIAL, TRANSPORT, RunningContestant
 
 CONTESTANTS = (TRANSPORT, AGENTCORE, OFFICIAL)
@@ -35,12 +35,12 @@ def measure(options: Options) -> Section:
         delta: Times = {contestant.name: [] for contestant in CONTESTANTS}
         for number in range(options.load_rounds):
             for contestant in reversed(CONTESTANTS) if number % 2 else CONTESTANTS:
-                with RunningContestant(contestant) as server, loaded(server, count, text):
+                with RunningContestant(contestant) as server, under_load(server, count, text):
                     firsts, deltas = probes(server, options.probes)
                 first[server.name].append(percentile(firsts, 0.5))
                 tail[server.name].append(percentile(firsts, 0.99))
                 delta[server.name].append(percentile(deltas, 0.99))
-        rows += compared(f"first event, {name}: p50", "ms", first) + compared(f"first event, {name}: p99", "ms", tail)
+        rows += compare(f"first event, {name}: p50", "ms", first) + compare(f"first event, {name}: p99", "ms", tail)
         lines += [(name, who, *(spread(values[who]) for values in (first, tail, delta))) for who in first]
     head = ("load", "", "first event p50", "first event p99", "first delta p99")
     return Section(rows, [Extra("Time to the first event under load", head, lines)])

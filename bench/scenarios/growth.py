@@ -40,7 +40,7 @@ def measure(options: Options) -> Section:
         lines += state(server, connection)
         lines += uvloop.run(readers(server, options))
         lines += long_run(server, connection, options)  # its agent keeps its events, which Python looks through
-    lines += kept(options)
+    lines += measure_ended_runs(options)
     head = ("what grows", "unit", "cost per unit, by size", "largest by smallest")
     return Section(extras=[Extra("Growth", head, lines)])
 
@@ -62,8 +62,8 @@ def spent(server: RunningContestant, work: Callable[[], object], repeats: int = 
     return statistics.median(costs)
 
 
-def sized(options: Options, *sizes: int) -> list[int]:
-    """Smaller ones for a quick run."""
+def scale_sizes(options: Options, *sizes: int) -> list[int]:
+    """Scale sizes, for a quick run."""
     return [max(1, int(size * options.growth)) for size in sizes]
 
 
@@ -71,7 +71,7 @@ def history(server: RunningContestant, connection: BlockingConnection, options: 
     """Threads with more and more messages; a run without any is subtracted."""
     empty = spent(server, partial(connection.run, "deltas 10"), 4 * REPEATS)
     costs = []
-    for size in sized(options, 200, 600, 2_000):
+    for size in scale_sizes(options, 200, 600, 2_000):
         cost = spent(server, partial(connection.run, "deltas 10", size)) - empty
         costs.append((size, cost / size))
     return [line("messages of the thread", "message sent", costs)]
@@ -80,7 +80,7 @@ def history(server: RunningContestant, connection: BlockingConnection, options: 
 def long_run(server: RunningContestant, connection: BlockingConnection, options: Options) -> list[Line]:
     """Runs of more and more events: written and read live, then read again from the start."""
     live, again = [], []
-    for size in sized(options, 1_000, 10_000, 100_000):
+    for size in scale_sizes(options, 1_000, 10_000, 100_000):
         connection.run(f"ready {size}")  # makes them
         body = run_body(f"ready {size}", thread=f"long{size}")
         live.append((size, spent(server, partial(connection.ask, post(body)), 1) / size))
@@ -102,7 +102,7 @@ def state(server: RunningContestant, connection: BlockingConnection) -> list[Lin
 
 async def readers(server: RunningContestant, options: Options) -> list[Line]:
     """More and more readers of one run, all there from its start."""
-    size = sized(options, 20_000)[0]
+    size = scale_sizes(options, 20_000)[0]
     costs = []
     for number in (1, 10, 50):
         crowd = StreamGroup(server.port)
@@ -112,7 +112,7 @@ async def readers(server: RunningContestant, options: Options) -> list[Line]:
         for _ in range(number - 1):
             await crowd.attach(f"read-by-{number}", json.loads(body)["runId"])
         before = server.cpu()
-        await crowd.ended()
+        await crowd.wait_ended()
         if crowd.watch.deltas != size * number:
             raise MeasureError(f"{crowd.watch.deltas} deltas of {size * number} arrived")
         costs.append((number, (server.cpu() - before) * MICRO / size / number))
@@ -120,9 +120,9 @@ async def readers(server: RunningContestant, options: Options) -> list[Line]:
     return [line("readers of one run", "event and reader", costs)]
 
 
-def kept(options: Options) -> list[Line]:
+def measure_ended_runs(options: Options) -> list[Line]:
     """Measure the cost of a short run beside few and beside many ended runs that can still be read, in turn."""
-    sizes = sized(options, 100, 1_000, 12_000)  # more than the threads and runs that memory keeps
+    sizes = scale_sizes(options, 100, 1_000, 12_000)  # more than the threads and runs that memory keeps
     with running(*[TRANSPORT] * len(sizes)) as servers, ExitStack() as stack:
         connections = [stack.enter_context(BlockingConnection(server.port)) for server in servers]
         for connection, size in zip(connections, sizes, strict=True):

@@ -15,7 +15,7 @@ import grpc
 
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, StartRunCommand
 from bench.options import MeasureError, Options, Section
-from bench.results import Row, Samples, compared
+from bench.results import Row, Samples, compare
 from bench.scenarios import throughput
 from bench.server import ASSISTANT, TRANSPORT, Contestant, RunningContestant, running
 
@@ -41,12 +41,12 @@ def measure(options: Options) -> Section:
         for streams in (1, options.calls):
             size = min(options.messages // streams, MOST_OF_ONE)
             cpu = rounds(servers, options.load_rounds, partial(message_cost, streams, size))
-            rows += compared(f"gRPC, {streams} at once: CPU per message", "µs", cpu, {BARE.name: GOAL})
+            rows += compare(f"gRPC, {streams} at once: CPU per message", "µs", cpu, {BARE.name: GOAL})
     with running(TRANSPORT, WITHOUT) as servers:
         cpu = rounds(servers, options.rounds, connection_cost)
-        rows += compared("HTTP/1.1 with gRPC on its port: CPU per connection", "µs", cpu)
+        rows += compare("HTTP/1.1 with gRPC on its port: CPU per connection", "µs", cpu)
         cpu = rounds(servers, options.rounds, lambda it: throughput.measure(it, "ready", DELTAS, options.seconds)[0])
-        rows += compared("HTTP/1.1 with gRPC on its port: CPU per event", "µs", cpu)
+        rows += compare("HTTP/1.1 with gRPC on its port: CPU per event", "µs", cpu)
     return Section(rows)
 
 
@@ -73,7 +73,7 @@ def read(channel: grpc.Channel, server: RunningContestant, size: int) -> int:
     command = RunCommand(start=StartRunCommand(prompt=f"stream {size}"))
     count = sum(1 for _ in call(iter([command]), timeout=SECONDS))
     if count < size:
-        raise MeasureError(f"{server.name} gave {count} messages of {size}:\n{server.said()}")
+        raise MeasureError(f"{server.name} gave {count} messages of {size}:\n{server.read_output()}")
     return count
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import uvloop
 
 from bench.options import Extra, Options, Section
-from bench.results import Samples, compared, percentile
+from bench.results import Samples, compare, percentile
 from bench.server import AGENTCORE, OFFICIAL, RAW, TRANSPORT, RunningContestant
 from bench.stream_client import StreamGroup, many_files
 
@@ -60,9 +60,9 @@ def measure(options: Options) -> Section:
     empty: Samples = {name: [one.empty for one in every] for name, every in found.items()}
     opened: Samples = {name: [one.opened for one in every] for name, every in found.items()}
     what = f"paced, {options.streams} streams of {PER_SECOND}/s"
-    rows = compared(f"{what}: CPU per event", "µs", cpu, {AGENTCORE.name: 1 / 0.9})
-    rows += compared(f"{what}: memory per stream, without kept events", "KiB", empty, {AGENTCORE.name: 1 / 1.3})
-    rows += compared(f"{what}: memory per stream, with its first events", "KiB", opened)
+    rows = compare(f"{what}: CPU per event", "µs", cpu, {AGENTCORE.name: 1 / 0.9})
+    rows += compare(f"{what}: memory per stream, without kept events", "KiB", empty, {AGENTCORE.name: 1 / 1.3})
+    rows += compare(f"{what}: memory per stream, with its first events", "KiB", opened)
     return Section(rows, [Extra(what, ("", *HEAD), list(lines(found)))])
 
 
@@ -90,7 +90,7 @@ async def warm_up(server: RunningContestant) -> None:
     """A few streams, so that what is loaded on first use is not counted as memory of streams."""
     crowd = StreamGroup(server.port)
     await crowd.open(WARM, "paced 5 0.01", 0.1)
-    await crowd.ended()
+    await crowd.wait_ended()
     crowd.close()
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import uvloop
 
 from bench.options import Options, Section
-from bench.results import compared
+from bench.results import compare
 from bench.scenarios.paced import MICRO, OPENING, PER_SECOND, SETTLING, warm_up
 from bench.server import AGENTCORE, TRANSPORT, RunningContestant
 from bench.stream_client import StreamGroup, many_files
@@ -29,7 +29,7 @@ def measure(options: Options) -> Section:
             for server, cost in zip(servers, uvloop.run(events(servers, options)), strict=True):
                 cpu[server.name].append(cost)
     what = f"paced, {options.streams // len(PAIR)} streams of each at once: CPU per event"
-    return Section(compared(what, "µs", cpu, {AGENTCORE.name: 1 / 0.9}))
+    return Section(compare(what, "µs", cpu, {AGENTCORE.name: 1 / 0.9}))
 
 
 async def events(servers: Sequence[RunningContestant], options: Options) -> list[float]:

@@ -5,7 +5,7 @@ import asyncio
 import uvloop
 
 from bench.options import MeasureError, Options, Section
-from bench.results import compared
+from bench.results import compare
 from bench.server import AGENTCORE, TRANSPORT, RunningContestant
 from bench.stream_client import many_files
 
@@ -24,15 +24,15 @@ def measure(options: Options) -> Section:
     for number in range(options.load_rounds):
         for contestant in reversed(CONTESTANTS) if number % 2 else CONTESTANTS:
             with RunningContestant(contestant) as server:
-                found[server.name].append(uvloop.run(held(server, options.sockets)))
-    return Section(compared(f"{options.sockets} idle WebSockets: memory each", "KiB", found))
+                found[server.name].append(uvloop.run(measure_socket_memory(server, options.sockets)))
+    return Section(compare(f"{options.sockets} idle WebSockets: memory each", "KiB", found))
 
 
-async def held(server: RunningContestant, count: int) -> float:
-    """Resident KiB per open socket."""
-    writers = [await connected(server.port) for _ in range(WARM)]
+async def measure_socket_memory(server: RunningContestant, count: int) -> float:
+    """Return the resident KiB per open socket."""
+    writers = [await open_socket(server.port) for _ in range(WARM)]
     before = server.memory()
-    writers += [await connected(server.port) for _ in range(count)]
+    writers += [await open_socket(server.port) for _ in range(count)]
     await asyncio.sleep(0.5)
     grown = server.memory() - before
     for writer in writers:
@@ -40,8 +40,8 @@ async def held(server: RunningContestant, count: int) -> float:
     return grown / count / 1024
 
 
-async def connected(port: int) -> asyncio.StreamWriter:
-    """An upgraded connection."""
+async def open_socket(port: int) -> asyncio.StreamWriter:
+    """Open a WebSocket."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(HANDSHAKE)
     answer = await reader.readuntil(b"\r\n\r\n")

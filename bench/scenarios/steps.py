@@ -28,8 +28,8 @@ from agui_container.protocol.wire.ws_frames import make_frames
 from agui_container.settings import Settings
 from bench.client import run_body
 from bench.options import Extra, MeasureError, Options, Section
-from bench.results import Row, compared
-from bench.script import MESSAGE, TEXT, made
+from bench.results import Row, compare
+from bench.script import MESSAGE, TEXT, text_events
 
 CALLS, SLICE = 2_000, 50
 ROUNDS = 15
@@ -52,14 +52,14 @@ def encoder() -> list[Row]:
     encoders = {"ours": encode, OFFICIAL: EventEncoder().encode}
     costs: dict[str, list[float]] = {name: [] for name in encoders}
     for _ in range(ROUNDS):
-        slices = [[sliced(each) for each in encoders.values()] for _ in range(CALLS // SLICE)]
+        slices = [[measure_slices(each) for each in encoders.values()] for _ in range(CALLS // SLICE)]
         for name, every in zip(encoders, zip(*slices, strict=True), strict=True):
             costs[name].append(statistics.fmean(every))
-    return compared("encoder, a text delta: time", "µs", costs, {OFFICIAL: 6.0})
+    return compare("encoder, a text delta: time", "µs", costs, {OFFICIAL: 6.0})
 
 
-def sliced(encoder: Callable[[BaseEvent], object]) -> float:
-    """Microseconds of one call, with nothing around it."""
+def measure_slices(encoder: Callable[[BaseEvent], object]) -> float:
+    """Return the microseconds of one call, without other work."""
     events = [TextMessageContentEvent(message_id=MESSAGE, delta=TEXT)] * SLICE
     began = time.perf_counter_ns()
     for event in events:
@@ -72,7 +72,7 @@ SCRIPTS = {"events made beforehand": "ready", "events made by the agent": "delta
 
 async def parts() -> list[tuple[str, float]]:
     """Microseconds of each step."""
-    start, event, *_ = made(BURST)
+    start, event, *_ = text_events(BURST)
     sequence, log = RunSequence(), EventLog("run", LogBudget(1 << 40, 1 << 40), Flusher())
     for first in (RunStartedEvent(thread_id="thread", run_id="run"), start):
         sequence.feed(first)
@@ -95,11 +95,11 @@ async def parts() -> list[tuple[str, float]]:
         (f"frame: SSE, {BURST} events a write", lambda: sse_frames(batch.data, 1), BURST),
         (f"frame: WebSocket, {BURST} deltas merged", lambda: make_frames(batch.envelopes(), with_seq=False), BURST),
     )
-    return [(name, timed(step) / events) for name, step, events in steps]
+    return [(name, time_step(step) / events) for name, step, events in steps]
 
 
-def timed(step: Callable[[], object]) -> float:
-    """Microseconds of one call: the median of rounds."""
+def time_step(step: Callable[[], object]) -> float:
+    """Return the microseconds of one call: the median of rounds."""
     costs = []
     for _ in range(ROUNDS):
         began = time.perf_counter_ns()

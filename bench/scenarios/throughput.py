@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from bench.client import BlockingConnection
 from bench.options import MeasureError, Options, Section
-from bench.results import Row, Samples, compared
+from bench.results import Row, Samples, compare
 from bench.server import (
     AGENTCORE,
     ASSISTANT,
@@ -46,7 +46,7 @@ def measure(server: RunningContestant, script: str, size: int, seconds: float) -
         while time.perf_counter() - began < seconds:
             deltas = connection.run(text).deltas
             if deltas != size:
-                raise MeasureError(f"{server.name} gave {deltas} deltas of {size}:\n{server.said()}")
+                raise MeasureError(f"{server.name} gave {deltas} deltas of {size}:\n{server.read_output()}")
             count += deltas
         clock = time.perf_counter() - began
         return (server.cpu() - cpu) / count * MICRO, clock / count * MICRO
@@ -84,18 +84,18 @@ def fresh(options: Options) -> Section:
 
 def transport(what: str, goal: float, cpu: Samples, clock: Samples) -> list[Row]:
     """The rows of one kind of agent. ``goal`` is the ratio to AGUIApp that is wanted."""
-    rows = compared(f"transport, {what}: CPU per event", "µs", cpu, {AGENTCORE.name: goal, RAW.name: 1.0})
-    return rows + compared(f"transport, {what}: time per event", "µs", clock)
+    rows = compare(f"transport, {what}: CPU per event", "µs", cpu, {AGENTCORE.name: goal, RAW.name: 1.0})
+    return rows + compare(f"transport, {what}: time per event", "µs", clock)
 
 
 def assistant(options: Options) -> Section:
     """Our assistant on its offline model, and the frameworks on models of theirs that are loops."""
     cpu, clock = rounds((ASSISTANT, STRANDS, PYDANTIC_AI), "stream", DELTAS, options)
-    rows = compared("assistant: CPU per delta", "µs", cpu, {STRANDS.name: 12.0, PYDANTIC_AI.name: 20.0})
-    return Section(rows + compared("assistant: time per delta", "µs", clock))
+    rows = compare("assistant: CPU per delta", "µs", cpu, {STRANDS.name: 12.0, PYDANTIC_AI.name: 20.0})
+    return Section(rows + compare("assistant: time per delta", "µs", clock))
 
 
 def short(options: Options) -> Section:
     """Runs of one delta: the price of a run, whatever it says."""
     cpu, clock = rounds((TRANSPORT, AGENTCORE, OFFICIAL), "ready", 1, options)
-    return Section(compared("run of one delta: CPU", "µs", cpu) + compared("run of one delta: time", "µs", clock))
+    return Section(compare("run of one delta: CPU", "µs", cpu) + compare("run of one delta: time", "µs", clock))

@@ -24,7 +24,7 @@ from agui_container.ports import Item, Permission, PolicyDecision, RunContext
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.tools.function_tool import FunctionTool
 from tests.contexts import collect_items, expanded, run_context, run_input
-from tests.models.reasoning_server.observed import WatchedModel
+from tests.models.reasoning_server.watched_model import WatchedModel
 
 ASK = PolicyDecision(Permission.ASK, reason="it costs money", category="physical")
 RULINGS = {"pay": ASK, "wipe": PolicyDecision(Permission.DENY, reason="never")}

@@ -15,7 +15,7 @@ DONE = [TextDelta("Done.")]
 
 @dataclass
 class ScriptedModel:
-    """Yields one list of deltas per call, raises exceptions in it, and keeps its prompts."""
+    """A model that yields one list of deltas per call, raises the exceptions in it, and records its prompts."""
 
     turns: Sequence[Sequence[Delta | Exception]]
     prompts: list[Prompt] = field(default_factory=list)
@@ -37,7 +37,7 @@ class ScriptedModel:
 
 @dataclass
 class ScriptedTool:
-    """Answers with ``function`` and keeps the arguments it was given."""
+    """A tool that answers with ``function`` and records its arguments."""
 
     name: str
     function: Callable[[Mapping[str, object]], Awaitable[str]]
@@ -67,7 +67,7 @@ def failing(name: str, error: BaseException) -> ScriptedTool:
 
 
 def asks(*calls: str | tuple[str, str]) -> list[ToolCallDelta]:
-    """The deltas of parallel calls: names, or names with arguments."""
+    """Return the deltas of parallel calls: names, or names with arguments."""
     pairs = [call if isinstance(call, tuple) else (call, "{}") for call in calls]
     return [ToolCallDelta(index, arguments, name) for index, (name, arguments) in enumerate(pairs)]
 
@@ -80,6 +80,6 @@ async def items(assistant: Assistant, *said: str, client: tuple[str, ...] = ()) 
 
 
 async def results(*turns: Sequence[Delta | Exception], tools: tuple[ScriptedTool, ...] = ()) -> list[object]:
-    """The contents of all TOOL_CALL_RESULTs of a run."""
+    """Return the contents of all TOOL_CALL_RESULTs of a run."""
     yielded = await items(Assistant(ScriptedModel(turns), tools))
     return [event.content for event in of_type(yielded, ToolCallResultEvent)]

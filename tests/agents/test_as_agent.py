@@ -26,7 +26,7 @@ async def items(source: object) -> list[Item]:
 
 
 def refusal_reason(source: object) -> str:
-    """Why ``source`` is no agent, without the sentence that says what would be."""
+    """Return the reason why ``source`` is no agent, without the sentence about accepted forms."""
     with pytest.raises(AgentLoadError) as caught:
         as_agent(source, "mine:agent")
     why, accepted = str(caught.value).split(" Accepted are ")
@@ -172,13 +172,13 @@ async def test_objects_with_run_are_agents(source: object, form: type) -> None:
     assert await items(source) == ["run"]
 
 
-class Iterating:
+class BareIterator:
     """An async iterator that is no generator: it has ``aclose`` only if it was given one."""
 
     def __init__(self) -> None:
         self.left = ["a", "b"]
 
-    def __aiter__(self) -> "Iterating":
+    def __aiter__(self) -> "BareIterator":
         return self
 
     async def __anext__(self) -> Item:
@@ -187,7 +187,7 @@ class Iterating:
         return self.left.pop(0)
 
 
-class Closable(Iterating):
+class Closable(BareIterator):
     closed = False
 
     async def aclose(self) -> None:
@@ -203,7 +203,7 @@ class ReturningAgent:
 
 
 async def test_any_async_iterator_will_do() -> None:
-    assert await items(ReturningAgent(Iterating())) == ["a", "b"]
+    assert await items(ReturningAgent(BareIterator())) == ["a", "b"]
 
 
 async def test_an_iterator_that_is_left_early_is_closed() -> None:

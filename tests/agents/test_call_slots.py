@@ -64,8 +64,8 @@ def delegations(count: int, task: str) -> str:
     return "\n".join([delegation(task)] * count)
 
 
-def delegating(*tools: Tool, depth: int) -> Assistant:
-    """An assistant whose subagents have the same tools, and so on ``depth`` times."""
+def make_delegating_assistant(*tools: Tool, depth: int) -> Assistant:
+    """Return an assistant whose subagents have the same tools, ``depth`` levels deep."""
     agent = Assistant(OfflineModel(), tools)
     for _ in range(depth):
         agent = Assistant(OfflineModel(), (*tools, Subagent("delegate", "Helps.", agent)))
@@ -73,7 +73,7 @@ def delegating(*tools: Tool, depth: int) -> Assistant:
 
 
 async def answers(agent: Assistant, said: str, limit: int) -> list[str]:
-    """The results of the run's own calls."""
+    """Return the results of the run's own calls."""
     ctx = replace(run_context(), call_slots=CallSlots(limit))
     async with asyncio.timeout(WAIT):
         events = expanded(await collect_items(agent.run(run_input(said), ctx)))
@@ -83,7 +83,7 @@ async def answers(agent: Assistant, said: str, limit: int) -> list[str]:
 @pytest.mark.parametrize("limit", [1, 2, 5])
 async def test_no_more_calls_are_at_work_than_a_run_may_have_nested_ones_included(limit: int) -> None:
     probe = Probe()
-    results = await answers(delegating(probe, depth=2), delegations(6, delegations(6, probes(6))), limit)
+    results = await answers(make_delegating_assistant(probe, depth=2), delegations(6, delegations(6, probes(6))), limit)
     assert len(results) == 6
     assert len(probe.started) == 6**3
     assert probe.most == limit
@@ -93,7 +93,7 @@ async def test_no_more_calls_are_at_work_than_a_run_may_have_nested_ones_include
 async def test_parents_that_hold_all_slots_do_not_keep_their_children_from_work(limit: int) -> None:
     probe = Probe()
     results = await answers(
-        delegating(probe, depth=3), delegations(9, delegations(3, delegations(3, probes(2)))), limit
+        make_delegating_assistant(probe, depth=3), delegations(9, delegations(3, delegations(3, probes(2)))), limit
     )
     assert len(results) == 9
     assert len(probe.started) == 9 * 3 * 3 * 2
@@ -101,7 +101,7 @@ async def test_parents_that_hold_all_slots_do_not_keep_their_children_from_work(
 
 async def test_calls_begin_and_are_answered_in_order_though_some_overtake_others() -> None:
     probe = Probe()
-    results = await answers(delegating(probe, depth=0), probes(20), 4)
+    results = await answers(make_delegating_assistant(probe, depth=0), probes(20), 4)
     assert probe.started == list(range(20))
     assert results == [f"number {number}" for number in range(20)]
 
@@ -109,7 +109,9 @@ async def test_calls_begin_and_are_answered_in_order_though_some_overtake_others
 async def test_calls_that_wait_have_no_tasks() -> None:
     probe, before = Probe(ends=asyncio.Event()), len(asyncio.all_tasks())
     ctx = run_context()
-    run = asyncio.create_task(collect_items(delegating(probe, depth=0).run(run_input(probes(1_000)), ctx)))
+    run = asyncio.create_task(
+        collect_items(make_delegating_assistant(probe, depth=0).run(run_input(probes(1_000)), ctx))
+    )
     await eventually(lambda: probe.at_work == MAX_CALLS_AT_WORK)
     assert len(asyncio.all_tasks()) - before <= MAX_CALLS_AT_WORK + 1
     run.cancel()
@@ -118,7 +120,7 @@ async def test_calls_that_wait_have_no_tasks() -> None:
 
 async def test_a_cancelled_run_ends_its_calls_at_work_and_starts_no_waiting_one() -> None:
     probe, before = Probe(ends=asyncio.Event()), asyncio.all_tasks()
-    service = make_service(delegating(probe, depth=1))
+    service = make_service(make_delegating_assistant(probe, depth=1))
     reader = service.start(asking(text=delegations(9, probes(9))), caller())
     await eventually(lambda: probe.at_work == MAX_CALLS_AT_WORK)
     reader.run.cancel()
@@ -165,7 +167,7 @@ async def test_a_call_that_raises_ends_those_beside_it() -> None:
 async def test_a_run_of_nested_calls_takes_turns_with_others() -> None:
     """However many subagents it has at work, each turn of the loop sees a few of its events, and others go on."""
     fast = FunctionTool("fast", "Answers.", {"type": "object"}, _answer)
-    service, before = make_service(delegating(fast, depth=2)), asyncio.all_tasks()
+    service, before = make_service(make_delegating_assistant(fast, depth=2)), asyncio.all_tasks()
     nested = service.start(asking("nested", text=delegations(20, delegations(20, "call fast\ncall fast"))), caller())
     other = service.start(asking("other", text="stream 100000"), caller())
     lengths: list[tuple[int, int]] = []

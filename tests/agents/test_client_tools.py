@@ -8,8 +8,8 @@ from tests.agents.doubles import DONE, ScriptedModel, answering
 from tests.contexts import client_tool, collect_items, expanded, run_context, run_input
 
 
-def called(*names: str) -> AssistantMessage:
-    """An assistant's message with a call of each tool, whose name is the call's id, too."""
+def call_message(*names: str) -> AssistantMessage:
+    """Return an assistant message with a call of each tool. The id of a call is the name of its tool."""
     calls = [ToolCall(id=name, function=FunctionCall(name=name, arguments="{}")) for name in names]
     return AssistantMessage(id="a", tool_calls=calls)
 
@@ -29,14 +29,14 @@ async def calls_model(*history: Message, client: tuple[str, ...] = ("paint", "ha
 
 
 async def test_the_model_waits_for_the_last_of_the_clients_results() -> None:
-    turn = called("paint", "add", "hang")
+    turn = call_message("paint", "add", "hang")
     assert not await calls_model(turn, result("add"), result("paint"))
     assert not await calls_model(turn, result("hang"), result("add"))
     assert await calls_model(turn, result("add"), result("paint"), result("hang"))
 
 
 async def test_a_user_who_speaks_does_not_wait_for_the_clients_tools() -> None:
-    turn, user = called("paint", "hang"), UserMessage(id="u", content="never mind")
+    turn, user = call_message("paint", "hang"), UserMessage(id="u", content="never mind")
     assert await calls_model(turn, result("paint"), user)
     assert await calls_model(turn, user, result("paint"))
 
@@ -44,9 +44,9 @@ async def test_a_user_who_speaks_does_not_wait_for_the_clients_tools() -> None:
 @pytest.mark.parametrize(
     ("turn", "client"),
     [
-        pytest.param([called("paint", "hang")], ("paint", "hang"), id="it has answered nothing"),
-        pytest.param([called("paint", "hang"), result("paint")], ("paint",), id="it has the tool no more"),
-        pytest.param([called("paint", "add"), result("paint")], ("paint", "add"), id="the call was the server's"),
+        pytest.param([call_message("paint", "hang")], ("paint", "hang"), id="it has answered nothing"),
+        pytest.param([call_message("paint", "hang"), result("paint")], ("paint",), id="it has the tool no more"),
+        pytest.param([call_message("paint", "add"), result("paint")], ("paint", "add"), id="the call was the server's"),
     ],
 )
 async def test_the_model_does_not_wait_for_calls_that_the_client_is_not_running(

@@ -36,8 +36,8 @@ from tests.requirements import requirement
 
 
 @dataclass
-class Box:
-    """A source of tools; None means that it is down. While it is ``stuck`` it does not answer."""
+class ToolBox:
+    """A source of tools; None means that the source is unavailable. While it is ``stuck``, it does not answer."""
 
     found: Sequence[Tool] | None
     name: str = "box"
@@ -57,7 +57,7 @@ class Box:
 
 
 @dataclass
-class Odd:
+class FixedTool:
     """A tool that returns or raises a given value."""
 
     answers: object
@@ -71,9 +71,9 @@ class Odd:
         return self.answers  # type: ignore[return-value]
 
 
-def odd_desk(answers: object) -> tuple[ApprovalFixture, Odd]:
-    """A fixture with an odd tool that must be asked for."""
-    fixture, odd = ApprovalFixture(), Odd(answers)
+def fixture_with_tool(answers: object) -> tuple[ApprovalFixture, FixedTool]:
+    """Return a fixture with a tool that needs an approval."""
+    fixture, odd = ApprovalFixture(), FixedTool(answers)
     rule = PolicyDecision(Permission.ASK)
     fixture.assistant = replace(fixture.assistant, tools=(odd,), policy=lambda _: rule)
     return fixture, odd
@@ -184,7 +184,7 @@ async def test_of_two_answers_that_come_one_behind_the_other_the_second_finds_th
 async def test_a_result_that_cannot_be_sent_is_an_error_to_the_model_and_the_thread_goes_on(
     answers: object, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fixture, odd = odd_desk(answers)
+    fixture, odd = fixture_with_tool(answers)
     (interrupt,) = interrupts(await fixture.send("call odd {}"))
     items = await fixture.start(resume=[answer(interrupt, approved=True)])
     assert results(items) == [NOT_SENDABLE]
@@ -196,21 +196,21 @@ async def test_a_result_that_cannot_be_sent_is_an_error_to_the_model_and_the_thr
 
 @pytest.mark.parametrize("content", ["x" * 1_000_000, "\0" * 1_000_000, "\u00e9" * 1_000_000, "x" * 7_900_000])
 async def test_a_large_result_is_sent_as_it_is(content: str) -> None:
-    fixture, _ = odd_desk(content)
+    fixture, _ = fixture_with_tool(content)
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [content]
 
 
 async def test_a_question_that_cannot_be_sent_is_an_error_to_the_model() -> None:
     question = Interrupt(id="i", reason="r", message="x" * 9_000_000)
-    fixture, _ = odd_desk(ToolSuspension(Suspension([question], "part", ())))
+    fixture, _ = fixture_with_tool(ToolSuspension(Suspension([question], "part", ())))
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
 
 
 async def test_a_conversation_that_is_too_large_to_be_kept_is_an_error_to_the_model() -> None:
     messages = [UserMessage(id="u", content="x" * 9_000_000)]
-    fixture, _ = odd_desk(ToolSuspension(Suspension([Interrupt(id="i", reason="r")], "part", messages)))
+    fixture, _ = fixture_with_tool(ToolSuspension(Suspension([Interrupt(id="i", reason="r")], "part", messages)))
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
 
@@ -218,17 +218,17 @@ async def test_a_conversation_that_is_too_large_to_be_kept_is_an_error_to_the_mo
 # --- missing tools ----------------------------------------------------------------------------------------------------
 
 
-def boxed_desk() -> tuple[ApprovalFixture, Box, Odd]:
-    """A fixture whose odd tool comes from a source, and must be asked for."""
-    fixture, odd = odd_desk("done")
-    box = Box([odd])
+def fixture_with_source() -> tuple[ApprovalFixture, ToolBox, FixedTool]:
+    """Return a fixture whose tool comes from a source and needs an approval."""
+    fixture, odd = fixture_with_tool("done")
+    box = ToolBox([odd])
     fixture.assistant = replace(fixture.assistant, tools=(), sources=(box,))
     return fixture, box, odd
 
 
 @requirement("approval.down")
 async def test_an_approval_is_not_used_up_while_the_source_of_its_tool_is_down() -> None:
-    fixture, box, odd = boxed_desk()
+    fixture, box, odd = fixture_with_source()
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.found = None
     items = await fixture.start(resume=[answer(interrupt, approved=True)])
@@ -240,7 +240,7 @@ async def test_an_approval_is_not_used_up_while_the_source_of_its_tool_is_down()
 
 
 async def test_a_call_can_be_abandoned_while_the_source_of_its_tool_is_down() -> None:
-    fixture, box, _ = boxed_desk()
+    fixture, box, _ = fixture_with_source()
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.found = None
     items = await fixture.start(resume=[ResumeEntry(interrupt_id=interrupt.id, status="cancelled")])
@@ -248,7 +248,7 @@ async def test_a_call_can_be_abandoned_while_the_source_of_its_tool_is_down() ->
 
 
 async def test_a_tool_that_is_gone_for_good_is_an_error_to_the_model() -> None:
-    fixture, box, _ = boxed_desk()
+    fixture, box, _ = fixture_with_source()
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.found = []
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [
@@ -288,7 +288,7 @@ async def test_a_user_who_goes_on_without_a_client_call_is_answered() -> None:
 
 
 async def test_a_run_that_is_cancelled_before_the_tool_begins_leaves_the_approval_open() -> None:
-    fixture, box, odd = boxed_desk()
+    fixture, box, odd = fixture_with_source()
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.stuck = True
     run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))

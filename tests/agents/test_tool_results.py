@@ -14,7 +14,7 @@ from agui_container.agents.assistant.toolbox import NOT_SENDABLE
 from agui_container.ports import Item, Suspension, ToolError, ToolSuspension
 from tests.agents.approval_helpers import ApprovalFixture, abandoned, answer, ask_for_payments, interrupts, results
 from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks, failing, items
-from tests.agents.test_settled_approvals import odd_desk
+from tests.agents.test_settled_approvals import fixture_with_tool
 from tests.contexts import of_type
 from tests.requirements import requirement
 
@@ -23,29 +23,29 @@ FAILED = {"failed": True}
 DENIED = {"failed": True, "denied": True}
 
 
-def beside(shown: Sequence[Item]) -> list[object]:
-    """The metadata of the results."""
+def metadata_of(shown: Sequence[Item]) -> list[object]:
+    """Return the metadata of the results."""
     return [event.metadata for event in of_type(shown, ToolCallResultEvent)]
 
 
-def ticking() -> Iterator[float]:
-    """Seconds, an eighth of one further at each look."""
+def eighths_of_seconds() -> Iterator[float]:
+    """Count seconds in steps of an eighth."""
     return count(1.0, 0.125)
 
 
 async def result_metadata(*calls: str, tools: tuple[ScriptedTool, ...]) -> list[object]:
     """Return the metadata of a run's results. The model gets the same."""
     model = ScriptedModel([asks(*calls), DONE])
-    shown = await items(Assistant(model, tools, monotonic=ticking().__next__))
+    shown = await items(Assistant(model, tools, monotonic=eighths_of_seconds().__next__))
     told = [message.metadata for message in model.prompts[1].messages if isinstance(message, ToolMessage)]
-    assert told == beside(shown)
-    return beside(shown)
+    assert told == metadata_of(shown)
+    return metadata_of(shown)
 
 
-def timed_desk() -> ApprovalFixture:
-    """A fixture that times its tools."""
+def fixture_with_clock() -> ApprovalFixture:
+    """Return a fixture that times its tools."""
     fixture = ApprovalFixture()
-    fixture.assistant = replace(fixture.assistant, monotonic=ticking().__next__)
+    fixture.assistant = replace(fixture.assistant, monotonic=eighths_of_seconds().__next__)
     return fixture
 
 
@@ -63,7 +63,7 @@ async def test_a_tool_that_worked_is_timed_and_not_marked_whatever_it_says() -> 
 @requirement("assistant.duration")
 async def test_results_of_calls_without_a_tool_are_marked_as_failed_and_not_timed() -> None:
     assert await result_metadata("nothing", tools=()) == [FAILED]
-    assert beside(await timed_desk().start("call wipe {}")) == [FAILED]
+    assert metadata_of(await fixture_with_clock().start("call wipe {}")) == [FAILED]
 
 
 @requirement("assistant.duration")
@@ -88,12 +88,12 @@ async def test_calls_side_by_side_are_timed_each() -> None:
     ],
 )
 async def test_a_result_that_comes_again_says_the_same(gives: object, content: str, metadata: object) -> None:
-    fixture, _ = odd_desk(gives)
-    fixture.assistant = replace(fixture.assistant, monotonic=ticking().__next__)
+    fixture, _ = fixture_with_tool(gives)
+    fixture.assistant = replace(fixture.assistant, monotonic=eighths_of_seconds().__next__)
     (interrupt,) = interrupts(await fixture.send("call odd {}"))
     first = await fixture.start(resume=[answer(interrupt, approved=True)])
     again = await fixture.start(resume=[answer(interrupt, approved=True)])
-    assert (results(first), beside(first)) == ([content], [metadata])
+    assert (results(first), metadata_of(first)) == ([content], [metadata])
     assert of_type(again, ToolCallResultEvent) == of_type(first, ToolCallResultEvent)
     told = [message.metadata for message in fixture.model.prompts[-1].messages if isinstance(message, ToolMessage)]
     assert told == [metadata]
@@ -101,18 +101,18 @@ async def test_a_result_that_comes_again_says_the_same(gives: object, content: s
 
 @requirement("assistant.failure")
 async def test_a_call_that_nobody_wanted_is_marked_and_not_timed() -> None:
-    fixture = timed_desk()
+    fixture = fixture_with_clock()
     first, second = await ask_for_payments(fixture, 1, 2)
     answers = [answer(first, approved=False), abandoned(second)]
     for _ in range(2):
         shown = await fixture.start(resume=answers)
         assert results(shown) == ["Error: the user denied this call.", ABANDONED]
-        assert beside(shown) == [DENIED, DENIED]
+        assert metadata_of(shown) == [DENIED, DENIED]
 
 
 @requirement("assistant.failure")
 async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
-    fixture = timed_desk()
+    fixture = fixture_with_clock()
     (interrupt,) = await ask_for_payments(fixture, 5)
     fixture.stuck = True
     run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
@@ -122,14 +122,14 @@ async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
     with pytest.raises(asyncio.CancelledError):
         await run
     shown = await fixture.start(resume=[answer(interrupt, approved=True)])
-    assert (results(shown), beside(shown)) == ([CUT_OFF], [FAILED])
+    assert (results(shown), metadata_of(shown)) == ([CUT_OFF], [FAILED])
 
 
 async def test_a_call_that_asks_again_forgets_what_it_was_marked_with() -> None:
     question = ToolSuspension(Suspension([Interrupt(id="i", reason="r")], "part", ()))
-    fixture, odd = odd_desk(question)
+    fixture, odd = fixture_with_tool(question)
     (interrupt,) = interrupts(await fixture.send("call odd {}"))
-    assert beside(await fixture.start(resume=[answer(interrupt, approved=True)])) == []
+    assert metadata_of(await fixture.start(resume=[answer(interrupt, approved=True)])) == []
     (held,) = await fixture.assistant.approvals.load(("anonymous", "thread", ""))
     assert (held.final_result, held.metadata) == (None, None)
     assert len(odd.called) == 1

@@ -24,8 +24,8 @@ JWT = {"auth": Auth.JWT, "auth_discovery_url": URL}
         ({**JWT, "auth_discovery_url": "https://issuer.example"}, "AGUI_AUTH_DISCOVERY_URL must be a URL such as"),
         (JWT, "AGUI_AUTH=jwt needs one of AGUI_AUTH_ALLOWED_AUDIENCE, AGUI_AUTH_ALLOWED_CLIENTS, "),
         ({**JWT, "auth_custom_claims": "{"}, "AGUI_AUTH_CUSTOM_CLAIMS: Invalid JSON"),
-        ({"auth_discovery_url": URL}, "AGUI_AUTH_DISCOVERY_URL is for AGUI_AUTH=jwt, which is none."),
-        ({"auth_allowed_scopes": "a"}, "AGUI_AUTH_ALLOWED_SCOPES is for AGUI_AUTH=jwt, which is none."),
+        ({"auth_discovery_url": URL}, "AGUI_AUTH_DISCOVERY_URL needs AGUI_AUTH=jwt, but AGUI_AUTH is none."),
+        ({"auth_allowed_scopes": "a"}, "AGUI_AUTH_ALLOWED_SCOPES needs AGUI_AUTH=jwt, but AGUI_AUTH is none."),
     ],
 )
 def test_settings_that_do_not_belong_together_stop_the_start(settings: dict[str, object], message: str) -> None:

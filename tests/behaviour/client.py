@@ -14,7 +14,7 @@ DELTAS = ("TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT")
 
 
 class Refused(Exception):
-    """A request was answered with an error instead of a run. ``retry_after`` are the seconds to wait, if it says so."""
+    """Error of a request that was answered without a run. ``retry_after`` is the wait in seconds, or None."""
 
     def __init__(self, code: str, message: str, request_id: str, retry_after: int | None = None) -> None:
         super().__init__(code, message)
@@ -26,7 +26,7 @@ class Refused(Exception):
 
 
 class RunStream(ABC):
-    """One reader of one run. ``seqs`` are the numbers of the events that were taken so far."""
+    """One reader of one run. ``seqs`` are the numbers of the events read so far."""
 
     def __init__(self, service: Service) -> None:
         self.seqs: list[int] = []
@@ -34,7 +34,7 @@ class RunStream(ABC):
         self._over = False
 
     async def next(self) -> Json | None:
-        """The next event; None at the end of the stream."""
+        """Return the next event, or None at the end of the stream."""
         if self._over:
             return None
         async with asyncio.timeout(WAIT):
@@ -46,21 +46,21 @@ class RunStream(ABC):
         return received[1]
 
     async def until(self, event_type: str) -> Json:
-        """Take events until one of this type, and give that one."""
+        """Read events up to one of this type, and return that one."""
         while (event := await self.next()) is not None:
             if event["type"] == event_type:
                 return event
         raise AssertionError(f"the stream ended without {event_type}")
 
     async def rest(self) -> list[Json]:
-        """All that is still to come."""
+        """Return all further events."""
         events: list[Json] = []
         while (event := await self.next()) is not None:
             events.append(event)
         return events
 
     async def leave(self) -> None:
-        """Stop watching, as a client that goes away does; done when the server has noticed."""
+        """Disconnect, and wait until the server has noticed."""
         before = self._readers()
         await self.close()
         if not self._over:
@@ -72,7 +72,7 @@ class RunStream(ABC):
 
     @abstractmethod
     async def _receive(self) -> tuple[int, Json] | None:
-        """One event and its number; None at the end."""
+        """Return one event and its number, or None at the end."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -97,19 +97,19 @@ class Client(ABC):
         self.streams: list[RunStream] = []
 
     @abstractmethod
-    def having(self, **headers: str) -> Self:
-        """The same client with other headers; underscores stand for dashes."""
+    def with_headers(self, **headers: str) -> Self:
+        """Return the same client with other headers. Underscores stand for dashes."""
 
     @abstractmethod
     async def start(self, body: Json | str) -> RunStream:
-        """Ask for a run or for ``attach``, and read. Raises ``Refused``."""
+        """Start a run or an ``attach``, and return its stream. Raises ``Refused``."""
 
     @abstractmethod
     async def command(self, body: Json) -> Json:
-        """Ask something that has one answer. Raises ``Refused``."""
+        """Send a command and return its answer. Raises ``Refused``."""
 
     async def run(self, body: Json | str) -> list[Json]:
-        """A whole run."""
+        """Start a run and return all of its events."""
         return await (await self.start(body)).rest()
 
     async def attach(self, thread: str | None, run: str | None, after: int | None = None) -> RunStream:
@@ -130,20 +130,20 @@ class Client(ABC):
 
 
 async def begin_run(client: Client, run: str = "r1", thread: str = "t1", **fields: Any) -> RunStream:  # noqa: ANN401 - as in JSON
-    """A run that has said something."""
+    """Start a run and read it up to its first text."""
     stream = await client.start(ask(thread, run, **fields))
     await stream.until("TEXT_MESSAGE_CONTENT")
     return stream
 
 
 def types(events: Sequence[Json]) -> list[str]:
-    """The events' types; neighbouring deltas count once, because a transport may merge them."""
+    """Return the types of the events. Consecutive deltas count once, because a transport may merge them."""
     names = [event["type"] for event in events]
     return [name for at, name in enumerate(names) if name not in DELTAS or names[at - 1 : at] != [name]]
 
 
 def text(events: Sequence[Json]) -> str:
-    """All text of the messages."""
+    """Return the text of all messages."""
     return "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
 
 

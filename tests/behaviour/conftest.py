@@ -82,13 +82,13 @@ async def connect_model(way: str, model: ConfiguredModel) -> AsyncIterator[Conne
 
         async def connect_model(**settings: Any) -> ClientThread:  # noqa: ANN401 - the fields of Settings
             chosen = Settings(**{"tools": TOOLS, "tool_policy": POLICY, **model.settings, **settings})
-            return ClientThread(await reached(way, chosen, stack), model)
+            return ClientThread(await open_client(way, chosen, stack), model)
 
         yield connect_model
 
 
-async def reached(way: str, settings: Settings, stack: AsyncExitStack) -> Client:
-    """A client of an application with these settings. Its time is real; the client's clock moves nothing."""
+async def open_client(way: str, settings: Settings, stack: AsyncExitStack) -> Client:
+    """Open a client of an application with these settings. Its time is real; the client's clock has no effect."""
     app, clock = build_app(settings), FakeClock()
     service = app.state.service
     if way.endswith("inprocess"):

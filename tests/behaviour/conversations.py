@@ -19,7 +19,7 @@ THREADS = count(1)
 
 @dataclass
 class ClientThread:
-    """One thread. ``messages`` is the client's history, ``tools`` what it offers."""
+    """One thread. ``messages`` is the history of the client, and ``tools`` are its tools."""
 
     client: Client
     model: ConfiguredModel
@@ -29,7 +29,7 @@ class ClientThread:
     runs: int = 0
 
     def body(self, said: str | None = None, **fields: Any) -> Json:  # noqa: ANN401 - as in JSON
-        """The input of the next run."""
+        """Return the input of the next run."""
         self.runs += 1
         if said is not None:
             self.messages.append({"id": f"user-{self.runs}", "role": "user", "content": said})
@@ -47,7 +47,7 @@ class ClientThread:
         return events
 
     async def resume(self, *answers: Json) -> list[Json]:
-        """A run that answers interrupts."""
+        """Send a run that answers interrupts."""
         return await self.say(resume=list(answers))
 
     def result(self, call: str, content: str) -> None:
@@ -94,17 +94,17 @@ class ClientThread:
 
 
 def owner(event: Json) -> Json:
-    """The subagent that an event belongs to."""
+    """Return the subagent that an event belongs to."""
     return {name: event[name] for name in ("subagentRunId",) if name in event}
 
 
 def results(events: Sequence[Json]) -> list[str]:
-    """The contents of the tools' results."""
+    """Return the contents of the tools' results."""
     return [event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT"]
 
 
 def calls(events: Sequence[Json]) -> dict[str, str]:
-    """Ids of the calls that were begun, by name."""
+    """Return the ids of the calls that were begun, by name."""
     return {event["toolCallName"]: event["toolCallId"] for event in events if event["type"] == "TOOL_CALL_START"}
 
 
@@ -115,10 +115,10 @@ def interrupts(events: Sequence[Json]) -> list[Json]:
 
 
 def answer(interrupt: Json, **payload: object) -> Json:
-    """An answer to an interrupt."""
+    """Return an answer to an interrupt."""
     return {"interruptId": interrupt["id"], "status": "resolved", "payload": payload}
 
 
-def abandoned(interrupt: Json) -> Json:
-    """The other answer."""
+def cancelled_answer(interrupt: Json) -> Json:
+    """Return the answer that cancels an interrupt."""
     return {"interruptId": interrupt["id"], "status": "cancelled"}

@@ -80,7 +80,7 @@ class Dialogue(ABC):
 
     @abstractmethod
     async def reply(self, asks: int = 1) -> Reply:
-        """Take the reply to its end."""
+        """Read the reply to its end."""
 
     @abstractmethod
     async def decide(self, *decisions: str, reason: str = "") -> Reply:
@@ -99,7 +99,7 @@ class Dialogue(ABC):
         """Cancel the active run."""
 
     async def leave(self) -> None:
-        """Drop the connection; done when the server has noticed."""
+        """Disconnect, and wait until the server has noticed."""
         before = self._readers()
         await self.close()
         await eventually(lambda: self._readers() < before)

@@ -7,8 +7,8 @@ from itertools import count
 
 from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import WAIT, Json
-from tests.models.reasoning_server.observed import WatchedModel, prompts_as_json
 from tests.models.reasoning_server.server import KEY
+from tests.models.reasoning_server.watched_model import WatchedModel, prompts_as_json
 
 NUMBERS = count(1)
 

@@ -20,12 +20,12 @@ SUM: Json = {
 
 
 def goals(*declared: Json) -> Json:
-    """``forwardedProps`` that declare these."""
+    """Return ``forwardedProps`` that declare these goals."""
     return {"goals": list(declared)}
 
 
 def custom_values(events: Sequence[Json], name: str) -> list[Json]:
-    """The values of the CUSTOM events of this name."""
+    """Return the values of the CUSTOM events of this name."""
     return [event["value"] for event in events if event["type"] == "CUSTOM" and event["name"] == name]
 
 

@@ -52,7 +52,7 @@ class InProcess(Client):
         super().__init__(service, clock, headers)
         self._by_session = by_session
 
-    def having(self, **headers: str) -> Self:
+    def with_headers(self, **headers: str) -> Self:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         return type(self)(self.service, self.clock, given, by_session=self._by_session)
 

@@ -43,7 +43,7 @@ class ClientCall(Generic[Out, In]):
         await self._stream.end()
 
     async def receive(self) -> In | None:
-        """The next message; None at the end. Raises ``GRPCError`` for a call that failed."""
+        """Return the next message, or None at the end. Raises ``GRPCError`` for a call that failed."""
         async with asyncio.timeout(WAIT):
             try:
                 message = await self._stream.recv_message()
@@ -108,7 +108,7 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
         return reply
 
     async def _read(self) -> bool:
-        """Take one message into the reply. False at the end of the call."""
+        """Read one message into the reply. Return False at the end of the call."""
         try:
             message = await self.call.receive()
         except GRPCError as error:

@@ -21,7 +21,7 @@ def http_client(base_url: str, headers: dict[str, str] | None = None) -> httpx.A
 
 
 async def frames(response: httpx.Response) -> AsyncIterator[tuple[int | None, Json]]:
-    """The frames of a body; comments are left out."""
+    """Return the frames of a body, without comments."""
     buffer = b""
     async for piece in response.aiter_bytes():
         buffer += piece
@@ -33,7 +33,7 @@ async def frames(response: httpx.Response) -> AsyncIterator[tuple[int | None, Js
 
 
 def parse_frame(frame: bytes) -> tuple[int | None, Json]:
-    """One frame: its id, where it has one, and its event."""
+    """Parse one frame: its id, if it has one, and its event."""
     lines = frame.decode().split("\n")
     names, values = zip(*(line.split(": ", 1) for line in lines), strict=True)
     assert names in (("id", "data"), ("data",))
@@ -70,7 +70,7 @@ class OverSse(Client):
         super().__init__(service, clock, headers)
         self.url = url
 
-    def having(self, **headers: str) -> Self:
+    def with_headers(self, **headers: str) -> Self:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         client = type(self)(self.service, self.clock, self.url, given)
         client.streams = self.streams

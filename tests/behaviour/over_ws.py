@@ -22,7 +22,7 @@ class Socket:
         await self.connection.send(body if isinstance(body, str) else json.dumps(body))
 
     async def receive(self) -> Json:
-        """The next frame."""
+        """Return the next frame."""
         frame = await self.connection.recv()
         assert isinstance(frame, str)
         value: Json = json.loads(frame)
@@ -30,26 +30,26 @@ class Socket:
         return value
 
     async def event(self) -> Json:
-        """The next event."""
+        """Return the next event."""
         return self.events.popleft() if self.events else await self.receive()
 
     async def control(self) -> Json:
-        """The next control frame; events that come before it are kept. Raises ``Refused`` for an error."""
+        """Return the next control frame, and store the events before it. Raises ``Refused`` for an error."""
         while "control" not in (frame := await self.receive()):
             self.events.append(frame)
         if frame["control"] == "error":
             raise Refused(frame["code"], frame["message"], frame["requestId"], frame.get("retryAfter"))
         return frame
 
-    async def heard(self) -> None:
-        """Until the server has done everything that was asked before. Raises ``Refused`` where it answered so."""
+    async def wait_until_handled(self) -> None:
+        """Wait until the server has executed all earlier requests. Raise ``Refused`` if it refused one."""
         await self.send({"command": {"type": "threads.list", "limit": 1}})
         while (frame := await self.control())["command"] != "threads.list":
             assert frame["command"] == "attach"
 
 
 class WsStream(RunStream):
-    """The frames of one run, up to its terminal event; nothing may follow that."""
+    """The frames of one run up to its terminal event, which must be the last."""
 
     def __init__(self, service: Service, socket: Socket) -> None:
         super().__init__(service)
@@ -58,7 +58,7 @@ class WsStream(RunStream):
 
     async def _receive(self) -> tuple[int, Json] | None:
         if self._ended:
-            await self.socket.heard()
+            await self.socket.wait_until_handled()
             assert not self.socket.events
             await self.close()
             return None
@@ -84,7 +84,7 @@ class OverWs(Client):
         self.url = url
         self.connections: list[ClientConnection] = []
 
-    def having(self, **headers: str) -> Self:
+    def with_headers(self, **headers: str) -> Self:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         client = type(self)(self.service, self.clock, self.url, given)
         client.connections = self.connections
@@ -100,7 +100,7 @@ class OverWs(Client):
     async def start(self, body: Json | str) -> WsStream:
         socket = await self.socket()
         await socket.send(body)
-        await socket.heard()
+        await socket.wait_until_handled()
         return WsStream(self.service, socket)
 
     async def command(self, body: Json) -> Json:

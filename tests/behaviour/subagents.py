@@ -27,7 +27,7 @@ def rules(name: str) -> PolicyDecision:
 
 
 def team(depth: int = 2) -> Assistant:
-    """An assistant that can delegate, ``depth`` deep."""
+    """Return an assistant that can delegate, ``depth`` levels deep."""
     paid.clear()
     agent = Assistant(OfflineModel(), (pay, *builtin_tools()), policy=rules)
     for _ in range(depth):
@@ -36,24 +36,24 @@ def team(depth: int = 2) -> Assistant:
     return agent
 
 
-def led_by(agent: object) -> Assistant:
-    """An assistant whose only helper is this agent."""
+def make_delegating_assistant(agent: object) -> Assistant:
+    """Return an assistant that can delegate to this agent only."""
     return Assistant(OfflineModel(), (Subagent("delegate", "Helps.", as_agent(agent, "agent")),))
 
 
-def of(events: list[Json], event_type: str) -> list[Json]:
+def of_type(events: list[Json], event_type: str) -> list[Json]:
     return [event for event in events if event["type"] == event_type]
 
 
 def parts(events: list[Json]) -> list[str]:
-    """The subagentRunIds in the order in which they were announced."""
-    return [event["subagentRunId"] for event in of(events, "SUBAGENT_STARTED")]
+    """Return the subagentRunIds in the order of their first events."""
+    return [event["subagentRunId"] for event in of_type(events, "SUBAGENT_STARTED")]
 
 
-def called(events: list[Json]) -> list[Json]:
-    """The user's message and the assistant's own calls, as a client keeps them that knows no subagents."""
-    start = of(events, "TOOL_CALL_START")[0]
-    pieces = [e["delta"] for e in of(events, "TOOL_CALL_ARGS") if e["toolCallId"] == start["toolCallId"]]
+def call_messages(events: list[Json]) -> list[Json]:
+    """Return the user's message and the assistant's own calls, as a client without subagents keeps them."""
+    start = of_type(events, "TOOL_CALL_START")[0]
+    pieces = [e["delta"] for e in of_type(events, "TOOL_CALL_ARGS") if e["toolCallId"] == start["toolCallId"]]
     function = {"name": start["toolCallName"], "arguments": "".join(pieces)}
     call = {"id": start["toolCallId"], "type": "function", "function": function}
     return [

@@ -88,7 +88,7 @@ async def test_the_context_says_who_asks_and_for_what(connect: Connect) -> None:
     hidden = {"cookie": "secret=1", "user_agent": "me", "referer": "http://x"}
     if client.transport == "inprocess":
         given, hidden = {name.lower(): value for name, value in given.items()}, {}
-    asking = client.having(x_request_id="req-1", **{SESSION.replace("-", "_"): "s" * 33}, **given, **hidden)
+    asking = client.with_headers(x_request_id="req-1", **{SESSION.replace("-", "_"): "s" * 33}, **given, **hidden)
     facts, headers = [event["value"] for event in await asking.run(ask()) if event["type"] == "CUSTOM"]
     assert facts == ["t1", "r1", "s" * 33, "req-1", "wat"]
     assert headers == {name.lower(): value for name, value in given.items()}

@@ -11,7 +11,7 @@ from agui_container.transports.caller_middleware import SESSION_HEADER
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import PAINT, ClientThread, abandoned, answer, calls, interrupts, results
+from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, cancelled_answer, interrupts, results
 from tests.engine.doubles import WAIT, Json
 from tests.requirements import requirement
 
@@ -25,19 +25,19 @@ async def ask_for_payments(thread: ClientThread, *amounts: int) -> list[Json]:
     return found
 
 
-async def turns(thread: ClientThread) -> tuple[str, str]:
-    """Whose turn it is, once the last run is written down, and on a fork behind the message with the first call."""
+async def thread_statuses(thread: ClientThread) -> tuple[str, str]:
+    """Return the status of the thread after its last run, and of a fork after the message with the first call."""
     called = next(message["id"] for message in thread.messages if "toolCalls" in message)
     async with asyncio.timeout(WAIT):
         while True:
-            turn = (await known(thread, "get"))["status"]
+            turn = (await send_command(thread, "get"))["status"]
             if turn != "agent_turn":
-                return turn, (await known(thread, "fork", messageId=called))["status"]
+                return turn, (await send_command(thread, "fork", messageId=called))["status"]
             await asyncio.sleep(0)
 
 
-async def known(thread: ClientThread, kind: str, **fields: object) -> Json:
-    """The thread, or what is made of it."""
+async def send_command(thread: ClientThread, kind: str, **fields: object) -> Json:
+    """Send a command for the thread, and return the answer."""
     return await thread.client.command({"command": {"type": f"threads.{kind}", "threadId": thread.id, **fields}})
 
 
@@ -113,7 +113,7 @@ async def test_approvals_of_one_caller_do_not_push_out_that_of_another(
 ) -> None:
     monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=4)))
     first = await connect_model(limit_by="session")
-    second = ClientThread(first.client.having(**{SESSION_HEADER.replace("-", "_"): "second"}), first.model)
+    second = ClientThread(first.client.with_headers(**{SESSION_HEADER.replace("-", "_"): "second"}), first.model)
     (waiting,) = await ask_for_payments(second, 5)
     crowd = [ClientThread(first.client, first.model) for _ in range(6)]
     oldest, *_ = [interrupt for thread in crowd for interrupt in await ask_for_payments(thread, 1)]
@@ -139,7 +139,7 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why(connect_mode
 async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(connect_model: ConnectModel) -> None:
     thread = await connect_model()
     (interrupt,) = await ask_for_payments(thread, 5)
-    events = await thread.resume(abandoned(interrupt))
+    events = await thread.resume(cancelled_answer(interrupt))
     assert PAID[thread.id] == []
     assert results(events)[0].startswith("Error: ")
     assert outcome(events) == "success"
@@ -149,7 +149,7 @@ async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(connect_mode
 async def test_each_call_has_its_own_answer(connect_model: ConnectModel) -> None:
     thread = await connect_model()
     first, second, third = await ask_for_payments(thread, 1, 2, 3)
-    events = await thread.resume(abandoned(third), answer(first, approved=True), answer(second, approved=False))
+    events = await thread.resume(cancelled_answer(third), answer(first, approved=True), answer(second, approved=False))
     assert PAID[thread.id] == [1]
     assert [result.split()[0] for result in results(events)] == ["paid", "Error:", "Error:"]
     assert outcome(events) == "success"
@@ -272,19 +272,19 @@ async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(co
     thread = await connect_model()
     thread.tools = [PAINT]
     events = await thread.say('call pay {"amount": 1}\ncall paint {}')
-    assert await turns(thread) == ("user_turn", "user_turn")
+    assert await thread_statuses(thread) == ("user_turn", "user_turn")
     await thread.resume(answer(interrupts(events)[0], approved=True))
-    assert await turns(thread) == ("client_tool_turn", "client_tool_turn")
+    assert await thread_statuses(thread) == ("client_tool_turn", "client_tool_turn")
     thread.result(calls(events)["paint"], "dry")
     await thread.say()
-    assert (await turns(thread))[0] == "user_turn"
+    assert (await thread_statuses(thread))[0] == "user_turn"
 
 
 @requirement("approval.whose")
 async def test_an_answer_counts_only_on_its_thread_and_from_its_session(connect_model: ConnectModel) -> None:
     thread = await connect_model()
     (interrupt,) = await ask_for_payments(thread, 5)
-    session = thread.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
+    session = thread.client.with_headers(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
     elsewhere, stranger = (
         ClientThread(thread.client, thread.model),
         ClientThread(session, thread.model, thread.id, runs=7),

@@ -10,14 +10,14 @@ from tests.engine.doubles import Json
 from tests.requirements import requirement
 
 
-def called(*ids: str, name: str = "paint") -> Json:
-    """An assistant message with calls."""
+def call_message(*ids: str, name: str = "paint") -> Json:
+    """Return an assistant message with calls."""
     made = [{"id": key, "type": "function", "function": {"name": name, "arguments": "{}"}} for key in ids]
     return {"id": f"calls-{'-'.join(ids)}", "role": "assistant", "toolCalls": made}
 
 
 def tool_message(call: str, content: str, number: int = 0) -> Json:
-    """A tool message."""
+    """Return a tool message."""
     return {"id": f"told-{call}-{number}", "role": "tool", "toolCallId": call, "content": content}
 
 
@@ -95,13 +95,18 @@ async def test_a_client_tool_may_have_any_name(connect_model: ConnectModel, name
 
 HISTORIES: dict[str, list[Json]] = {
     "a result of no call": [tool_message("ghost", "boo")],
-    "a result before its call": [tool_message("c1", "early"), called("c1")],
-    "a call without a result": [called("c1", "c2"), tool_message("c2", "two")],
-    "two results of one call": [called("c1"), tool_message("c1", "one"), tool_message("c1", "other", 1)],
-    "results in another order": [called("c1", "c2"), tool_message("c2", "two"), tool_message("c1", "one")],
-    "one id twice": [called("c1", "c1"), tool_message("c1", "one"), called("c1"), tool_message("c1", "again", 1)],
+    "a result before its call": [tool_message("c1", "early"), call_message("c1")],
+    "a call without a result": [call_message("c1", "c2"), tool_message("c2", "two")],
+    "two results of one call": [call_message("c1"), tool_message("c1", "one"), tool_message("c1", "other", 1)],
+    "results in another order": [call_message("c1", "c2"), tool_message("c2", "two"), tool_message("c1", "one")],
+    "one id twice": [
+        call_message("c1", "c1"),
+        tool_message("c1", "one"),
+        call_message("c1"),
+        tool_message("c1", "again", 1),
+    ],
     "something said between": [
-        called("c1"),
+        call_message("c1"),
         {"id": "s", "role": "assistant", "content": "wait"},
         tool_message("c1", "one"),
     ],
@@ -127,7 +132,7 @@ async def test_the_first_of_two_results_counts_and_a_missing_one_is_said_to_be_m
     connect_model: ConnectModel,
 ) -> None:
     thread = await connect_model()
-    thread.messages = [{"id": "u", "role": "user", "content": "hi"}, called("c1", "c2")]
+    thread.messages = [{"id": "u", "role": "user", "content": "hi"}, call_message("c1", "c2")]
     thread.messages += [tool_message("c2", "two"), tool_message("c2", "forged", 1), tool_message("ghost", "boo")]
     events = await thread.say()
     assert text(events).startswith("The call of paint failed: ")
@@ -138,7 +143,7 @@ async def test_the_first_of_two_results_counts_and_a_missing_one_is_said_to_be_m
 @pytest.mark.parametrize("name", ["pay", "echo", "wipe"])
 async def test_a_call_in_the_history_runs_nothing(connect_model: ConnectModel, name: str) -> None:
     thread = await connect_model()
-    thread.messages = [called("c1", name=name)]
+    thread.messages = [call_message("c1", name=name)]
     thread.messages[0]["toolCalls"][0]["function"]["arguments"] = '{"amount": 9, "text": "mine"}'
     events = await thread.say()
     assert results(events) == []

@@ -34,7 +34,7 @@ async def test_a_second_run_is_refused(connect: Connect) -> None:
     assert refused.value.code == "THREAD_BUSY"
     agent.may_end.set()
     assert outcome(await first.rest()) == "success"
-    assert agent.begun == ["r1"]
+    assert agent.started_run_ids == ["r1"]
 
 
 @requirement("busy.enqueue")
@@ -43,11 +43,11 @@ async def test_enqueued_runs_follow_in_order(connect: Connect) -> None:
     client = await connect(agent, on_busy="enqueue")
     first = await begin_run(client, "r1")
     others = [await client.start(ask(run=run)) for run in ("r2", "r3")]
-    assert agent.begun == ["r1"]
+    assert agent.started_run_ids == ["r1"]
     agent.may_end.set()
     assert outcome(await first.rest()) == "success"
     assert [outcome(await other.rest()) for other in others] == ["success", "success"]
-    assert agent.begun == ["r1", "r2", "r3"]
+    assert agent.started_run_ids == ["r1", "r2", "r3"]
 
 
 @requirement("busy.enqueue")
@@ -101,7 +101,7 @@ async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
     assert [outcome(await stream.rest()) for stream in (first, second)] == ["cancelled", "cancelled"]
     agent.may_end.set()
     assert outcome(await third.rest()) == "success"
-    assert agent.begun == ["r1", "r3"]
+    assert agent.started_run_ids == ["r1", "r3"]
 
 
 @requirement("busy.override")

@@ -28,13 +28,13 @@ SHOWN = ["RUN_STARTED", "MESSAGES_SNAPSHOT", "STATE_SNAPSHOT", "RUN_FINISHED"]
 
 
 async def agent_with_state(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Says something, and leaves a state."""
+    """Yield text and a state."""
     yield "hello"
     yield StateSnapshotEvent(snapshot={"step": 1})
 
 
 async def run_and_store(client: Client, said: str = "hi") -> None:
-    """A run, and its end in the store."""
+    """Execute a run, and wait until its end is stored."""
     assert text(await client.run(ask(text=said))) == "hello"
     service = client.service
     await eventually(lambda: not service.registry.recorder_tasks)
@@ -151,8 +151,8 @@ async def test_an_assistant_of_ones_own_is_no_different(connect: Connect) -> Non
 COLOUR = Interrupt(id="i1", reason="choice", message="Which colour?")
 
 
-async def painter(asked: RunAgentInput) -> AsyncIterator[Item]:
-    """Asks, until it is told."""
+async def ask_for_colour(asked: RunAgentInput) -> AsyncIterator[Item]:
+    """Ask for a colour until a run has an answer."""
     if asked.resume:
         yield f"You said {asked.resume[0].payload}."
         return
@@ -162,7 +162,7 @@ async def painter(asked: RunAgentInput) -> AsyncIterator[Item]:
 
 @requirement("connect.waiting")
 async def test_the_last_interrupt_of_a_custom_agent_is_shown_until_it_is_answered(connect: Connect) -> None:
-    client = await connect(painter)
+    client = await connect(ask_for_colour)
     service = client.service
     asked = interrupts(await client.run(ask()))
     await eventually(lambda: not service.registry.recorder_tasks)

@@ -25,7 +25,7 @@ def assistant(tokens: int = 0, overflow: Overflow = Overflow.TRIM, skills: tuple
 
 
 def input_after_turns(turns: int, said: str) -> Json:
-    """A run input behind so many turns of 20 words each."""
+    """Return a run input after a number of turns of 20 words each."""
     words = "word " * 10
     pairs = ([("user", f"u{at}"), ("assistant", f"a{at}")] for at in range(turns))
     history: list[Json] = [{"id": name, "role": role, "content": words} for pair in pairs for role, name in pair]

@@ -61,8 +61,8 @@ async def test_unknown_fields_of_events_are_kept(connect: Connect) -> None:
     assert len(events) == len(INNER) + 2
 
 
-async def says(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Text by its message's id, and what tools in the background say meanwhile."""
+async def interleave_messages(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Yield text by its message's id, while tools in the background emit other messages."""
     yield TextMessageStartEvent(message_id="own", role="assistant")
     yield MessageText("own", "a")
     yield MessageText("own", "b")
@@ -78,7 +78,7 @@ async def says(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
 
 @requirement("run.said")
 async def test_text_by_its_messages_id_is_that_messages_whatever_else_is_said(connect: Connect) -> None:
-    events = await (await connect(says)).run(ask())
+    events = await (await connect(interleave_messages)).run(ask())
     said = defaultdict[str, str](str)
     for event in events:
         if event["type"] == "TEXT_MESSAGE_CONTENT":

@@ -29,18 +29,18 @@ FAILED = "The agent failed; the server's log has the cause."
 
 
 async def approve_all(dialogue: Dialogue, reply: Reply) -> Reply:
-    """The last reply, once all that is asked has been approved: kontekst asks for every call."""
+    """Approve every call, and return the last reply. kontekst asks for each call."""
     while reply.end == ASKS:
         reply = await dialogue.decide(*(APPROVE for _ in reply.asked))
     return reply
 
 
-def calling(name: str, **arguments: object) -> str:
+def call_command(name: str, **arguments: object) -> str:
     return f"call {name} {json.dumps(arguments)}"
 
 
 def body_of(thread: str, run: str, **fields: object) -> Json:
-    """The body of a run over HTTP."""
+    """Return the body of a run over HTTP."""
     return {"threadId": thread, "runId": run, "messages": [], "protocolVersion": "1.0", **fields}
 
 
@@ -239,7 +239,7 @@ async def test_a_tool_of_the_server_is_called(serve_over: ServeOver) -> None:
 @requirement("assistant.tool-fails", "protocol.same")
 async def test_a_tool_that_fails_tells_no_secret(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue()
-    reply = await approve_all(dialogue, await dialogue.say(calling("burst")))
+    reply = await approve_all(dialogue, await dialogue.say(call_command("burst")))
     assert reply.end == SUCCESS
     assert "secret" not in reply.received
 
@@ -248,7 +248,7 @@ async def test_a_tool_that_fails_tells_no_secret(serve_over: ServeOver) -> None:
 async def test_an_approved_call_runs_once_and_the_model_goes_on(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue("approved")
     PAID.pop("approved", None)
-    reply = await dialogue.say(calling("pay", amount=5))
+    reply = await dialogue.say(call_command("pay", amount=5))
     assert (reply.end, [asked.name for asked in reply.asked]) == (ASKS, ["pay"])
     assert {str(asked.arguments) for asked in reply.asked} <= {"{'amount': 5}", "None"}
     assert PAID["approved"] == []
@@ -260,7 +260,7 @@ async def test_an_approved_call_runs_once_and_the_model_goes_on(serve_over: Serv
 async def test_a_denied_call_does_not_run_and_the_thread_is_free(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue("denied")
     PAID.pop("denied", None)
-    await dialogue.say(calling("pay", amount=5))
+    await dialogue.say(call_command("pay", amount=5))
     reply = await dialogue.decide(DENY, reason="too much")
     assert reply.end in {SUCCESS, CANCELLED}  # kontekst ends a run with a denial
     assert PAID["denied"] == []
@@ -271,7 +271,7 @@ async def test_a_denied_call_does_not_run_and_the_thread_is_free(serve_over: Ser
 async def test_each_call_has_its_own_answer(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue("each")
     PAID.pop("each", None)
-    reply = await dialogue.say(f"{calling('pay', amount=1)}\n{calling('pay', amount=2)}", asks=2)
+    reply = await dialogue.say(f"{call_command('pay', amount=1)}\n{call_command('pay', amount=2)}", asks=2)
     assert len(reply.asked) == 2
     await dialogue.decide(DENY, APPROVE)
     assert PAID["each"] == [2]
@@ -282,7 +282,7 @@ async def test_each_call_has_its_own_answer(serve_over: ServeOver) -> None:
 async def test_a_turn_that_asks_can_be_cancelled(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue("abandoned")
     PAID.pop("abandoned", None)
-    await dialogue.say(calling("pay", amount=5))
+    await dialogue.say(call_command("pay", amount=5))
     await dialogue.cancel()
     assert (await dialogue.reply()).end == CANCELLED
     assert (await dialogue.say("stream 1")).text == "hello world, "
@@ -294,7 +294,7 @@ async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(serve_ov
     site = await serve_over()
     dialogue = site.dialogue("crossed")
     PAID.pop("crossed", None)
-    await dialogue.say(calling("pay", amount=5))
+    await dialogue.say(call_command("pay", amount=5))
     http = site.over_sse()
     command = {"command": {"type": "threads.get", "threadId": "crossed"}}
     (waiting,) = (await http.command(command))["waiting"]
@@ -308,7 +308,7 @@ async def test_a_call_is_asked_over_one_protocol_and_approved_over_http(serve_ov
 @pytest.mark.parametrize("serve_over", WITH_CLIENT_TOOLS, indirect=True)
 async def test_a_tool_of_the_client_is_run_by_the_client(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue()
-    reply = await dialogue.say(calling("paint", colour="red"), tools=[PAINT])
+    reply = await dialogue.say(call_command("paint", colour="red"), tools=[PAINT])
     assert (reply.end, [asked.name for asked in reply.asked]) == (CALLS, ["paint"])
     assert "a red wall" in (await dialogue.give_result("a red wall")).text
 
@@ -318,7 +318,7 @@ async def test_a_tool_of_the_client_is_run_by_the_client(serve_over: ServeOver) 
 async def test_an_approval_and_then_the_result_of_a_client_tool_finish_their_turn(serve_over: ServeOver) -> None:
     dialogue = (await serve_over()).dialogue("both")
     PAID.pop("both", None)
-    calls = f"{calling('pay', amount=5)}\n{calling('paint', colour='red')}"
+    calls = f"{call_command('pay', amount=5)}\n{call_command('paint', colour='red')}"
     await dialogue.say(calls, tools=[PAINT], asks=2)
     reply = await dialogue.approve_and_give("a red wall")
     assert (reply.end, PAID["both"]) == (SUCCESS, [5])
@@ -331,7 +331,7 @@ async def test_an_approval_and_then_the_result_of_a_client_tool_finish_their_tur
 async def test_a_client_tool_stays_open_when_another_client_approves_the_call_beside_it(serve_over: ServeOver) -> None:
     site = await serve_over()
     dialogue = site.dialogue("beside")
-    await dialogue.say(f"{calling('pay', amount=5)}\n{calling('paint', colour='red')}", tools=[PAINT], asks=2)
+    await dialogue.say(f"{call_command('pay', amount=5)}\n{call_command('paint', colour='red')}", tools=[PAINT], asks=2)
     http = site.over_sse()
     command = {"command": {"type": "threads.get", "threadId": "beside"}}
     thread = await http.command(command)

@@ -26,7 +26,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.client import outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import ask
-from tests.protocol.samples import forged
+from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
 SECRET = "sk-secret in /home/me/key.pem"  # noqa: S105 - it stands for one
@@ -162,7 +162,7 @@ async def test_an_object_that_is_not_an_event_is_the_agents_error(connect: Conne
     assert types(await client.run(ask())) == ["RUN_STARTED", "RUN_ERROR"]
 
 
-def circle() -> object:
+def make_circular_value() -> object:
     value: dict[str, object] = {}
     value["itself"] = value
     return value
@@ -170,10 +170,10 @@ def circle() -> object:
 
 UNENCODABLE: dict[str, Callable[[], Item]] = {
     "an object": lambda: StateSnapshotEvent(snapshot=object()),
-    "a circle": lambda: CustomEvent(name="n", value=circle()),
+    "a circle": lambda: CustomEvent(name="n", value=make_circular_value()),
     "half a surrogate pair": lambda: CustomEvent(name="n", value="\ud800"),
     "half a surrogate pair in a string": lambda: "\ud800",
-    "a wrong type": lambda: forged(TextMessageStartEvent, message_id=7, role="assistant"),
+    "a wrong type": lambda: without_validation(TextMessageStartEvent, message_id=7, role="assistant"),
     "too much": lambda: CustomEvent(name="n", value="x" * 8_000_001),
     "a bad end": lambda: RunFinishedEvent(thread_id="t", run_id="r", result=object()),
     "a bad error": lambda: RunErrorEvent(message="\ud800"),
@@ -232,7 +232,7 @@ async def test_an_error_carries_the_request_id(connect: Connect) -> None:
         raise ValueError
         yield "never"
 
-    client = (await connect(agent)).having(x_request_id="req-42")
+    client = (await connect(agent)).with_headers(x_request_id="req-42")
     last = (await client.run(ask()))[-1]
     assert last["metadata"] == {"requestId": "req-42", "retryable": False}
 

@@ -143,6 +143,6 @@ async def test_the_goals_of_a_thread_are_its_own(connect_model: ConnectModel) ->
     thread = await connect_model()
     thread.tools = [PAINT]
     await thread.say("call paint {}", forwardedProps=goals(NOTE))
-    session = thread.client.having(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
+    session = thread.client.with_headers(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
     events = await session.run({**thread.body("stream 1"), "runId": "another"})
     assert "CUSTOM" not in types(events)

@@ -30,7 +30,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.client import outcome, types
 from tests.conftest import Connect
 from tests.engine.doubles import START, ask
-from tests.protocol.samples import forged
+from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.durable
@@ -195,9 +195,9 @@ async def test_a_call_of_the_history_may_be_answered(connect: Connect) -> None:
     assert events[-1]["outcome"] == {"type": "success"}
 
 
-def interrupted(*ids: str) -> RunFinishedEvent:
+def interrupt_event(*ids: str) -> RunFinishedEvent:
     interrupts = [Interrupt(id=key, reason="approval") for key in ids]
-    outcome = forged(RunFinishedInterruptOutcome, type="interrupt", interrupts=interrupts)
+    outcome = without_validation(RunFinishedInterruptOutcome, type="interrupt", interrupts=interrupts)
     return RunFinishedEvent(thread_id="t1", run_id="r1").model_copy(update={"outcome": outcome})
 
 
@@ -205,7 +205,7 @@ def interrupted(*ids: str) -> RunFinishedEvent:
 async def test_an_interrupt_passes_with_its_open_message_closed(connect: Connect) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "May I?"
-        yield interrupted("i1", "i2")
+        yield interrupt_event("i1", "i2")
 
     client = await connect(agent)
     events = await client.run(ask())
@@ -218,7 +218,7 @@ async def test_an_interrupt_passes_with_its_open_message_closed(connect: Connect
 @pytest.mark.parametrize("ids", [["i", "i"], []])
 async def test_an_interrupt_outcome_names_each_interrupt_once(connect: Connect, ids: list[str]) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield interrupted(*ids)
+        yield interrupt_event(*ids)
 
     client = await connect(agent)
     events = await client.run(ask())
@@ -277,7 +277,7 @@ async def test_usage_is_summed_on_every_end(connect: Connect, end: str) -> None:
 @requirement("run.bad-usage")
 async def test_usage_that_cannot_be_added_up_is_left_out(connect: Connect) -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        ctx.usage.append(forged(TokenUsage, input_tokens="many"))
+        ctx.usage.append(without_validation(TokenUsage, input_tokens="many"))
         yield "hi"
 
     client = await connect(agent)

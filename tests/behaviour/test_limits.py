@@ -20,27 +20,27 @@ from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 
 
-async def says_much(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Custom events without end."""
+async def emit_events_without_end(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Yield custom events without end."""
     while True:
         yield CustomEvent(name="n", value="x" * 100)
 
 
-async def talks(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Text without end."""
+async def emit_text_without_end(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Yield text without end."""
     while True:
         yield "x" * 100
 
 
-async def has_said(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """The same by a tool that does not come back before it has said far too much."""
+async def emit_beyond_limit(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Emit more text than the limit allows before the next yield, as a tool can."""
     for _number in range(20_000):
         ctx.emit("x" * 100)
     yield ""
 
 
-async def says_little(_: RunAgentInput) -> AsyncIterator[Item]:
-    """One event of a known size."""
+async def emit_one_event(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Emit one event of a known size."""
     yield CustomEvent(name="n", value="x" * 1_000)
 
 
@@ -71,21 +71,21 @@ async def test_time_spent_waiting_in_line_does_not_count(connect: Connect) -> No
 
 @requirement("limit.time")
 async def test_a_run_that_ended_leaves_no_timer(connect: Connect) -> None:
-    client = await connect(says_little)
+    client = await connect(emit_one_event)
     assert outcome(await client.run(ask())) == "success"
     await eventually(lambda: not client.clock.timers)
 
 
 @requirement("limit.size")
 async def test_a_run_that_says_too_much_is_ended(connect: Connect) -> None:
-    client = await connect(says_much, CapacityLimits(run_bytes=2_000))
+    client = await connect(emit_events_without_end, CapacityLimits(run_bytes=2_000))
     events = await client.run(ask())
     assert outcome(events) == "RUN_LIMIT_EXCEEDED"
     assert len(events) < 25
 
 
 @requirement("limit.size")
-@pytest.mark.parametrize("agent", [talks, has_said])
+@pytest.mark.parametrize("agent", [emit_text_without_end, emit_beyond_limit])
 async def test_the_text_that_exceeds_the_limit_is_the_last(connect: Connect, agent: object) -> None:
     client = await connect(agent, CapacityLimits(run_bytes=200_000))
     events = await client.run(ask())
@@ -94,8 +94,8 @@ async def test_the_text_that_exceeds_the_limit_is_the_last(connect: Connect, age
     assert 200_000 < log.bytes < 201_000
 
 
-class Chorus:
-    """All wait with something begun, then each says what it has to without waiting."""
+class AgentsInStep:
+    """An agent whose runs wait after two texts and then all yield the rest without waiting."""
 
     def __init__(self) -> None:
         self.may_speak = asyncio.Event()
@@ -110,7 +110,7 @@ class Chorus:
 
 @requirement("limit.all")
 async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(connect: Connect) -> None:
-    chorus = Chorus()
+    chorus = AgentsInStep()
     client = await connect(chorus, CapacityLimits(all_bytes=100_000))
     streams = [await begin_run(client, thread=f"t{number}") for number in range(10)]
     chorus.may_speak.set()
@@ -159,29 +159,29 @@ async def readable_runs(client: Client, *runs: str) -> list[str]:
     return kept
 
 
-async def unread(client: Client) -> None:
-    """Until the server has noticed that every stream was read to its end."""
+async def wait_until_unread(client: Client) -> None:
+    """Wait until the server has noticed that every stream was read to its end."""
     await eventually(lambda: not any(run.presence.local for run in client.service.registry.by_key.values()))
 
 
 @requirement("limit.kept")
 async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
-    client = await connect(says_little, CapacityLimits(kept_runs=2))
+    client = await connect(emit_one_event, CapacityLimits(kept_runs=2))
     for run in ("r1", "r2", "r3", "r4"):
         await client.run(ask(run=run))
-        await unread(client)
+        await wait_until_unread(client)
     assert await readable_runs(client, "r1", "r2", "r3", "r4") == ["r3", "r4"]
 
 
-async def uses_its_context(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """All that leads back to the run."""
+async def use_context(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Use every part of the context that refers to the run."""
     ctx.emit("hi")
     ctx.state.replace({"said": ctx.cancelled})
     yield "there"
 
 
-class KeepsItsContext:
-    """An agent that keeps its context for ever."""
+class ContextKeeper:
+    """An agent that never releases the contexts of its runs."""
 
     def __init__(self) -> None:
         self.kept: list[RunContext] = []
@@ -192,14 +192,14 @@ class KeepsItsContext:
 
 
 @requirement("limit.kept")
-@pytest.mark.parametrize("agent", [says_little, uses_its_context, KeepsItsContext()])
+@pytest.mark.parametrize("agent", [emit_one_event, use_context, ContextKeeper()])
 async def test_a_run_that_is_forgotten_is_gone_without_the_garbage_collector(connect: Connect, agent: object) -> None:
     client = await connect(agent, CapacityLimits(kept_runs=1))
     gc.disable()
     try:
         await client.run(ask(run="r1"))
         run = weakref.ref(client.service.registry.by_key[RunKey("everybody", "t1", "r1")])
-        await unread(client)
+        await wait_until_unread(client)
         client.streams.clear()
         await client.run(ask(run="r2"))
         await eventually(lambda: run() is None)
@@ -224,7 +224,7 @@ async def test_a_run_that_was_cancelled_while_it_waited_is_gone_as_soon(connect:
 
 
 def threads_of_runs() -> set[str]:
-    """The threads of all runs in memory."""
+    """Return the threads of all runs in memory."""
     return {it.key.thread_id for it in gc.get_objects() if type(it) is Run}
 
 
@@ -267,10 +267,10 @@ async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(conne
 
 @requirement("limit.kept-bytes")
 async def test_the_bytes_of_ended_runs_are_bounded(connect: Connect) -> None:
-    client = await connect(says_little, CapacityLimits(kept_bytes=3_300))
+    client = await connect(emit_one_event, CapacityLimits(kept_bytes=3_300))
     for run in ("r1", "r2", "r3"):
         await client.run(ask(run=run))
-        await unread(client)
+        await wait_until_unread(client)
     assert await readable_runs(client, "r1", "r2", "r3") == ["r2", "r3"]
 
 
@@ -332,7 +332,7 @@ async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) 
 
 @requirement("drain.refuses")
 async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
-    client = await connect(says_little)
+    client = await connect(emit_one_event)
     await client.run(ask(run="r1"))
     await client.service.drain(0)
     for asked in (ask(run="r2"), ask(run="r2", messages=[])):

@@ -19,7 +19,8 @@ from tests.requirements import requirement
 
 
 @pytest.fixture(autouse=True)
-def uncollected() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
+    """Turn off the garbage collector, so that only reference counts release memory."""
     gc.disable()
     yield
     gc.enable()
@@ -39,12 +40,12 @@ class TrackedObjects:
         monkeypatch.setattr(kind, "__init__", recording_init)
 
     async def wait_until_collected(self) -> None:
-        """There were some, and nothing is left of any."""
+        """Wait until all recorded objects are released. Fail if none was recorded."""
         assert self._seen
         await eventually(lambda: not any(made() for made in self._seen))
 
 
-async def waits(_: RunAgentInput) -> AsyncIterator[Item]:
+async def wait_forever(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "hi"
     await asyncio.Event().wait()
 
@@ -58,7 +59,7 @@ async def leave_run(client: Client) -> None:
 @requirement("limit.kept")
 async def test_a_run_whose_reader_has_left_is_gone(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     client, runs = (
-        await connect(waits, CapacityLimits(kept_runs=0), on_disconnect="cancel"),
+        await connect(wait_forever, CapacityLimits(kept_runs=0), on_disconnect="cancel"),
         TrackedObjects(Run, monkeypatch),
     )
     await leave_run(client)
@@ -68,7 +69,7 @@ async def test_a_run_whose_reader_has_left_is_gone(connect: Connect, monkeypatch
 
 @requirement("limit.kept")
 async def test_a_socket_that_is_closed_amid_a_run_is_gone(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, client = await serve(waits, on_disconnect="cancel")
+    _, client = await serve(wait_forever, on_disconnect="cancel")
     connections = TrackedObjects(WebSocketConnection, monkeypatch)
     await leave_run(client)
     await connections.wait_until_collected()

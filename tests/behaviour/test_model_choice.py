@@ -11,8 +11,8 @@ CHOOSING = [name for name in PROTOCOLS if name != "kontekst"]
 """Protocols in which a client names a model. Over the others the server's own model answers."""
 
 
-async def prompted(model: FakeOpenAI) -> list[str]:
-    """The last message of each prompt that a model was given."""
+async def last_messages(model: FakeOpenAI) -> list[str]:
+    """Return the last message of each prompt of a model."""
     return [prompt["messages"][-1]["content"] for prompt in await model.prompts()]
 
 
@@ -26,7 +26,7 @@ async def test_the_chosen_model_is_prompted_and_no_other(serve_over: ServeOver, 
         dialogue.model = choice
         reply = await dialogue.say("stream 1")
         assert (reply.text, reply.end) == ("hello world, ", SUCCESS)
-        assert await prompted(model) == ["stream 1"]
+        assert await last_messages(model) == ["stream 1"]
         assert f'"{model.name}"' in reply.received  # the label of the usage
 
 
@@ -39,8 +39,8 @@ async def test_a_choice_holds_for_the_whole_conversation(serve_over: ServeOver, 
     dialogue.model = "small"
     for said in ("stream 1", "calculate 6*7"):
         assert (await dialogue.say(said)).end == SUCCESS
-    assert await prompted(small) == ["stream 1", "calculate 6*7", "42"]
-    assert await prompted(default) == []
+    assert await last_messages(small) == ["stream 1", "calculate 6*7", "42"]
+    assert await last_messages(default) == []
 
 
 @requirement("assistant.model-choice")

@@ -18,13 +18,13 @@ from tests.requirements import requirement
 pytestmark = pytest.mark.durable
 
 
-async def counting(asked: RunAgentInput) -> AsyncIterator[str]:
-    """Say how many messages there are."""
+async def count_messages(asked: RunAgentInput) -> AsyncIterator[str]:
+    """Yield the number of messages."""
     yield f"{len(asked.messages)} messages"
 
 
-class Forgetful:
-    """A client that keeps roles and text, and makes ids when it sends."""
+class ClientWithoutIds:
+    """A client that stores roles and texts, and makes new ids for each request."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -32,7 +32,7 @@ class Forgetful:
         self.talk: list[Json] = []
 
     async def say(self, words: str) -> str:
-        """Add a message of the user's, send everything, and keep the answer."""
+        """Send the history with a message of the user, and store the answer."""
         self.talk.append({"role": "user", "content": words})
         number = next(self._numbers)
         messages = [{**message, "id": f"{number}-{n}"} for n, message in enumerate(self.talk)]
@@ -43,13 +43,13 @@ class Forgetful:
 
 @requirement("thread.new-ids")
 async def test_the_agent_sees_a_conversation_once(connect: Connect) -> None:
-    client = Forgetful(await connect(counting))
+    client = ClientWithoutIds(await connect(count_messages))
     assert [await client.say("hi") for _ in range(4)] == ["1 messages", "3 messages", "5 messages", "7 messages"]
 
 
 @requirement("thread.new-ids")
 async def test_an_edit_takes_the_place_of_what_followed(connect: Connect) -> None:
-    client = Forgetful(await connect(counting))
+    client = ClientWithoutIds(await connect(count_messages))
     for words in ("one", "two", "three"):
         await client.say(words)
     client.talk = client.talk[:2]
@@ -59,7 +59,7 @@ async def test_an_edit_takes_the_place_of_what_followed(connect: Connect) -> Non
 
 @requirement("thread.new-ids")
 async def test_a_lone_message_is_always_new(connect: Connect) -> None:
-    client = Forgetful(await connect(counting))
+    client = ClientWithoutIds(await connect(count_messages))
     await client.say("one")
     client.talk = []
     assert await client.say("one") == "3 messages"
@@ -75,7 +75,7 @@ async def test_a_run_that_has_waited_adds_only_what_is_new(connect: Connect) -> 
             await may_end.wait()
 
     client = await connect(waiting, on_busy="enqueue")
-    forgetful = Forgetful(client)
+    forgetful = ClientWithoutIds(client)
     await forgetful.say("one")
     second, third = {"role": "user", "content": "two"}, {"role": "user", "content": "three"}
     streams = []
@@ -89,8 +89,8 @@ async def test_a_run_that_has_waited_adds_only_what_is_new(connect: Connect) -> 
 # --- the assistant: calls, answers and subagents ----------------------------------------------------------------------
 
 
-async def renamed(thread: ClientThread, said: str | None = None, **fields: object) -> list[Json]:
-    """A run of a client that makes ids of messages and calls for each request. ``thread`` keeps the server's own."""
+async def run_with_new_ids(thread: ClientThread, said: str | None = None, **fields: object) -> list[Json]:
+    """Start a run with new ids of messages and calls, and read it to its end. ``thread`` has the ids of the server."""
     body = thread.body(said, **fields)
     events = await thread.client.run(
         {**body, "messages": [with_new_ids(each, thread.runs) for each in body["messages"]]}
@@ -121,11 +121,11 @@ async def roles(thread: ClientThread) -> list[str]:
 @requirement("thread.new-ids")
 async def test_an_approval_is_answered_under_new_ids(connect_model: ConnectModel) -> None:
     thread = await connect_model()
-    (interrupt,) = interrupts(await renamed(thread, 'call pay {"amount": 5}'))
-    events = await renamed(thread, resume=[answer(interrupt, approved=True)])
+    (interrupt,) = interrupts(await run_with_new_ids(thread, 'call pay {"amount": 5}'))
+    events = await run_with_new_ids(thread, resume=[answer(interrupt, approved=True)])
     assert PAID[thread.id] == [5]
     assert text(events) == "The result of pay is paid 5."
-    await renamed(thread, "stream 1")
+    await run_with_new_ids(thread, "stream 1")
     assert await roles(thread) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
@@ -133,30 +133,30 @@ async def test_an_approval_is_answered_under_new_ids(connect_model: ConnectModel
 async def test_a_client_answers_its_own_call_under_new_ids(connect_model: ConnectModel) -> None:
     thread = await connect_model()
     thread.tools = [PAINT]
-    called = calls(await renamed(thread, 'call paint {"wall": "north"}'))
+    called = calls(await run_with_new_ids(thread, 'call paint {"wall": "north"}'))
     thread.result(called["paint"], "painted")
-    assert text(await renamed(thread)) == "The result of paint is painted."
-    await renamed(thread, "stream 1")
+    assert text(await run_with_new_ids(thread)) == "The result of paint is painted."
+    await run_with_new_ids(thread, "stream 1")
     assert await roles(thread) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
 
 
 @requirement("thread.new-ids")
 async def test_a_subagents_words_stay_where_they_are_under_new_ids(connect_model: ConnectModel) -> None:
     thread = await connect_model()
-    await renamed(thread, "delegate stream 1")
+    await run_with_new_ids(thread, "delegate stream 1")
     before = await roles(thread)
     echoed = [message for message in thread.messages if "subagentRunId" not in message]
     assert len(echoed) < len(thread.messages)
     thread.messages = echoed
-    await renamed(thread, "stream 1")
+    await run_with_new_ids(thread, "stream 1")
     assert await roles(thread) == [*before, "user", "assistant"]
 
 
 @requirement("thread.new-ids")
 async def test_a_client_that_keeps_text_alone_has_one_conversation_with_the_tools(connect_model: ConnectModel) -> None:
     thread = await connect_model()
-    await renamed(thread, "calculate 6*7")
+    await run_with_new_ids(thread, "calculate 6*7")
     thread.messages = [message for message in thread.messages if message["role"] in {"user", "assistant"}]
     thread.messages = [message for message in thread.messages if "toolCalls" not in message]
-    await renamed(thread, "stream 1")
+    await run_with_new_ids(thread, "stream 1")
     assert await roles(thread) == ["user", "assistant", "tool", "assistant", "user", "assistant"]

@@ -34,7 +34,7 @@ class PromptRecorder:
     async def roz(self, start: roz.StartSession, message: roz.UserMessage) -> Json:
         """Return the prompt of a session's first message."""
         dialogue = RozDialogue(self.service, "in-roz", self.channel, {}, reads_events=False)
-        async with closing(dialogue):
+        async with closed_after(dialogue):
             await dialogue.call.send(roz.SessionRequest(start=start))
             await dialogue.call.send(roz.SessionRequest(user_message=message))
             return await self._prompt(dialogue)
@@ -42,7 +42,7 @@ class PromptRecorder:
     async def kontekst(self, start: kontekst.StartRunCommand) -> Json:
         """Return the first prompt of a run."""
         dialogue = KontekstDialogue(self.service, "in-kontekst", self.channel, {})
-        async with closing(dialogue):
+        async with closed_after(dialogue):
             await dialogue.call.send(kontekst.RunCommand(start=start))
             return await self._prompt(dialogue)
 
@@ -53,7 +53,7 @@ class PromptRecorder:
 
 
 @asynccontextmanager
-async def closing(dialogue: Dialogue) -> AsyncIterator[None]:
+async def closed_after(dialogue: Dialogue) -> AsyncIterator[None]:
     try:
         yield
     finally:

@@ -30,13 +30,13 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 def props(asked: RunAgentInput) -> Json:
-    """The forwarded props, which a client may leave out."""
+    """Return the forwarded props, which a client may leave out."""
     return asked.forwarded_props or {}
 
 
 def sessions(client: Client) -> tuple[Client, Client, Client]:
-    """Two sessions, and nobody in particular."""
-    return client.having(**{SESSION: "a"}), client.having(**{SESSION: "b"}), client
+    """Return the clients of two sessions and one without a session."""
+    return client.with_headers(**{SESSION: "a"}), client.with_headers(**{SESSION: "b"}), client
 
 
 @requirement("scope.session")

@@ -130,8 +130,8 @@ async def test_the_capabilities_say_how_many_tokens_a_run_may_use(
 # --- custom agents ---
 
 
-async def runs_away(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """A model call of ten tokens for each word."""
+async def use_tokens_without_end(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Yield words without end, and report ten tokens for each."""
     while True:
         ctx.usage.append(TokenUsage(input_tokens=7, output_tokens=3))
         yield "more "
@@ -142,7 +142,7 @@ async def runs_away(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     ("limit", "forwarded"), [(25, {}), (99, {"budget": {"tokens": 25}}), (0, {"budget": {"tokens": 25}})]
 )
 async def test_an_agent_that_reports_too_many_tokens_is_ended(connect: Connect, limit: int, forwarded: Json) -> None:
-    client = await connect(runs_away, run_tokens=limit)
+    client = await connect(use_tokens_without_end, run_tokens=limit)
     events = await client.run(ask(forwardedProps=forwarded))
     assert (text(events), outcome(events)) == ("more more more ", "RUN_LIMIT_EXCEEDED")
     assert events[-1]["message"] == "The agent stopped after 25 tokens without finishing."

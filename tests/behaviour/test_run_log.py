@@ -34,7 +34,7 @@ pytestmark = pytest.mark.durable
 
 
 def ends(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """The lines of runs that have ended."""
+    """Return the log lines of runs that have ended."""
     return [message for message in caplog.messages if message.startswith("run finished")]
 
 
@@ -43,7 +43,7 @@ async def agent_with_usage(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[I
     yield "hello"
 
 
-async def interrupted(run_input: RunAgentInput) -> AsyncIterator[Item]:
+async def interrupting_agent(run_input: RunAgentInput) -> AsyncIterator[Item]:
     waiting = RunFinishedInterruptOutcome(interrupts=[Interrupt(id="i", reason="r")])
     yield RunFinishedEvent(thread_id=run_input.thread_id, run_id=run_input.run_id, outcome=waiting)
 
@@ -53,26 +53,26 @@ async def failing_agent(_: RunAgentInput) -> AsyncIterator[Item]:
     raise ValueError
 
 
-async def overloaded(_: RunAgentInput) -> AsyncIterator[Item]:
+async def agent_with_app_error(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "hello"
     raise AppError(ErrorCode.MODEL_ERROR, "The model is overloaded.")
 
 
-async def reported(_: RunAgentInput) -> AsyncIterator[Item]:
+async def agent_with_error_code(_: RunAgentInput) -> AsyncIterator[Item]:
     yield RunErrorEvent(message="no", code="MINE outcome=finished")
 
 
-async def unnamed(_: RunAgentInput) -> AsyncIterator[Item]:
+async def agent_without_error_code(_: RunAgentInput) -> AsyncIterator[Item]:
     yield RunErrorEvent(message="no")
 
 
 ENDS: list[tuple[object, dict[str, object]]] = [
     (agent_with_usage, {"outcome": "finished", "ms": 0, "events": 5, "tokens": 42}),
-    (interrupted, {"outcome": "interrupted", "ms": 0, "events": 2, "tokens": 0}),
+    (interrupting_agent, {"outcome": "interrupted", "ms": 0, "events": 2, "tokens": 0}),
     (failing_agent, {"outcome": "AGENT_ERROR", "ms": 0, "events": 5, "tokens": 0}),
-    (overloaded, {"outcome": "MODEL_ERROR", "ms": 0, "events": 5, "tokens": 0}),
-    (reported, {"outcome": "MINE outcome=finished", "ms": 0, "events": 2, "tokens": 0}),
-    (unnamed, {"outcome": "error", "ms": 0, "events": 2, "tokens": 0}),
+    (agent_with_app_error, {"outcome": "MODEL_ERROR", "ms": 0, "events": 5, "tokens": 0}),
+    (agent_with_error_code, {"outcome": "MINE outcome=finished", "ms": 0, "events": 2, "tokens": 0}),
+    (agent_without_error_code, {"outcome": "error", "ms": 0, "events": 2, "tokens": 0}),
 ]
 
 
@@ -193,7 +193,7 @@ async def test_a_breach_of_the_protocol_names_the_line_of_the_agent(
 
 
 def fault_line(first: int) -> int:
-    """Number of the first line from ``first`` on that is marked as the fault."""
+    """Return the number of the first line after ``first`` that is marked as the fault."""
     lines = Path(HERE).read_text().splitlines()
     return next(number for number in range(first, len(lines)) if lines[number - 1].endswith("  # the fault"))
 

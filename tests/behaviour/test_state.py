@@ -203,15 +203,15 @@ async def test_a_chunk_that_is_refused_leaves_no_stream_behind(connect: Connect)
 # --- state of threads -------------------------------------------------------------------------------------------------
 
 
-async def teller(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Tell the state, and change it where that is asked for."""
+async def report_state(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+    """Yield the state, and change it if the message is "change"."""
     yield CustomEvent(name="now", value=ctx.state.value)
     if input.messages[-1].content == "change":
         yield StateDeltaEvent.model_validate({"delta": [{"op": "add", "path": "/more", "value": 1}]})
 
 
 async def initial_state(client: Client, run: str, said: str = "hi", **fields: Any) -> object:  # noqa: ANN401 - as in JSON
-    """The state that a run of the thread begins with."""
+    """Return the state at the start of a run of the thread."""
     return next(event["value"] for event in await client.run(ask(run=run, text=said, **fields)) if "value" in event)
 
 
@@ -219,7 +219,7 @@ async def initial_state(client: Client, run: str, said: str = "hi", **fields: An
 @requirement("state.kept")
 @pytest.mark.parametrize("kept", [LIST, [1, None], "text", 0])
 async def test_a_run_without_a_state_has_the_one_that_is_kept(connect: Connect, kept: object) -> None:
-    client = await connect(teller)
+    client = await connect(report_state)
     assert await initial_state(client, "r1") == {}
     assert await initial_state(client, "r2", state=kept) == kept
     assert await initial_state(client, "r3") == kept
@@ -229,7 +229,7 @@ async def test_a_run_without_a_state_has_the_one_that_is_kept(connect: Connect, 
 @pytest.mark.durable
 @requirement("state.kept", "state.changed")
 async def test_a_thread_keeps_the_state_that_its_last_run_left(connect: Connect) -> None:
-    client = await connect(teller)
+    client = await connect(report_state)
     await initial_state(client, "r1", "change", state=LIST)
     assert await initial_state(client, "r2") == {**LIST, "more": 1}
 
@@ -237,7 +237,7 @@ async def test_a_thread_keeps_the_state_that_its_last_run_left(connect: Connect)
 @pytest.mark.durable
 @requirement("state.sent")
 async def test_a_state_that_is_sent_takes_the_place_of_the_kept_one(connect: Connect) -> None:
-    client = await connect(teller)
+    client = await connect(report_state)
     await initial_state(client, "r1", state=LIST)
     assert await initial_state(client, "r2", state={"other": True}) == {"other": True}
     assert await initial_state(client, "r3") == {"other": True}
@@ -246,7 +246,7 @@ async def test_a_state_that_is_sent_takes_the_place_of_the_kept_one(connect: Con
 @pytest.mark.durable
 @requirement("state.empty")
 async def test_an_empty_state_is_the_runs_alone_until_the_run_changes_it(connect: Connect) -> None:
-    client = await connect(teller)
+    client = await connect(report_state)
     await initial_state(client, "r1", state=LIST)
     assert await initial_state(client, "r2", state={}) == {}
     assert await initial_state(client, "r3") == LIST

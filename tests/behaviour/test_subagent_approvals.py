@@ -3,7 +3,7 @@
 import pytest
 
 from tests.behaviour.client import outcome, text
-from tests.behaviour.subagents import called, of, paid, parts, team
+from tests.behaviour.subagents import call_messages, of_type, paid, parts, team
 from tests.conftest import Connect
 from tests.engine.doubles import ask
 from tests.requirements import requirement
@@ -19,12 +19,12 @@ async def test_a_subagent_that_must_ask_is_suspended_and_goes_on_with_the_answer
     [interrupt] = first[-1]["outcome"]["interrupts"]
     keys = parts(first)
     assert interrupt["subagentRunId"] == keys[-1]
-    ends = of(first, "SUBAGENT_FINISHED")
+    ends = of_type(first, "SUBAGENT_FINISHED")
     assert ends[0]["outcome"] == {"type": "suspended", "interruptIds": [interrupt["id"]]}
     assert all(end["outcome"] == {"type": "suspended"} for end in ends[1:])
     assert paid == []
     answer = {"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": True}}
-    body = ask(run="r2", messages=called(first), resume=[answer])
+    body = ask(run="r2", messages=call_messages(first), resume=[answer])
     second = await client.run(body)
     assert parts(second) == keys
     assert paid == [5]
@@ -42,7 +42,7 @@ async def test_a_subagent_that_is_denied_is_told_so(connect: Connect) -> None:
     [interrupt] = first[-1]["outcome"]["interrupts"]
     payload = {"approved": False, "reason": "too much"}
     answer = {"interruptId": interrupt["id"], "status": "resolved", "payload": payload}
-    second = await client.run(ask(run="r2", messages=called(first), resume=[answer]))
+    second = await client.run(ask(run="r2", messages=call_messages(first), resume=[answer]))
     assert "too much" in text(second)
     assert paid == []
 
@@ -54,7 +54,7 @@ async def test_answers_may_come_one_by_one(connect: Connect) -> None:
     first = await client.run(ask(text=both))
     one, two = first[-1]["outcome"]["interrupts"]
     yes = {"status": "resolved", "payload": {"approved": True}}
-    messages = called(first)
+    messages = call_messages(first)
     second = await client.run(ask(run="r2", messages=messages, resume=[{"interruptId": one["id"], **yes}]))
     assert [interrupt["id"] for interrupt in second[-1]["outcome"]["interrupts"]] == [two["id"]]
     assert paid == [1]

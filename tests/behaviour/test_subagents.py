@@ -28,7 +28,7 @@ from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.tools.function_tool import tool
 from tests.behaviour.client import outcome, text, types
-from tests.behaviour.subagents import led_by, of, parts, team
+from tests.behaviour.subagents import make_delegating_assistant, of_type, parts, team
 from tests.conftest import Connect
 from tests.engine.doubles import ask
 from tests.requirements import requirement
@@ -45,20 +45,20 @@ async def test_all_events_of_a_subagent_are_attributed_to_it(connect: Connect) -
     assert set(tags[start:end]) == {key}
     assert set(tags[:start] + tags[end:]) == {None}
     assert first < names.index("TOOL_CALL_START", first) < last
-    call = of(events, "TOOL_CALL_START")[0]
+    call = of_type(events, "TOOL_CALL_START")[0]
     assert events[start]["parentToolCallId"] == call["toolCallId"]
-    assert of(events, "TOOL_CALL_RESULT")[-1]["content"] == "The result of calculate is 42."
+    assert of_type(events, "TOOL_CALL_RESULT")[-1]["content"] == "The result of calculate is 42."
 
 
 @requirement("sub.nested")
 async def test_a_subagent_may_delegate(connect: Connect) -> None:
     events = await (await connect(team())).run(ask(text="delegate delegate calculate 1+2"))
-    outer, inner = of(events, "SUBAGENT_STARTED")
+    outer, inner = of_type(events, "SUBAGENT_STARTED")
     assert "parentSubagentRunId" not in outer
     assert inner["parentSubagentRunId"] == outer["subagentRunId"]
-    calls = {event["toolCallName"]: event.get("subagentRunId") for event in of(events, "TOOL_CALL_START")}
+    calls = {event["toolCallName"]: event.get("subagentRunId") for event in of_type(events, "TOOL_CALL_START")}
     assert calls["calculate"] == inner["subagentRunId"]
-    ends = [event["subagentRunId"] for event in of(events, "SUBAGENT_FINISHED")]
+    ends = [event["subagentRunId"] for event in of_type(events, "SUBAGENT_FINISHED")]
     assert ends == [inner["subagentRunId"], outer["subagentRunId"]]
     assert "is 3" in text(events)
 
@@ -74,10 +74,10 @@ async def test_two_subagents_work_side_by_side(connect: Connect) -> None:
         yield "two"
 
     both = 'call delegate {"task": "a"}\ncall delegate {"task": "b"}'
-    events = await (await connect(led_by(agent))).run(ask(text=both))
+    events = await (await connect(make_delegating_assistant(agent))).run(ask(text=both))
     names = [name for name in types(events) if name.startswith("SUBAGENT")]
     assert names == ["SUBAGENT_STARTED", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUBAGENT_FINISHED"]
-    assert [event["content"] for event in of(events, "TOOL_CALL_RESULT")] == ["one two", "one two"]
+    assert [event["content"] for event in of_type(events, "TOOL_CALL_RESULT")] == ["one two", "one two"]
     assert len(set(parts(events))) == 2
 
 
@@ -90,29 +90,29 @@ async def test_any_agent_can_be_a_subagent(connect: Connect) -> None:
         yield MessagesSnapshotEvent(messages=[UserMessage(id="mine", content="private")])
         yield TextMessageChunkEvent(message_id="last", role="assistant", delta="The end.")
 
-    events = await (await connect(led_by(agent))).run(ask(text="delegate chunks"))
+    events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate chunks"))
     [key] = parts(events)
-    assert {event["subagentRunId"] for event in of(events, "TEXT_MESSAGE_START")[:3]} == {key}
+    assert {event["subagentRunId"] for event in of_type(events, "TEXT_MESSAGE_START")[:3]} == {key}
     assert "MESSAGES_SNAPSHOT" not in types(events)
-    assert of(events, "TOOL_CALL_RESULT")[0]["content"] == "The end."
+    assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == "The end."
 
 
-async def raises(input: RunAgentInput) -> AsyncIterator[Item]:
+async def raise_error(input: RunAgentInput) -> AsyncIterator[Item]:
     yield TextMessageStartEvent(message_id="open", role="assistant")
     raise RuntimeError("secret")
 
 
-async def errs(input: RunAgentInput) -> AsyncIterator[Item]:
+async def yield_run_error(input: RunAgentInput) -> AsyncIterator[Item]:
     yield TextMessageStartEvent(message_id="open", role="assistant")
     yield RunErrorEvent(message="I give up.", code="TIRED")
 
 
-async def breaks(input: RunAgentInput) -> AsyncIterator[Item]:
+async def yield_illegal_event(input: RunAgentInput) -> AsyncIterator[Item]:
     yield TextMessageStartEvent(message_id="open", role="assistant")
     yield TextMessageContentEvent(message_id="other", delta="x")
 
 
-async def gives_in(input: RunAgentInput) -> AsyncIterator[Item]:
+async def yield_cancelled_end(input: RunAgentInput) -> AsyncIterator[Item]:
     yield TextMessageStartEvent(message_id="open", role="assistant")
     yield RunFinishedEvent(thread_id="t", run_id="r", outcome=RunFinishedCancelledOutcome())
 
@@ -123,15 +123,20 @@ GENERAL = "The agent failed; the server's log has the cause."
 @requirement("sub.fails")
 @pytest.mark.parametrize(
     ("agent", "message"),
-    [(raises, GENERAL), (errs, "I give up."), (breaks, GENERAL), (gives_in, "The agent was cancelled.")],
+    [
+        (raise_error, GENERAL),
+        (yield_run_error, "I give up."),
+        (yield_illegal_event, GENERAL),
+        (yield_cancelled_end, "The agent was cancelled."),
+    ],
 )
 async def test_a_subagent_fails_without_ending_the_run(connect: Connect, agent: object, message: str) -> None:
-    events = await (await connect(led_by(agent))).run(ask(text="delegate x"))
-    [error] = of(events, "SUBAGENT_ERROR")
+    events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate x"))
+    [error] = of_type(events, "SUBAGENT_ERROR")
     assert (error["message"], error["subagentRunId"]) == (message, parts(events)[0])
     names = types(events)
     assert names.index("TEXT_MESSAGE_END") < names.index("SUBAGENT_ERROR") < names.index("TOOL_CALL_RESULT")
-    assert of(events, "TOOL_CALL_RESULT")[0]["content"] == f"Error: {message}"
+    assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == f"Error: {message}"
     assert outcome(events) == "success"
     assert "secret" not in str(events)
 
@@ -140,7 +145,7 @@ async def test_a_subagent_fails_without_ending_the_run(connect: Connect, agent: 
 async def test_a_task_that_is_none_is_refused(connect: Connect) -> None:
     events = await (await connect(team())).run(ask(text='call delegate {"job": "x"}'))
     assert parts(events) == []
-    assert "'task'" in of(events, "TOOL_CALL_RESULT")[0]["content"]
+    assert "'task'" in of_type(events, "TOOL_CALL_RESULT")[0]["content"]
 
 
 @requirement("sub.open-calls")
@@ -149,8 +154,8 @@ async def test_calls_that_a_subagent_leaves_open_are_not_the_clients(connect: Co
         yield ToolCallStartEvent(tool_call_id="lost", tool_call_name="somewhere")
         yield ToolCallEndEvent(tool_call_id="lost")
 
-    events = await (await connect(led_by(agent))).run(ask(text="delegate x"))
-    lost, _ = of(events, "TOOL_CALL_RESULT")
+    events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate x"))
+    lost, _ = of_type(events, "TOOL_CALL_RESULT")
     assert (lost["toolCallId"], lost["metadata"]) == ("lost", {"failed": True})
     assert events[-1]["outcome"] == {"type": "success"}
 
@@ -163,10 +168,10 @@ async def test_a_subagents_usage_is_the_runs(connect: Connect) -> None:
             thread_id="t", run_id="r", usage=[TokenUsage(model="own", total_tokens=7)], result={"sum": 12}
         )
 
-    events = await (await connect(led_by(agent))).run(ask(text="delegate x"))
+    events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate x"))
     assert {entry["model"]: entry["totalTokens"] for entry in events[-1]["usage"]}["own"] == 12
-    assert of(events, "SUBAGENT_FINISHED")[0]["result"] == {"sum": 12}
-    assert of(events, "TOOL_CALL_RESULT")[0]["content"] == '{"sum":12}'
+    assert of_type(events, "SUBAGENT_FINISHED")[0]["result"] == {"sum": 12}
+    assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == '{"sum":12}'
 
 
 @requirement("sub.cancelled")
@@ -180,7 +185,7 @@ async def test_a_cancel_ends_the_subagent_with_the_run(connect: Connect) -> None
         finally:
             left.set()
 
-    client = await connect(led_by(agent))
+    client = await connect(make_delegating_assistant(agent))
     stream = await client.start(ask(text="delegate x"))
     await stream.until("TEXT_MESSAGE_CONTENT")
     await client.cancel("t1", "r1")
@@ -225,12 +230,12 @@ def usurper(ctx: RunContext) -> str:
 async def test_tools_of_a_subagent_may_emit_from_threads_side_by_side(connect: Connect) -> None:
     helper = Assistant(OfflineModel(), (chatty,))
     lines = "\n".join(f'call chatty {{"n": {n}}}' for n in range(3))
-    events = await (await connect(led_by(helper))).run(ask(text=f"delegate {lines}"))
+    events = await (await connect(make_delegating_assistant(helper))).run(ask(text=f"delegate {lines}"))
     [key] = parts(events)
-    activities = of(events, "ACTIVITY_SNAPSHOT")
+    activities = of_type(events, "ACTIVITY_SNAPSHOT")
     assert len(activities) == 60
     assert {event["subagentRunId"] for event in activities} == {key}
-    results = [event["content"] for event in of(events, "TOOL_CALL_RESULT")]
+    results = [event["content"] for event in of_type(events, "TOOL_CALL_RESULT")]
     assert results[:3] == ["done"] * 3
     assert outcome(events) == "success"
 
@@ -238,8 +243,11 @@ async def test_tools_of_a_subagent_may_emit_from_threads_side_by_side(connect: C
 @requirement("sub.tools")
 async def test_a_tool_of_a_subagent_does_not_end_it(connect: Connect) -> None:
     helper = Assistant(OfflineModel(), (usurper,))
-    events = await (await connect(led_by(helper))).run(ask(text="delegate call usurper"))
-    assert [event["content"] for event in of(events, "TOOL_CALL_RESULT")] == ["real", "The result of usurper is real."]
+    events = await (await connect(make_delegating_assistant(helper))).run(ask(text="delegate call usurper"))
+    assert [event["content"] for event in of_type(events, "TOOL_CALL_RESULT")] == [
+        "real",
+        "The result of usurper is real.",
+    ]
     assert "forged" not in str(events)
 
 
@@ -251,7 +259,7 @@ async def test_events_emitted_after_the_end_of_a_subagent_are_dropped(connect: C
         kept.append(ctx)
         yield "done"
 
-    agent = led_by(helper)
+    agent = make_delegating_assistant(helper)
 
     async def late(arguments: object) -> str:
         kept[0].emit("too late")
@@ -281,6 +289,6 @@ async def test_a_chunk_that_a_subagent_may_not_begin_is_not_one_of_its_streams(c
         yield TextMessageEndEvent(message_id="m")
         yield "done"
 
-    events = await (await connect(led_by(helper))).run(ask(text="delegate go"))
-    assert "done" in {event["delta"] for event in of(events, "TEXT_MESSAGE_CONTENT")}
-    assert of(events, "SUBAGENT_ERROR") == []
+    events = await (await connect(make_delegating_assistant(helper))).run(ask(text="delegate go"))
+    assert "done" in {event["delta"] for event in of_type(events, "TEXT_MESSAGE_CONTENT")}
+    assert of_type(events, "SUBAGENT_ERROR") == []

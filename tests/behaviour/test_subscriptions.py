@@ -16,7 +16,7 @@ pytestmark = pytest.mark.durable
 
 
 class Steps:
-    """An agent that yields a numbered event each time it is let, and returns when it is told to."""
+    """An agent that yields one numbered event for each ``let``, and returns after ``finish``."""
 
     def __init__(self) -> None:
         self.started = 0

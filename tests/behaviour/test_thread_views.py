@@ -24,8 +24,8 @@ from tests.requirements import requirement
 pytestmark = pytest.mark.durable
 
 
-async def choosing(run_input: RunAgentInput) -> AsyncIterator[Item]:
-    """Ask, until it is told."""
+async def ask_two_questions(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    """End with two interrupts until a run has answers."""
     if run_input.resume:
         yield "Thanks."
         return
@@ -36,7 +36,7 @@ async def choosing(run_input: RunAgentInput) -> AsyncIterator[Item]:
 
 @requirement("thread.waiting")
 async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connect) -> None:
-    client = await connect(choosing)
+    client = await connect(ask_two_questions)
     await client.run(ask())
     thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     assert thread["waiting"] == [{"id": "i1", "reason": "choice"}, {"id": "i2", "reason": "size"}]
@@ -59,13 +59,13 @@ async def test_a_thread_says_which_calls_wait_for_an_approval(connect: Connect) 
     await wait_for_thread(client, lambda thread: (thread["status"], thread["waiting"]) == ("user_turn", []))
 
 
-async def answering(run_input: RunAgentInput) -> AsyncIterator[Item]:
+async def yield_answer(run_input: RunAgentInput) -> AsyncIterator[Item]:
     yield TextMessageChunkEvent(message_id=f"answer-{run_input.run_id}", delta="It rains.")
 
 
 @requirement("thread.message-runs")
 async def test_a_thread_says_which_run_has_made_a_message(connect: Connect) -> None:
-    client = await connect(answering)
+    client = await connect(yield_answer)
     await client.run(ask(run="r1", messages=[QUESTION]))
     first = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     assert first["runs"] == {"answer-r1": "r1"}
@@ -108,13 +108,13 @@ async def test_a_thread_comes_without_its_messages(connect: Connect) -> None:
     assert said == "command.messages: must be true or false"
 
 
-async def promising(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Announce a goal, and do nothing for it."""
+async def declare_goal(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Declare a goal, and do nothing for it."""
     yield CustomEvent(name="goals.declared", value={"goals": [{"type": "note", "status": "pending"}]})
 
 
 @requirement("goal.foreign", "thread.status")
 async def test_a_goal_that_an_agent_of_ones_own_leaves_pending_shows_in_the_status_only(connect: Connect) -> None:
-    client = await connect(promising)
+    client = await connect(declare_goal)
     await client.run(ask())
     assert (await wait_for_thread(client, lambda thread: thread["status"] == "goals_failed"))["goals"] == []

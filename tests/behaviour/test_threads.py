@@ -19,7 +19,7 @@ from agui_container.ports.records import ThreadStatus
 from agui_container.ports.store import Store
 from tests.behaviour.client import Client, Refused, outcome
 from tests.conftest import Connect
-from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, TALK, store_conversation, talking
+from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, TALK, store_active_run, store_conversation
 from tests.engine.doubles import START, WAIT, Json, ask, caller, forever
 from tests.requirements import requirement
 
@@ -39,14 +39,14 @@ def store_of(client: Client) -> Store:
 
 
 async def send_command(client: Client, kind: str, **fields: object) -> Json:
-    """The answer to a command of threads, without the command's name and a frame's id."""
+    """Return the answer to a command of threads, without the command's name and a frame's id."""
     answer = await client.command({"command": {"type": f"threads.{kind}", **fields}})
     assert answer.pop("command") == f"threads.{kind}"
     return answer
 
 
 async def wait_for_thread(client: Client, condition: Callable[[Json], bool]) -> Json:
-    """The thread, once it is as it should be: the end of a run may be read a moment before it is written down."""
+    """Wait until the stored thread fulfils the condition, and return it. An end may be read before it is stored."""
     async with asyncio.timeout(WAIT):
         while True:
             with contextlib.suppress(Refused):
@@ -66,7 +66,7 @@ async def test_threads_are_listed_page_by_page(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), thread="t1", title="Sums", now=START)
     await store_conversation(store_of(client), thread="t2", now=START + 5, turn=ThreadStatus.CLIENT_TOOL_TURN)
-    await talking(store_of(client), thread="t3")
+    await store_active_run(store_of(client), thread="t3")
     first = await send_command(client, "list", limit=2)
     rest = await send_command(client, "list", limit=2, page=first.pop("next"))
     assert [*first["threads"], *rest.pop("threads")] == [
@@ -105,8 +105,8 @@ async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
     }
 
 
-async def annotating(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Say more beside a message, a call and its result."""
+async def yield_metadata(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Yield a message, a call and its result, each with metadata."""
     yield TextMessageChunkEvent(message_id="a", delta="It rains", metadata={"source": "sky"})
     yield TextMessageChunkEvent(message_id="a", delta=".", metadata={"sure": True})
     yield ToolCallChunkEvent(tool_call_id="c", tool_call_name="look", delta="{}", metadata={"cost": 1})
@@ -115,7 +115,7 @@ async def annotating(_: RunAgentInput) -> AsyncIterator[Item]:
 
 @requirement("thread.get")
 async def test_a_thread_keeps_what_was_said_beside_its_messages(connect: Connect) -> None:
-    client = await connect(annotating)
+    client = await connect(yield_metadata)
     await client.run(ask())
     thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     said, called, result = thread["messages"][1:]
@@ -155,8 +155,8 @@ async def test_a_deleted_thread_is_gone(connect: Connect) -> None:
     assert await send_command(client, "list") == {"threads": []}
 
 
-class Remembering:
-    """An agent that keeps threads by itself, and may fail to forget them."""
+class ThreadOwner:
+    """An agent that stores data of threads itself, and may fail to forget them."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.failure = failure
@@ -173,7 +173,7 @@ class Remembering:
 
 @requirement("thread.delete")
 async def test_an_agent_that_keeps_threads_forgets_one_that_is_deleted(connect: Connect) -> None:
-    agent = Remembering()
+    agent = ThreadOwner()
     client = await connect(agent)
     await store_conversation(store_of(client))
     await send_command(client, "delete", threadId="t1")
@@ -184,7 +184,7 @@ async def test_an_agent_that_keeps_threads_forgets_one_that_is_deleted(connect: 
 async def test_a_thread_that_its_agent_fails_to_forget_stays_and_can_be_deleted_again(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
-    agent = Remembering(RuntimeError("secret"))
+    agent = ThreadOwner(RuntimeError("secret"))
     client = await connect(agent)
     await store_conversation(store_of(client))
     refused = await refusal(client, "delete", threadId="t1")
@@ -299,7 +299,7 @@ async def test_a_call_that_is_open_in_a_thread_waits_for_the_same_one_on_its_for
 async def test_a_message_that_is_being_written_cannot_be_forked(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
-    await talking(store_of(client), {"id": "m5", "role": "user", "content": "and 7*8"})
+    await store_active_run(store_of(client), {"id": "m5", "role": "user", "content": "and 7*8"})
     assert (await refusal(client, "fork", threadId="t1", messageId="m5")).code == "THREAD_BUSY"
     assert (await refusal(client, "fork", threadId="t1", messageId="m9")).code == "THREAD_NOT_FOUND"
     assert (await send_command(client, "fork", threadId="t1", messageId="m4"))["forkedFrom"]["messageId"] == "m4"
@@ -326,7 +326,7 @@ async def test_a_delta_has_what_is_new(connect: Connect) -> None:
 async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), owner="session:ann")
-    ann, bob = (client.having(**{SESSION: name}) for name in ("ann", "bob"))
+    ann, bob = (client.with_headers(**{SESSION: name}) for name in ("ann", "bob"))
     assert [thread["threadId"] for thread in (await send_command(ann, "list"))["threads"]] == ["t1"]
     for stranger in (bob, client):
         assert await send_command(stranger, "list") == {"threads": []}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.behaviour.client import text
 from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import ClientThread, abandoned, answer, interrupts, results
+from tests.behaviour.conversations import ClientThread, answer, cancelled_answer, interrupts, results
 from tests.behaviour.fake_models import FakeOpenAI
 from tests.engine.doubles import Json, eventually
 from tests.requirements import requirement
@@ -28,7 +28,7 @@ def durations(events: list[Json]) -> list[float | None]:
 
 
 async def prompted_results(thread: ClientThread) -> list[Json]:
-    """The results that the model was told last."""
+    """Return the results in the last prompt of the model."""
     said: list[Json] = (await thread.model.prompts())[-1]["messages"]
     return [message for message in said if message["role"] == "tool"]
 
@@ -82,7 +82,7 @@ async def test_a_failure_is_kept_with_the_thread(connect_model: ConnectModel) ->
 async def test_a_call_that_nobody_wanted_is_marked(connect_model: ConnectModel) -> None:
     thread = await connect_model()
     asked = interrupts(await thread.say('call pay {"amount": 1}\ncall pay {"amount": 2}\ncall pay {"amount": 3}'))
-    answers = [answer(asked[0], approved=True), answer(asked[1], approved=False), abandoned(asked[2])]
+    answers = [answer(asked[0], approved=True), answer(asked[1], approved=False), cancelled_answer(asked[2])]
     events = await thread.resume(*answers)
     assert marks(events) == [False, True, True]
     assert [duration is None for duration in durations(events)] == [False, True, True]

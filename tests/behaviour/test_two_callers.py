@@ -34,8 +34,8 @@ class Worker:
 
 
 def session(client: Client, name: str) -> Client:
-    """The client of one caller."""
-    return client.having(**{SESSION_HEADER.replace("-", "_"): name})
+    """Return the client of one caller."""
+    return client.with_headers(**{SESSION_HEADER.replace("-", "_"): name})
 
 
 async def begin_run(client: Client, thread: str, said: str = "wait") -> RunStream:
@@ -52,7 +52,7 @@ async def refusal(client: Client, thread: str, said: str = "wait") -> Refused:
 
 
 async def is_served(client: Client) -> bool:
-    """A whole run of a caller that asks for little."""
+    """Return True if a small run of this caller succeeds."""
     events = await client.run(ask("small", text="hello"))
     return (text(events), outcome(events)) == ("hi", "success")
 

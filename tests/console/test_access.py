@@ -53,6 +53,24 @@ async def test_messages_are_written_stopped_and_edited_with_keys(visit: Visit, a
     await expect(user.composer).to_be_focused()
 
 
+COMPOSED = """(area, key) => {
+    area.dispatchEvent(new KeyboardEvent("keydown", { key, isComposing: true, bubbles: true, cancelable: true }));
+}"""
+
+
+async def test_keys_of_an_input_method_stop_and_send_nothing(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.say("slowly")
+    await user.reads("word3 ")
+    await user.composer.evaluate(COMPOSED, "Escape")
+    await user.reads("word39")
+    await user.is_done()
+    await user.composer.fill("half a word")
+    await user.composer.evaluate(COMPOSED, "Enter")
+    await expect(user.composer).to_have_value("half a word")
+    await expect(user.messages).to_have_count(1)
+
+
 async def test_panels_are_opened_with_keys(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     keyboard = user.page.keyboard
@@ -175,6 +193,43 @@ async def test_a_phone_has_the_threads_in_a_drawer_and_nothing_wider_than_the_sc
     await expect(threads).to_be_hidden()
     await user.press("Inspector")
     await expect(user.page.get_by_role("complementary", name="Inspector")).to_be_in_viewport()
+
+
+async def test_the_threads_of_a_phone_hold_the_focus_and_give_it_back(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True)
+    threads = user.page.get_by_role("navigation", name="Threads")
+    opener = user.page.get_by_role("button", name="Threads", exact=True)
+    focused = user.page.locator(":focus")
+    await enter(user, "Threads", "Shift+Tab")
+    await expect(threads.get_by_role("button", name="Close threads")).to_be_focused()
+    for _ in range(MOST_TABS):
+        await user.page.keyboard.press("Tab")
+        assert await focused.and_(user.page.locator("main *")).count() == 0
+    await user.page.keyboard.press("Escape")
+    await expect(threads).to_be_hidden()
+    await expect(opener).to_be_focused()
+    await user.page.keyboard.press("Control+k")
+    await expect(threads.get_by_label("Search threads")).to_be_focused()
+    await enter(user, "New chat", "Shift+Tab")
+    await expect(threads).to_be_hidden()
+    await expect(user.composer).to_be_focused()
+
+
+async def test_escape_closes_the_inspector_where_it_lies_over_the_conversation_before_it_stops_a_run(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True)
+    inspector = user.page.get_by_role("complementary", name="Inspector")
+    await user.say("wait 60")
+    await user.reads("Waiting 60 s.")
+    await enter(user, "Inspector", "Shift+Tab")
+    await tab_to(inspector.get_by_role("tab", name="Events"))
+    await user.page.keyboard.press("Escape")
+    await expect(inspector).to_have_count(0)
+    await expect(user.page.get_by_role("button", name="Inspector", exact=True)).to_be_focused()
+    await expect(user.page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
+    await user.page.keyboard.press("Escape")
+    await user.reads("You stopped this answer.")
 
 
 async def test_reduced_motion_stops_animations(visit: Visit, assistant: str) -> None:

@@ -242,7 +242,7 @@ async def test_notices_are_shown_at_their_place_in_the_conversation(visit: Visit
     )
 
 
-async def test_a_thread_that_is_busy_in_another_tab_says_so_and_can_be_tried_again(
+async def test_a_thread_that_is_busy_in_another_tab_says_so_and_can_be_tried_again_after_what_was_said_there(
     visit: Visit, assistant: str
 ) -> None:
     user = await visit(assistant)
@@ -253,6 +253,27 @@ async def test_a_thread_that_is_busy_in_another_tab_says_so_and_can_be_tried_aga
     await user.say("wait 60")
     await user.reads("Waiting 60 s.")
     await second.say("stream 2")
+    await expect(second.page.get_by_role("alert")).to_contain_text("THREAD_BUSY")
+    await user.press("Stop")
+    await user.reads("You stopped this answer.")
+    await second.press("Try again")
+    await second.reads("hello world, hello world,")
+    await expect(second.messages).to_have_text(["stream 1", "wait 60", "stream 2"])
+
+
+async def test_a_message_that_was_refused_stays_when_its_thread_is_loaded_again(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    second = await user.open_tab(user.page.url)
+    await second.reads("hello world,")
+    await user.say("wait 60")
+    await user.reads("Waiting 60 s.")
+    await second.say("stream 2")
+    await expect(second.page.get_by_role("alert")).to_contain_text("THREAD_BUSY")
+    await second.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    await expect(second.messages).to_have_text(["stream 1", "wait 60", "stream 2"])
+    await second.page.get_by_role("navigation").get_by_text("stream 1", exact=True).click()
     await expect(second.page.get_by_role("alert")).to_contain_text("THREAD_BUSY")
     await user.press("Stop")
     await user.reads("You stopped this answer.")

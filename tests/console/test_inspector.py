@@ -63,6 +63,51 @@ async def test_a_stored_run_is_played_again(visit: Visit, assistant: str) -> Non
     await expect(user.messages).to_have_count(1)
 
 
+async def test_another_thread_and_a_new_chat_close_a_replay(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    await user.press("New chat")
+    await user.say("think about rain")
+    await user.is_done()
+    await user.inspect("Replay")
+    runs = user.page.get_by_label("Runs").get_by_role("button")
+    bar = user.page.get_by_role("group", name="Replay")
+    await runs.click()
+    await expect(bar).to_be_visible()
+    await user.page.get_by_role("button", name="stream 1", exact=True).click()
+    await expect(user.composer).to_be_visible()
+    await user.reads("hello world,")
+    await runs.click()
+    await expect(bar).to_be_visible()
+    await user.press("New chat")
+    await expect(user.composer).to_be_visible()
+    await expect(user.page.get_by_label("Suggestions")).to_be_visible()
+
+
+async def test_a_replay_offers_nothing_that_starts_a_run(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("fail")
+    failure = user.page.get_by_role("alert")
+    again = user.page.get_by_role("button", name="Try again")
+    await expect(again).to_be_visible()
+    await user.inspect("Replay")
+    runs = user.page.get_by_label("Runs").get_by_role("button")
+    bar = user.page.get_by_role("group", name="Replay")
+    await runs.click()
+    await expect(bar.get_by_role("button", name="Play")).to_be_visible()
+    await expect(failure).to_contain_text("MODEL_ERROR")
+    await expect(again).to_have_count(0)
+    await bar.get_by_role("button", name="Close replay").click()
+    await expect(again).to_be_visible()
+    await user.page.reload()
+    await user.page.get_by_role("tab", name="Replay").click()
+    await runs.click()
+    await bar.get_by_label("Event").fill("0")
+    await expect(failure).to_have_count(0)
+    await expect(user.page.get_by_label("Suggestions")).to_have_count(0)
+
+
 async def test_state_is_a_tree_with_changes_marked(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     await user.inspect("State")

@@ -1,10 +1,11 @@
 """The list of threads, forks, feedback, and a page that is loaded again."""
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from agui_container.protocol.commands import MAX_PAGE
 from tests.console.conftest import Visit, over_both
+from tests.console.driver import PHONE
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -64,6 +65,38 @@ async def test_a_search_finds_threads_that_are_not_listed_yet(visit: Visit, scri
     await expect(items).to_have_text(["needle"])
 
 
+async def test_pages_of_the_list_that_are_loaded_stay_when_it_changes(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.page.evaluate(MANY_THREADS, MAX_PAGE + 1)
+    await user.page.reload()
+    items = user.page.get_by_role("navigation", name="Threads").get_by_role("listitem")
+    await user.press("Show more")
+    await expect(items).to_have_count(MAX_PAGE + 1)
+    await user.say("needle")
+    await expect(items.first).to_have_text("needle")
+    await expect(items).to_have_count(MAX_PAGE + 2)
+    await expect(items.last).to_have_text("hay 0")
+
+
+@over_both
+async def test_a_thread_is_listed_as_running_from_the_first_run_to_its_end(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    threads = user.page.get_by_role("navigation", name="Threads")
+    items = threads.get_by_role("listitem")
+    running = threads.get_by_label("A run is open")
+    await user.say("wait 60")
+    await expect(items).to_have_text(["wait 60"])
+    await expect(running).to_have_count(1)
+    second = await user.open_tab(user.page.url)
+    await second.reads("Waiting 60 s.")
+    await user.press("New chat")
+    await expect(items).to_have_text(["wait 60"])
+    await expect(running).to_have_count(1)
+    await second.press("Stop")
+    await expect(running).to_have_count(0)
+    await expect(items).to_have_text(["wait 60"])
+
+
 MANY_THREADS = """
 async (count) => {
     const headers = { "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": localStorage.getItem("agui.session") };
@@ -77,11 +110,71 @@ async (count) => {
 """
 
 
+async def test_a_change_of_the_list_that_fails_says_so_and_keeps_the_title_that_was_typed(
+    visit: Visit, scripted: str
+) -> None:
+    user = await visit(scripted)
+    await user.page.evaluate(MANY_THREADS, MAX_PAGE)
+    await user.say("needle")
+    await user.is_done()
+    threads = user.page.get_by_role("navigation", name="Threads")
+    needle = threads.get_by_role("listitem").filter(has_text="needle")
+    problem = threads.get_by_role("alert")
+    await expect(needle).to_be_visible()
+
+    async def refuse(route: Route) -> None:
+        await route.abort("connectionrefused")
+
+    await user.page.route("**/threads*/**", refuse)
+    await user.page.route("**/threads?page=*", refuse)
+    await needle.hover()
+    await user.press("Delete needle")
+    await user.press("Delete")
+    await expect(problem).to_have_text("The thread was not deleted. The server cannot be reached.")
+    await needle.hover()
+    await user.press("Rename needle")
+    await threads.get_by_label("Title").fill("haystack")
+    await threads.get_by_label("Title").press("Enter")
+    await expect(problem).to_have_text("The thread was not renamed. The server cannot be reached.")
+    await expect(threads.get_by_label("Title")).to_have_value("haystack")
+    await user.press("Show more")
+    await expect(problem).to_have_text("No more threads were loaded. The server cannot be reached.")
+    user.complaints.clear()  # the browser reports refused connections
+    await user.page.unroute_all()
+    await user.press("Show more")
+    await expect(threads.get_by_role("listitem")).to_have_count(MAX_PAGE + 1)
+    await expect(problem).to_have_count(0)
+
+
 async def test_an_address_that_cannot_be_read_opens_a_new_chat(visit: Visit, assistant: str) -> None:
     user = await visit(f"{assistant}#/%E0%A4%A")
     await expect(user.page.get_by_label("Suggestions")).to_be_visible()
     await user.say("stream 1")
     await user.reads("hello world,")
+
+
+async def test_nothing_is_sent_to_a_thread_that_could_not_be_loaded(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+
+    async def refuse(route: Route) -> None:
+        await route.abort("connectionrefused")
+
+    await user.page.route("**/threads/*", refuse)
+    await user.page.reload()
+    await expect(user.page.get_by_role("alert")).to_contain_text("The server cannot be reached.")
+    user.complaints.clear()  # the browser reports refused connections
+    await expect(user.page.get_by_label("Suggestions")).to_have_count(0)
+    await user.say("stream 2")
+    await expect(user.composer).to_have_value("stream 2")
+    await expect(user.page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+    await user.page.unroute_all()
+    await user.press("Load again")
+    await user.reads("hello world,")
+    await user.composer.press("Enter")
+    await user.reads("hello world, hello world,")
+    await expect(user.messages).to_have_text(["stream 1", "stream 2"])
 
 
 async def test_a_thread_is_opened_and_the_address_names_it(visit: Visit, assistant: str) -> None:
@@ -131,6 +224,28 @@ async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, script
     await user.reads("word39")
     await user.is_done()
     await expect(user.conversation.locator(".markdown")).to_have_text(" ".join(f"word{n}" for n in range(40)))
+
+
+@pytest.mark.parametrize("viewport", [{"width": 1280, "height": 720}, PHONE], ids=["desktop", "phone"])
+async def test_a_thread_with_a_long_title_is_deleted(visit: Visit, assistant: str, viewport: dict[str, int]) -> None:
+    user = await visit(assistant, viewport=viewport)
+    await user.say("stream 1")
+    await user.is_done()
+    if viewport is PHONE:
+        await user.press("Threads")
+    threads = user.page.get_by_role("navigation", name="Threads")
+    items = threads.get_by_role("listitem")
+    await items.hover()
+    await user.press("Rename stream 1")
+    await threads.get_by_label("Title").fill("x" * 200)
+    await threads.get_by_label("Title").press("Enter")
+    await items.hover()
+    await user.press(f"Delete {'x' * 200}")
+    dialog = user.page.get_by_role("dialog", name=f"Delete “{'x' * 60}…”?")
+    assert await dialog.evaluate("(dialog) => dialog.scrollWidth <= dialog.clientWidth")
+    await expect(dialog.get_by_role("button", name="Close")).to_be_in_viewport()
+    await user.press("Delete")
+    await expect(items).to_have_count(0)
 
 
 @over_both

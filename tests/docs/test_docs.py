@@ -1,8 +1,10 @@
 """The tables, paths and lists of the documents are those of the code."""
 
+import ast
 import importlib
 import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import get_args
@@ -66,7 +68,7 @@ def test_the_errors_table_is_the_table_of_the_code() -> None:
     table = GUIDES["http-api"].table("code")
     rows = [(code(name), int(http), int(close), retry) for name, http, close, retry, _ in table]
     assert rows == [
-        (name.value, row.http, row.ws_close, "yes" if row.retryable else "no") for name, row in ERRORS.items()
+        (name.value, row.http, row.ws_close, "yes" if row.is_retryable else "no") for name, row in ERRORS.items()
     ]
 
 
@@ -208,12 +210,44 @@ def test_links_to_headings_lead_to_headings(document: Document) -> None:
         assert fragment in anchors(here.parent / target if target else here), f"{target}#{fragment}"
 
 
-def test_names_beside_a_file_are_in_it() -> None:
+PACKAGE = ROOT / "app" / "agui_container"
+SOURCE = re.compile(r"`(?:app/agui_container/)?(?P<path>[\w/]+\.py)`|in the same file")
+NAMES_BEFORE = re.compile(r"(?:`[\w.]+`(?:, | and ))*`[\w.]+` (?:in )?$")
+NAMES_BEHIND = re.compile(r": (?:`[\w.]+`(?:, | and )?)+")
+
+
+def names_beside_files(document: Document) -> Iterator[tuple[str, str]]:
+    """Iterate over the names that a document says are in a file, with the path of the file in the package."""
+    for paragraph in re.split(r"\n\n|\n(?=\|)", document.prose):
+        text, path = " ".join(paragraph.split()), None
+        for found in SOURCE.finditer(text):
+            path = found["path"] or path
+            assert path, f"{document.name}: no file before {text[: found.end()]!r}"
+            if not (PACKAGE / path).exists():
+                continue
+            before = NAMES_BEFORE.search(text, 0, found.start())
+            behind = NAMES_BEHIND.match(text, found.end())
+            for names in filter(None, (before, behind)):
+                yield from ((name, path) for name in re.findall(r"`([\w.]+)`", names[0]))
+
+
+def defined_names(path: Path) -> set[str]:
+    """Return the functions, classes and assigned names of a module, without local variables."""
+    names: set[str] = set()
+    for scope in ast.walk(ast.parse(path.read_text())):
+        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(scope.name)
+        for statement in scope.body if isinstance(scope, ast.Module | ast.ClassDef) else ():
+            targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+            names |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return names
+
+
+def test_names_beside_a_file_are_defined_in_it() -> None:
     # "`_agree` in `app/agui_container/protocol/validator.py`"
-    named = re.findall(r"`([\w.]+)` in `(app/[\w/]+\.py)`", "\n".join(document.prose for document in DOCUMENTS))
+    named = [each for document in DOCUMENTS for each in names_beside_files(document)]
     assert named
-    for name, path in named:
-        assert re.search(rf"\b{name.rpartition('.')[2]}\b", (ROOT / path).read_text()), f"{name} in {path}"
+    assert [each for each in named if each[0].rpartition(".")[2] not in defined_names(PACKAGE / each[1])] == []
 
 
 def test_the_tree_lists_every_file_of_the_application() -> None:

@@ -7,14 +7,14 @@ from fastapi import FastAPI
 
 from tests.docs.documents import GUIDES
 from tests.engine.doubles import ask
-from tests.server.test_embedding import serving, started
+from tests.server.test_embedding import serving, start_server
 
 SCRIPT, MOUNTED = (block.text for block in GUIDES["embedding"].blocks if "listens" in block.marks)
 
 
 def test_the_script_serves_its_agent(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    with started(tmp_path, "script.py", AGUI_HOST="127.0.0.1", AGUI_PORT="0") as server:
+    with start_server(tmp_path, "script.py", AGUI_HOST="127.0.0.1", AGUI_PORT="0") as server:
         assert '"delta":"Hello from a script."' in server.answer()
 
 

@@ -16,7 +16,7 @@ TALK = (QUESTION, CALLS, RESULT, ANSWER)
 
 
 def stored_message(message: Json, run_id: str | None = "r1") -> StoredMessage:
-    """A message as a store has it."""
+    """Return a message in the form of a store."""
     return StoredMessage(message["id"], json.dumps(message).encode(), run_id)
 
 
@@ -37,15 +37,17 @@ async def store_conversation(  # noqa: PLR0913 - each has a default
     turn: ThreadStatus = ThreadStatus.USER_TURN,
     now: float = START,
 ) -> None:
-    """A run that is over, and what it left; the usual talk where no messages are given."""
+    """Store a run that has ended and its messages. Without ``messages`` it is a usual conversation."""
     key = RunKey(owner, thread, run)
     await claim_run(store, key, now=now)
     said = change(*(messages or TALK), run_id=run, title=title, state=state)
     await store.runs.finish(key, A, [], ending(said, now + 1, turn=turn))
 
 
-async def talking(store: Store, *messages: Json, thread: str = "t1", owner: str = "everybody", run: str = "r2") -> None:
-    """An active run, and its text so far."""
+async def store_active_run(
+    store: Store, *messages: Json, thread: str = "t1", owner: str = "everybody", run: str = "r2"
+) -> None:
+    """Store an active run with the messages so far."""
     key = RunKey(owner, thread, run)
     await claim_run(store, key, now=START + 10)
     await store.runs.change(key, A, START + 10, change(*messages, run_id=run))

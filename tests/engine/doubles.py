@@ -82,7 +82,7 @@ def make_service(  # noqa: PLR0913 - each has a default
     tools: Mapping[str, Tool] | None = None,
     cluster: Cluster | None = None,
 ) -> Service:
-    """The engine around an agent in any accepted form; ids are id-1, id-2 and so on."""
+    """Return an engine around an agent in any accepted form. Its ids are id-1, id-2 and so on."""
     settings = settings or Settings()
     adapted = as_agent(agent, "agent")
     clock = clock or FakeClock()
@@ -116,18 +116,18 @@ def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 -
 
 
 def asking(thread: str = "t1", run: str = "r1", **fields: Any) -> RunAgentInput:  # noqa: ANN401 - as in JSON
-    """A run input with one user message."""
+    """Return a run input with one user message."""
     return RunAgentInput.model_validate(ask(thread, run, **fields))
 
 
 def ask(thread: str = "t1", run: str = "r1", text: str = "hi", **fields: Any) -> Json:  # noqa: ANN401 - as in JSON
-    """The JSON of a run input with one user message; ``fields`` are added as they are."""
+    """Return the JSON of a run input with one user message. ``fields`` are added to it."""
     messages = [{"id": "u1", "role": "user", "content": text}]
     return {"threadId": thread, "runId": run, "protocolVersion": PROTOCOL_VERSION, "messages": messages, **fields}
 
 
 async def envelopes(reader: Subscription) -> list[Envelope]:
-    """All that a reader gets until the run has ended."""
+    """Read a run to its end, and return its envelopes."""
     async with asyncio.timeout(WAIT):
         return [envelope async for batch in reader for envelope in batch.envelopes()]
 
@@ -139,19 +139,19 @@ def status(reader: Subscription) -> str:
 
 
 async def eventually(condition: Callable[[], object]) -> None:
-    """Let others work until the condition holds."""
+    """Let other tasks run until the condition holds."""
     async with asyncio.timeout(WAIT):
         while not condition():  # noqa: ASYNC110 - what it waits for has no event
             await asyncio.sleep(0)
 
 
 async def wait_for_event(event: asyncio.Event) -> None:
-    """Wait for an event, not for ever."""
+    """Wait for an event, for a limited time."""
     async with asyncio.timeout(WAIT):
         await event.wait()
 
 
 async def forever(_: RunAgentInput) -> AsyncIterator[str]:
-    """An agent that never says anything."""
+    """Yield nothing and never end."""
     await asyncio.Event().wait()
     yield "never"

@@ -35,8 +35,8 @@ class Replicas:
         return service
 
 
-def held_claims(patch: pytest.MonkeyPatch, store: MemoryStore) -> tuple[asyncio.Event, asyncio.Event]:
-    """Claims wait until the second event is set; the first says that one does."""
+def hold_claims(patch: pytest.MonkeyPatch, store: MemoryStore) -> tuple[asyncio.Event, asyncio.Event]:
+    """Hold the claims of runs. The first event is set when a claim waits; set the second one to release the claims."""
     claim, asked, may = store.runs.claim, asyncio.Event(), asyncio.Event()
 
     async def held(wanted: Claim) -> Claimed | AlreadyExists | ThreadBusy:

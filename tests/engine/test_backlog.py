@@ -46,8 +46,8 @@ ENDS: dict[str, tuple[Item | None, str, str]] = {
 """States of a run at shutdown: its last event, and the status and error code of its record afterwards."""
 
 
-class Slow:
-    """A store's ``append`` that stores what comes first, and the rest when the test lets it."""
+class SlowAppend:
+    """A store's ``append`` that stores the first envelopes at once and the others when the test allows it."""
 
     def __init__(self, patch: pytest.MonkeyPatch, service: Service) -> None:
         self.may = asyncio.Event()
@@ -58,7 +58,7 @@ class Slow:
         patch.setattr(self._runs, "append", self.append)
 
     async def append(self, run: RunKey, replica: str, given: Sequence[Envelope]) -> None:
-        """Hold what comes behind the first envelopes. Where a failure is set, store that and raise the failure once."""
+        """Hold all envelopes after the first ones. If a failure is set, store them and raise the failure once."""
         if given[0].seq == 1:
             await self._append(run, replica, given)
             return
@@ -71,7 +71,7 @@ class Slow:
 
 
 def talker(last: Item | None) -> object:
-    """An agent that opens a step and a message, and says far more than one batch holds."""
+    """Return an agent that opens a step and a message, and yields more text than one batch holds."""
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield StepStartedEvent(step_name="s")
@@ -86,8 +86,8 @@ def talker(last: Item | None) -> object:
     return agent
 
 
-async def stopped(service: Service, reader: Subscription, slow: Slow) -> list[Envelope]:
-    """All that a reader gets of a run, when the server stops amid it and the store goes on then."""
+async def read_during_stop(service: Service, reader: Subscription, slow: SlowAppend) -> list[Envelope]:
+    """Return the envelopes of a run during which the server stops and the store recovers."""
     run = reader.run
     assert isinstance(run, Run)
     assert run.recorder is not None
@@ -119,13 +119,13 @@ async def test_a_stop_stores_the_end_of_a_run_and_not_its_backlog(
 ) -> None:
     replicas = Replicas()
     service = await replicas.start(talker(last))
-    slow = Slow(monkeypatch, service)
-    seen = await stopped(service, await service.admit(asking(), caller()), slow)
+    slow = SlowAppend(monkeypatch, service)
+    seen = await read_during_stop(service, await service.admit(asking(), caller()), slow)
     assert len(seen) < COUNT
     assert_legal(seen)
     assert [envelope.type for envelope in seen[-3:-1]] == [EventType.TEXT_MESSAGE_END, EventType.STEP_FINISHED]
     assert from_json(seen[-1].data).get("code", "") == code
-    stored = [each async for each in all_stored(replicas)]
+    stored = [each async for each in stored_envelopes(replicas)]
     assert stored == seen
     record = await replicas.store.runs.get(RUN)
     assert record is not None
@@ -133,8 +133,8 @@ async def test_a_stop_stores_the_end_of_a_run_and_not_its_backlog(
     assert (from_json(record.error)["code"] if record.error else "") == code
 
 
-async def all_stored(replicas: Replicas) -> AsyncIterator[Envelope]:
-    """The run's envelopes in the store."""
+async def stored_envelopes(replicas: Replicas) -> AsyncIterator[Envelope]:
+    """Yield the envelopes of the run in the store."""
     after = 0
     while page := await replicas.store.runs.envelopes(RUN, after):
         for envelope in page:
@@ -146,7 +146,7 @@ async def all_stored(replicas: Replicas) -> AsyncIterator[Envelope]:
 async def test_the_thread_keeps_what_the_agent_said_before_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas = Replicas()
     service = await replicas.start(talker(None))
-    await stopped(service, await service.admit(asking(), caller()), Slow(monkeypatch, service))
+    await read_during_stop(service, await service.admit(asking(), caller()), SlowAppend(monkeypatch, service))
     kept = await replicas.store.threads.changes(ThreadKey("everybody", "t1"))
     assert kept is not None
     assert [len(from_json(message.data)["content"]) for message in kept.messages] == [2, COUNT]
@@ -157,8 +157,8 @@ async def test_an_end_does_not_follow_events_that_the_store_has_unnoticed(monkey
     """After a write that failed it is not known what the store has, so the same events are written again first."""
     replicas = Replicas()
     service = await replicas.start(talker(SUCCEEDED))
-    slow = Slow(monkeypatch, service)
+    slow = SlowAppend(monkeypatch, service)
     slow.failure = StoreUnavailable("it has stored that and did not say so")
-    seen = await stopped(service, await service.admit(asking(), caller()), slow)
+    seen = await read_during_stop(service, await service.admit(asking(), caller()), slow)
     assert_legal(seen)
-    assert [each async for each in all_stored(replicas)] == seen
+    assert [each async for each in stored_envelopes(replicas)] == seen

@@ -17,7 +17,7 @@ from tests.engine.test_recorder import RUN, open_service, wait_until_stored
 from tests.requirements import requirement
 
 
-async def lost(*_: object) -> None:
+async def raise_lease_lost(*_: object) -> None:
     raise LeaseLost
 
 
@@ -33,7 +33,7 @@ async def test_readers_of_a_run_that_was_taken_get_an_end_where_the_other_cannot
     reader = await service.admit(asking(), caller())
     run = service.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark)
-    for name, instead in {"append": lost, "finish": lost, "get": raise_error}.items():
+    for name, instead in {"append": raise_lease_lost, "finish": raise_lease_lost, "get": raise_error}.items():
         monkeypatch.setattr(service.cluster.store.runs, name, instead)
     run.ctx.emit("after")
     seen = await envelopes(reader)
@@ -57,7 +57,7 @@ async def test_readers_of_a_run_that_could_not_begin_get_an_end_where_nothing_ca
 
 
 class BatchSizes:
-    """Takes all that is pushed."""
+    """A reader that records the size of each batch."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []

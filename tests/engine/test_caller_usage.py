@@ -54,8 +54,8 @@ def test_limits_that_cannot_be_used_stop_the_start_with_one_line(text: str, prob
     assert str(caught.value) == f"AGUI_CALLER_LIMITS={text!r}: {problem}."
 
 
-async def abandoned(service: Service, owner: str, count: int) -> None:
-    """Start runs that never say anything, and leave each at once."""
+async def abandon_runs(service: Service, owner: str, count: int) -> None:
+    """Start runs that never yield anything, and disconnect from each at once."""
     for number in range(count):
         service.start(asking(f"t{number}"), caller(owner)).close()
 
@@ -63,7 +63,7 @@ async def abandoned(service: Service, owner: str, count: int) -> None:
 @requirement("caller.abandoned")
 async def test_two_thousand_runs_that_nobody_reads_keep_nobody_out() -> None:
     service = make_service(forever)
-    await abandoned(service, "first", ATTACKS)
+    await abandon_runs(service, "first", ATTACKS)
     assert service.usages.used[Resource.RUNS] == CallerLimits().runs
     assert status(service.start(asking(), caller("second"))) == "queued"
     await service.drain(0)
@@ -73,7 +73,7 @@ async def test_two_thousand_runs_that_nobody_reads_keep_nobody_out() -> None:
 async def test_many_callers_that_leave_their_runs_keep_nobody_out() -> None:
     service = make_service(forever)
     for owner in ("first", "other", "third"):
-        await abandoned(service, owner, ATTACKS // 2)
+        await abandon_runs(service, owner, ATTACKS // 2)
     assert service.usages.used[Resource.RUNS] == CapacityLimits().open_runs
     reader = service.start(asking(), caller("second"))
     assert service.usages.used[Resource.RUNS] == CapacityLimits().open_runs

@@ -38,14 +38,14 @@ from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.expander import MAX_DELTA
 from tests.engine.doubles import Json, asking
-from tests.protocol.samples import forged
+from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
 Make = Callable[[], object]
 
 
-class Loud(TextMessageContentEvent):
-    """An agent's own delta, which says more."""
+class DeltaWithVolume(TextMessageContentEvent):
+    """A delta of an agent with a field of its own."""
 
     volume: int = 11
 
@@ -54,7 +54,7 @@ def text(delta: str = "a", key: str = "m1", fields: Json | None = None) -> Make:
     return lambda: TextMessageContentEvent.model_validate({"messageId": key, "delta": delta, **(fields or {})})
 
 
-def tampered(**fields: object) -> Make:
+def event_with_fields(**fields: object) -> Make:
     """Return a factory of events whose fields were changed without pydantic's validation."""
 
     def make() -> BaseEvent:
@@ -65,7 +65,7 @@ def tampered(**fields: object) -> Make:
     return make
 
 
-def without(name: str) -> Make:
+def event_without_field(name: str) -> Make:
     def make() -> BaseEvent:
         event = TextMessageContentEvent(message_id="m1", delta="a")
         del event.__dict__[name]
@@ -100,17 +100,17 @@ OTHERS: tuple[Make, ...] = (
     text(fields={"subagentRunId": "s1"}),
     text(fields={"x-own": 1}),
     text(fields={"subagentRunId": None}),
-    tampered(delta="\ud800"),
-    tampered(delta=7),
-    tampered(delta=["a"]),
-    tampered(delta=None),
-    tampered(type=EventType.CUSTOM),
-    tampered(message_id=7),
-    tampered(metadata=[]),
-    without("delta"),
-    without("timestamp"),
-    lambda: Loud(message_id="m1", delta="a"),
-    lambda: forged(TextMessageContentEvent, message_id="m1", delta=None),
+    event_with_fields(delta="\ud800"),
+    event_with_fields(delta=7),
+    event_with_fields(delta=["a"]),
+    event_with_fields(delta=None),
+    event_with_fields(type=EventType.CUSTOM),
+    event_with_fields(message_id=7),
+    event_with_fields(metadata=[]),
+    event_without_field("delta"),
+    event_without_field("timestamp"),
+    lambda: DeltaWithVolume(message_id="m1", delta="a"),
+    lambda: without_validation(TextMessageContentEvent, message_id="m1", delta=None),
     lambda: "",
     lambda: "\ud800",
     lambda: "x" * (MAX_DELTA + 1),
@@ -148,7 +148,7 @@ OPENED: tuple[Make, ...] = (
 
 
 def begin_pipeline() -> tuple[EventPipeline, EventLog]:
-    """A run with much that is open."""
+    """Return the pipeline of a run with many open entities."""
     log, ids = EventLog("r1", LogBudget(1 << 40, 1 << 40), Flusher()), count(1)
     made = EventPipeline(asking(), lambda: f"id-{next(ids)}", log)
     made.write(RunStartedEvent(thread_id="t1", run_id="r1"))
@@ -158,7 +158,7 @@ def begin_pipeline() -> tuple[EventPipeline, EventLog]:
 
 
 def outcome(steps: list[Make]) -> tuple[list[bytes], list[EventType], list[str], Change | None]:
-    """The log, what was refused, and what the thread is left with. As with a tool, a refusal ends nothing."""
+    """Return the log, the refused events and the change of the thread. A refusal does not end the run."""
     made, log = begin_pipeline()
     refused = []
     for make in steps:
@@ -173,8 +173,8 @@ def outcome(steps: list[Make]) -> tuple[list[bytes], list[EventType], list[str],
     return list(batch.data), list(batch.types), refused, made.result("r1").change
 
 
-def on_the_normal_path(steps: list[Make]) -> object:
-    """The same without the fast path."""
+def outcome_on_normal_path(steps: list[Make]) -> object:
+    """Return the outcome without the fast path."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DeltaTemplate, "of", lambda *_: None)
         return outcome(steps)
@@ -184,7 +184,7 @@ def on_the_normal_path(steps: list[Make]) -> object:
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(STEPS)
 async def test_a_run_is_the_same_with_and_without_the_fast_path(steps: list[Make]) -> None:
-    assert outcome(steps) == on_the_normal_path(steps)
+    assert outcome(steps) == outcome_on_normal_path(steps)
 
 
 @requirement("speed.deltas")
@@ -193,7 +193,7 @@ async def test_it_is_the_same_behind_each_delta_and_with_anything_between_two(fi
     delta = DELTAS[first]
     for other in (*DELTAS, *OTHERS):
         steps = [delta, delta, other, delta, delta, delta, other, other]
-        assert outcome(steps) == on_the_normal_path(steps)
+        assert outcome(steps) == outcome_on_normal_path(steps)
 
 
 def test_a_delta_whose_json_does_not_end_with_its_text_is_no_template() -> None:

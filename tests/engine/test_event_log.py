@@ -36,7 +36,7 @@ async def batches(log: EventLog, after: int = 0) -> list[list[Envelope]]:
 
 
 class LimitedWriter:
-    """Accepts batches as long as it has room."""
+    """A writer that accepts batches as long as it has room."""
 
     def __init__(self, *, has_room: bool = True) -> None:
         self.has_room = has_room
@@ -52,10 +52,10 @@ async def next_batch(subscription: LocalSubscription) -> Batch | None:
     return await anext(subscription, None)
 
 
-async def waiting(
+async def wait_for_batch(
     log: EventLog, writer: LimitedWriter, after: int = 0
 ) -> tuple[LocalSubscription, asyncio.Task[Batch | None]]:
-    """A subscription that pushes, and the iteration that waits for its next batch."""
+    """Return a subscription that pushes, and the task that waits for its next batch."""
     subscription = subscribe(log)
     subscription.push_to(writer.push)
     following = asyncio.create_task(next_batch(subscription))
@@ -150,7 +150,7 @@ async def test_a_replay_of_many_short_events_comes_in_batches_of_bounded_number(
 @requirement("speed.push")
 async def test_a_waiting_subscription_pushes_what_is_ready_and_hands_it_out_no_more() -> None:
     log, writer = make_log(), LimitedWriter()
-    _, following = await waiting(log, writer)
+    _, following = await wait_for_batch(log, writer)
     append(log, "a", "b")
     await eventually(lambda: writer.written == [(1, 2)])
     append(log, "c")
@@ -163,7 +163,7 @@ async def test_a_waiting_subscription_pushes_what_is_ready_and_hands_it_out_no_m
 @requirement("speed.push")
 async def test_events_that_a_writer_refuses_are_yielded_by_the_iteration() -> None:
     log, writer = make_log(), LimitedWriter(has_room=False)
-    _, following = await waiting(log, writer)
+    _, following = await wait_for_batch(log, writer)
     append(log, "a")
     batch = await following
     assert batch is not None
@@ -173,7 +173,7 @@ async def test_events_that_a_writer_refuses_are_yielded_by_the_iteration() -> No
 @requirement("speed.push")
 async def test_nothing_is_pushed_while_the_iteration_does_not_wait() -> None:
     log, writer = make_log(), LimitedWriter(has_room=False)
-    subscription, following = await waiting(log, writer)
+    subscription, following = await wait_for_batch(log, writer)
     append(log, "a")
     await following
     writer.has_room = True
@@ -188,7 +188,7 @@ async def test_nothing_is_pushed_while_the_iteration_does_not_wait() -> None:
 @pytest.mark.parametrize("is_stored", [False, True])
 async def test_of_more_than_one_batch_the_rest_is_left_to_the_iteration(*, is_stored: bool) -> None:
     log, writer = make_log(is_stored=is_stored), LimitedWriter()
-    _, following = await waiting(log, writer)
+    _, following = await wait_for_batch(log, writer)
     append(log, *["x" * BATCH_BYTES] * 2)
     if is_stored:
         log.flush()
@@ -201,7 +201,7 @@ async def test_of_more_than_one_batch_the_rest_is_left_to_the_iteration(*, is_st
 @requirement("attach.replay")
 async def test_the_last_events_of_a_run_are_left_to_the_iteration() -> None:
     log, writer = make_log(), LimitedWriter()
-    subscription, following = await waiting(log, writer)
+    subscription, following = await wait_for_batch(log, writer)
     append(log, "a")
     log.end()
     batch = await following
@@ -212,7 +212,7 @@ async def test_the_last_events_of_a_run_are_left_to_the_iteration() -> None:
 @requirement("http.keepalive")
 async def test_an_interrupted_subscription_hands_out_an_empty_batch_and_continues() -> None:
     log = make_log()
-    subscription, following = await waiting(log, LimitedWriter())
+    subscription, following = await wait_for_batch(log, LimitedWriter())
     subscription.interrupt()
     batch = await following
     assert batch is not None
@@ -226,7 +226,7 @@ async def test_an_interrupted_subscription_hands_out_an_empty_batch_and_continue
 @requirement("attach.replay")
 async def test_a_subscription_that_is_closed_while_it_waits_ends_and_pushes_nothing_more() -> None:
     log, writer = make_log(), LimitedWriter()
-    subscription, following = await waiting(log, writer)
+    subscription, following = await wait_for_batch(log, writer)
     subscription.close()
     subscription.close()
     append(log, "a")

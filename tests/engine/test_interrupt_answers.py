@@ -17,7 +17,7 @@ from tests.requirements import requirement
 
 
 class InterruptingAgent:
-    """An agent that asks one thing after the other, and is content then."""
+    """An agent that asks one question in each run, and ends without one after the last answer."""
 
     def __init__(self, *interrupts: str) -> None:
         self._next = dict(zip(("", *interrupts), interrupts, strict=False))

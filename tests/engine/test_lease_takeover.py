@@ -19,8 +19,8 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, wait_for_event
-from tests.engine.replicas import Replicas, held_claims, hello, types
-from tests.engine.test_recorder import RUN, Nobody, beat, wait_until_stored
+from tests.engine.replicas import Replicas, hello, hold_claims, types
+from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, beat, wait_until_stored
 from tests.requirements import requirement
 
 # --- leases -----------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ async def test_a_run_that_cannot_be_ended_does_not_keep_others_waiting(monkeypat
         return await read(key, after)
 
     monkeypatch.setattr(replicas.store.runs, "envelopes", broken)
-    leases = Leases(cluster, Nobody())
+    leases = Leases(cluster, ReplicaWithoutRuns())
     await leases.renew()
     replicas.clock.advance(LEASE_SECONDS)
     await beat(leases)
@@ -116,7 +116,7 @@ async def test_events_state_and_title_of_a_lost_run_are_kept() -> None:
     here = await replicas.start(agent)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 5)
-    there = Leases((await replicas.start(agent)).cluster, Nobody())
+    there = Leases((await replicas.start(agent)).cluster, ReplicaWithoutRuns())
     await there.renew()
     replicas.clock.advance(LEASE_SECONDS)
     await beat(there)
@@ -298,7 +298,7 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monke
     here, there = await replicas.start(hello), await replicas.start(hello)
     theirs = await there.admit(asking(), caller())
     await eventually(lambda: there.registry.by_key[RUN].log.watermark == 3)
-    asked, may = held_claims(monkeypatch, replicas.store)
+    asked, may = hold_claims(monkeypatch, replicas.store)
     retry = asyncio.create_task(here.admit(asking(), caller()))
     await asyncio.wait_for(asked.wait(), WAIT)
     assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"

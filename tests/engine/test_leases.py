@@ -20,7 +20,7 @@ from agui_container.ports.records import (
 )
 from tests.engine.doubles import START, FakeClock, asking, caller, eventually
 from tests.engine.replicas import Replicas, hello
-from tests.engine.test_recorder import RUN, Nobody, beat, wait_until_stored
+from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, beat, wait_until_stored
 from tests.requirements import requirement
 from tests.stores.doubles import envelopes
 
@@ -31,7 +31,7 @@ A_DAY = 86_400.0
 async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its_thread_for_longer() -> None:
     replicas = Replicas()
     runs, clock = replicas.store.runs, replicas.clock
-    leases = Leases((await replicas.start(hello)).cluster, Nobody())
+    leases = Leases((await replicas.start(hello)).cluster, ReplicaWithoutRuns())
     await runs.claim(Claim(RUN, "replica-a", START, START + LEASE_SECONDS))
     clock.advance(A_DAY)
     await leases.purge()
@@ -53,7 +53,7 @@ async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its
 async def test_all_old_runs_are_forgotten_however_many_there_are() -> None:
     replicas = Replicas()
     runs = replicas.store.runs
-    leases = Leases((await replicas.start(hello)).cluster, Nobody())
+    leases = Leases((await replicas.start(hello)).cluster, ReplicaWithoutRuns())
     keys = [RunKey("everybody", f"t{number}", "r1") for number in range(150)]
     for key in keys:
         await runs.claim(Claim(key, "replica-a", START, START + LEASE_SECONDS))
@@ -66,7 +66,7 @@ async def test_all_old_runs_are_forgotten_however_many_there_are() -> None:
 @requirement("durable.forgets")
 async def test_an_open_interrupt_is_removed_when_it_has_expired() -> None:
     replicas, place = Replicas(), InterruptScope(0, "everybody", "t1")
-    leases, interrupts = Leases((await replicas.start(hello)).cluster, Nobody()), replicas.store.interrupts
+    leases, interrupts = Leases((await replicas.start(hello)).cluster, ReplicaWithoutRuns()), replicas.store.interrupts
     await interrupts.put(place, [PendingInterrupt("early", b"", START + 10), PendingInterrupt("late", b"", START + 20)])
     replicas.clock.advance(10)
     await leases.purge()
@@ -97,15 +97,15 @@ async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs(mo
     assert record.is_active
 
 
-async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
-    """A run of a replica that lives, beside another one whose clock is ahead, until that may end the runs of others."""
+async def run_beside_clock_ahead(seconds: float) -> RunRecord | None:
+    """Return the record of an active run beside a replica whose clock is ahead by these seconds."""
     replicas = Replicas()
     here = await replicas.start(hello)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     there = (await replicas.start(hello)).cluster
     there.clock = theirs = FakeClock(START + seconds)
-    ours, others = Leases(here.cluster, here.local_runs), Leases(there, Nobody())
+    ours, others = Leases(here.cluster, here.local_runs), Leases(there, ReplicaWithoutRuns())
     for _ in range(10):
         await beat(others)  # at the worst moment: ours are about to speak
         await ours.renew()
@@ -120,14 +120,14 @@ async def beside_a_clock_ahead(seconds: float) -> RunRecord | None:
 
 @requirement("replica.lost")
 async def test_a_replica_whose_clock_is_two_seconds_ahead_takes_nothing_from_one_that_lives() -> None:
-    record = await beside_a_clock_ahead(2)
+    record = await run_beside_clock_ahead(2)
     assert record is not None
     assert (record.replica, record.is_active) == ("replica-a", True)
 
 
 @requirement("replica.lost")
 async def test_a_replica_whose_clock_is_far_ahead_ends_runs_of_one_that_lives() -> None:
-    record = await beside_a_clock_ahead(LEASE_SECONDS - RENEW_SECONDS)
+    record = await run_beside_clock_ahead(LEASE_SECONDS - RENEW_SECONDS)
     assert record is not None
     assert (record.replica, record.status) == ("replica-b", RunStatus.ERROR)
 
@@ -135,7 +135,7 @@ async def test_a_replica_whose_clock_is_far_ahead_ends_runs_of_one_that_lives() 
 @requirement("replica.lost")
 async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_not_before() -> None:
     replicas = Replicas()
-    there = Leases((await replicas.start(hello)).cluster, Nobody())
+    there = Leases((await replicas.start(hello)).cluster, ReplicaWithoutRuns())
     await replicas.store.runs.claim(Claim(RUN, "dead", START, START + LEASE_SECONDS))
     standing: list[RunStatus] = []
     for _ in range(5):
@@ -151,7 +151,7 @@ async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_no
 @requirement("replica.lost")
 async def test_a_replica_whose_clock_is_set_back_ends_the_runs_of_the_dead_as_soon_as_before() -> None:
     replicas = Replicas()
-    there = Leases((await replicas.start(hello)).cluster, Nobody())
+    there = Leases((await replicas.start(hello)).cluster, ReplicaWithoutRuns())
     for _ in range(5):
         await beat(there)
         replicas.clock.advance(RENEW_SECONDS)

@@ -42,7 +42,7 @@ from agui_container.protocol.validator import ProducerRules, RunSequence
 from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, make_service
 from tests.protocol.random_walks import Walk
-from tests.protocol.samples import forged
+from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
 OFFICIAL: TypeAdapter[BaseEvent] = TypeAdapter(Event)
@@ -53,8 +53,8 @@ FAST = settings(max_examples=500, deadline=None, derandomize=True)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def quiet() -> Iterator[None]:
-    """Thousands of agents fail here; their tracebacks are not worth formatting."""
+def no_log_lines() -> Iterator[None]:
+    """Turn off log lines, because thousands of agents fail here and their tracebacks take time."""
     logging.getLogger("agui_container.engine.run.run").disabled = True
     yield
     logging.getLogger("agui_container.engine.run.run").disabled = False
@@ -64,8 +64,8 @@ def quiet() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Do:
-    """Something other than a yield."""
+class ScriptAction:
+    """A step of a script that is not a yield."""
 
     what: str
 
@@ -96,28 +96,28 @@ ODD = st.sampled_from(
         {"type": "CUSTOM"},
         CustomEvent(name="n", value=object()),
         CustomEvent(name="n", value="\ud800"),
-        forged(TextMessageContentEvent, message_id="m1", delta=None),
-        forged(TextMessageStartEvent, message_id=["m1"], role="assistant"),
-        forged(TextMessageChunkEvent, message_id="\ud800", delta="x"),
-        forged(TextMessageChunkEvent, message_id="m1", subagent_run_id=["s1"]),
-        forged(RunFinishedEvent, outcome="none", usage=7),
-        forged(RunErrorEvent, message=None),
-        forged(BaseEvent, type="CUSTOM"),
+        without_validation(TextMessageContentEvent, message_id="m1", delta=None),
+        without_validation(TextMessageStartEvent, message_id=["m1"], role="assistant"),
+        without_validation(TextMessageChunkEvent, message_id="\ud800", delta="x"),
+        without_validation(TextMessageChunkEvent, message_id="m1", subagent_run_id=["s1"]),
+        without_validation(RunFinishedEvent, outcome="none", usage=7),
+        without_validation(RunErrorEvent, message=None),
+        without_validation(BaseEvent, type="CUSTOM"),
     )
 )
 DOINGS = st.sampled_from(("raise", "refuse", "exit", "cancel", "cancel soon", "pause", "usage", "time out"))
 STRINGS = st.sampled_from(("", "a", "two words", "\N{GRINNING FACE}" * (MAX_DELTA + 1)))
 BETWEEN = st.dictionaries(
-    st.integers(0, 99), st.one_of(STRINGS, CHUNKS, CHUNKS, st.builds(Do, DOINGS), ODD), max_size=6
+    st.integers(0, 99), st.one_of(STRINGS, CHUNKS, CHUNKS, st.builds(ScriptAction, DOINGS), ODD), max_size=6
 )
 """Items that replace the walk's events, by their index."""
-PIECES = st.one_of(CHUNKS, CHUNKS, STRINGS, st.builds(Do, st.sampled_from(("pause", "cancel soon"))))
+PIECES = st.one_of(CHUNKS, CHUNKS, STRINGS, st.builds(ScriptAction, st.sampled_from(("pause", "cancel soon"))))
 MIXES = st.integers(0, 20).flatmap(lambda length: st.lists(PIECES, min_size=length, max_size=length))
 
 
 @dataclass
-class Scripted:
-    """An agent that follows a script; a stubborn one goes on after it was cancelled."""
+class ScriptRunner:
+    """An agent that follows a script. A stubborn one continues after it was cancelled."""
 
     script: list[object]
     stubborn: bool
@@ -127,7 +127,7 @@ class Scripted:
     async def run(self, _: RunAgentInput, ctx: RunContext) -> AsyncIterator[object]:
         for step in self.script:
             try:
-                if isinstance(step, Do):
+                if isinstance(step, ScriptAction):
                     await self.do(step.what, ctx)
                 else:
                     yield step
@@ -155,14 +155,14 @@ class Scripted:
                 await asyncio.sleep(0)
 
 
-def scripted(seed: int, length: int, between: dict[int, object]) -> list[object]:
-    """A walk with other things instead of some of its events."""
+def script_of_walk(seed: int, length: int, between: dict[int, object]) -> list[object]:
+    """Return the events of a walk, some of them replaced by other steps."""
     return [between.get(at, event) for at, event in enumerate(islice(Walk(seed), length))]
 
 
 async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Envelope], Service]:
-    """The log of a run of this script."""
-    agent, clock = Scripted(script, stubborn), FakeClock()
+    """Run a script and return the log."""
+    agent, clock = ScriptRunner(script, stubborn), FakeClock()
     service = make_service(agent, clock=clock)
     await service.open()
     agent.time_out = lambda: clock.advance(10_000)
@@ -178,7 +178,7 @@ async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Env
 
 
 def check(log: list[Envelope]) -> None:
-    """The log is a legal run of the official protocol."""
+    """Check that the log is a legal run of the official protocol."""
     assert [envelope.seq for envelope in log] == list(range(1, len(log) + 1))
     assert {envelope.run_id for envelope in log} == {"r1"}
     events = [OFFICIAL.validate_json(envelope.data) for envelope in log]
@@ -201,7 +201,7 @@ def check(log: list[Envelope]) -> None:
 
 
 def check_duties(inner: list[BaseEvent], last: BaseEvent) -> None:
-    """Success names exactly the calls without a result; a finished run carries its ids."""
+    """Check that success names exactly the calls without a result, and that a finished run has its own ids."""
     if not isinstance(last, RunFinishedEvent):
         return
     assert (last.thread_id, last.run_id) == ("t1", "r1")
@@ -220,7 +220,7 @@ def check_duties(inner: list[BaseEvent], last: BaseEvent) -> None:
 @FAST
 @given(st.integers(0, 10**9), st.integers(0, 100), BETWEEN, st.booleans())
 def test_any_agents_run_is_legal(seed: int, length: int, between: dict[int, object], stubborn: bool) -> None:  # noqa: FBT001
-    log, service = asyncio.run(run(scripted(seed, length, between), stubborn=stubborn))
+    log, service = asyncio.run(run(script_of_walk(seed, length, between), stubborn=stubborn))
     check(log)
     assert service.health.report()["status"] == "Healthy"
 
@@ -256,7 +256,7 @@ def test_legal_events_pass_unchanged(seed: int, length: int) -> None:
 
 
 def legal_start(events: list[BaseEvent]) -> list[BaseEvent]:
-    """The events inside a run up to the first that ends it or is illegal."""
+    """Return the events of a run up to the first one that ends it or is illegal."""
     sequence, duties = RunSequence(), ProducerRules(asking().messages)
     sequence.feed(RunStartedEvent(thread_id="t1", run_id="r1"))
     accepted: list[BaseEvent] = []
@@ -275,14 +275,14 @@ def legal_start(events: list[BaseEvent]) -> list[BaseEvent]:
 
 @requirement("run.legal")
 async def test_a_call_that_is_refused_is_owed_by_nobody() -> None:
-    service = make_service(swallowing)
+    service = make_service(ignore_illegal_event)
     log = await envelopes(service.start(asking(), caller()))
     assert "TOOL_CALL_START" not in [envelope.type for envelope in log]
     assert json.loads(log[-1].data)["outcome"] == {"type": "success"}
 
 
-async def swallowing(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[BaseEvent]:
-    """Send a call that contradicts the message it is a part of, and go on."""
+async def ignore_illegal_event(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[BaseEvent]:
+    """Emit a call that contradicts its parent message, and continue."""
     yield TextMessageStartEvent(message_id="m1", subagent_run_id="s1")
     with pytest.raises(IllegalEvent):
         ctx.emit(ToolCallStartEvent(tool_call_id="c", tool_call_name="f", parent_message_id="m1", subagent_run_id="s2"))

@@ -46,7 +46,7 @@ THREAD = ThreadKey("everybody", "t1")
 
 
 async def talker(asked: RunAgentInput) -> AsyncIterator[Item]:
-    """Says how many messages it sees, and leaves a state."""
+    """Yield the number of messages and a state."""
     yield f"{len(asked.messages)} messages"
     yield StateSnapshotEvent(snapshot={"seen": len(asked.messages)})
 
@@ -58,7 +58,7 @@ async def open_service(
     store: MemoryStore | None = None,
     settings: Settings | None = None,
 ) -> Service:
-    """An engine on a store that counts as durable, as far as events and ends go."""
+    """Return an engine on a store that counts as durable for events and ends."""
     clock = FakeClock()
     cluster = Cluster(store or MemoryStore(), MemoryBus(), clock, durable=True, new_id=lambda: replica)
     service = make_service(agent, settings, clock=clock, cluster=cluster)
@@ -66,7 +66,7 @@ async def open_service(
     return service
 
 
-class Nobody:
+class ReplicaWithoutRuns:
     """A replica without runs that receives commands."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ async def beat(leases: Leases) -> None:
 
 
 async def wait_until_stored(service: Service) -> None:
-    """Until everything is written."""
+    """Wait until everything is written."""
     await eventually(lambda: not service.registry.recorder_tasks and not service.registry.tasks)
 
 
@@ -234,7 +234,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     clock.advance(60)
     other = Cluster(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
     await other.open()
-    leases = Leases(other, Nobody())
+    leases = Leases(other, ReplicaWithoutRuns())
     await beat(leases)
     assert not reader.run.log.has_ended  # it has just come, and says nothing of others' silence yet
     clock.advance(LEASE_SECONDS)
@@ -272,7 +272,7 @@ async def test_a_run_whose_events_cannot_be_read_ends_too(data: bytes) -> None:
     await cluster.open()
     await store.runs.claim(Claim(RUN, "replica-1", clock.time(), clock.time()))
     await store.runs.append(RUN, "replica-1", [Envelope("r1", 1, EventType.CUSTOM, data)])
-    leases = Leases(cluster, Nobody())
+    leases = Leases(cluster, ReplicaWithoutRuns())
     for _ in range(2):
         await beat(leases)
         clock.advance(LEASE_SECONDS)
@@ -285,7 +285,7 @@ async def test_a_run_whose_events_cannot_be_read_ends_too(data: bytes) -> None:
 
 @requirement("replica.cancel")
 async def test_a_command_that_cannot_be_read_harms_nothing() -> None:
-    here = Nobody()
+    here = ReplicaWithoutRuns()
     cluster = Cluster(MemoryStore(), MemoryBus(), FakeClock(), durable=True, new_id=lambda: "replica-1")
     await cluster.open()
     keeping = asyncio.create_task(Leases(cluster, here).run())

@@ -26,7 +26,7 @@ from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
 from agui_container.protocol.expander import Expander
 from tests.engine.doubles import asking, caller, envelopes, make_service
-from tests.protocol.samples import forged
+from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
 TEXT_OF_TWO = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
@@ -36,7 +36,7 @@ OF_A_SUBAGENT = [
     TextMessageChunkEvent(message_id="m", delta="a", subagent_run_id="s"),
     TextMessageChunkEvent(delta="b", subagent_run_id="s"),
 ]
-BAD_NAME = forged(TextMessageChunkEvent, message_id="m2", delta="x", name=5)
+BAD_NAME = without_validation(TextMessageChunkEvent, message_id="m2", delta="x", name=5)
 NOT_JSON = CustomEvent(name="n", value=object())
 
 UNKNOWN = TextMessageContentEvent(message_id="unknown", delta="x")
@@ -49,12 +49,16 @@ IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
     "a start of what is open": (OF_A_SUBAGENT, TextMessageStartEvent(message_id="m"), TEXT_OF_TWO),
     "a chunk whose start is none": (["a", "b"], BAD_NAME, TEXT_OF_TWO),
     "what JSON cannot say": (["a", "b"], NOT_JSON, TEXT_OF_TWO),
-    "a delta without a text": (["a", "b"], forged(TextMessageContentEvent, message_id="m", delta=None), TEXT_OF_TWO),
+    "a delta without a text": (
+        ["a", "b"],
+        without_validation(TextMessageContentEvent, message_id="m", delta=None),
+        TEXT_OF_TWO,
+    ),
 }
 
 
 def begin_pipeline(budget: LogBudget | None = None) -> tuple[EventPipeline, EventLog]:
-    """A run's pipeline, and its log."""
+    """Return the pipeline of a run and its log."""
     log, numbers = EventLog("r1", budget or LogBudget(1 << 30, 1 << 30), Flusher()), count(1)
     pipeline = EventPipeline(asking(), lambda: f"id-{next(numbers)}", log)
     pipeline.write(RunStartedEvent(thread_id="t1", run_id="r1"))
@@ -119,7 +123,7 @@ async def test_a_chunk_that_has_lost_a_field_opens_nothing() -> None:
     ("sent", "expected"),
     [
         (NOT_JSON, TEXT_OF_TWO),
-        (forged(TextMessageContentEvent, message_id="m", delta=None), TEXT_OF_TWO),
+        (without_validation(TextMessageContentEvent, message_id="m", delta=None), TEXT_OF_TWO),
         (BAD_NAME, TEXT_OF_TWO),
         (UNKNOWN, TEXT_OF_ONE * 2),
     ],

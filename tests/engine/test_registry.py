@@ -41,7 +41,7 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def run_to_end(service: Service, run: str, thread: str = "t1", owner: str = "everybody") -> None:
-    """A whole run whose reader has left."""
+    """Execute a run to its end, after its reader has disconnected."""
     reader = service.start(asking(thread, run), caller(owner))
     assert (await envelopes(reader))[-1].type == "RUN_FINISHED"
     reader.close()
@@ -77,14 +77,14 @@ async def test_a_run_that_cannot_be_written_down_harms_nobody(
 # --- background work ---
 
 
-async def nothing() -> None:
-    """Work that is done at once."""
+async def do_nothing() -> None:
+    """Return at once."""
 
 
 WORK: dict[str, Callable[[], Awaitable[object]]] = {
-    "a coroutine": nothing,
-    "a task": lambda: asyncio.create_task(nothing()),
-    "a future": lambda: asyncio.gather(nothing(), nothing()),
+    "a coroutine": do_nothing,
+    "a task": lambda: asyncio.create_task(do_nothing()),
+    "a future": lambda: asyncio.gather(do_nothing(), do_nothing()),
 }
 
 

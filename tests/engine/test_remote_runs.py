@@ -22,7 +22,7 @@ from tests.requirements import requirement
 
 
 async def open_run() -> tuple[Replicas, Service, Service]:
-    """Two replicas, and a run that has begun on the first and goes on."""
+    """Return two replicas, and a run that is active on the first."""
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
     await here.admit(asking(), caller())
@@ -205,7 +205,7 @@ async def test_a_reader_elsewhere_says_now_and_then_that_it_is_there(monkeypatch
 
 
 async def no_bus(*_: object) -> AsyncIterator[Sequence[Envelope]]:
-    """Stands for following on a bus that is gone."""
+    """Raise the error of a bus that cannot be reached."""
     await asyncio.sleep(0)
     raise BusUnavailable("gone")
     yield []

@@ -31,7 +31,7 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def drain_services(*services: Service) -> None:
-    """Their runs are ended and written down."""
+    """Drain the services, and wait until their runs are stored."""
     for service in services:
         await service.drain(0)
         await wait_until_stored(service)
@@ -42,7 +42,7 @@ async def test_a_run_waits_for_the_run_of_another_replica(monkeypatch: pytest.Mo
     replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
     await here.admit(asking(run="r1"), caller())
-    await eventually(lambda: holder.begun)
+    await eventually(lambda: holder.started_run_ids)
     claim, found = replicas.store.runs.claim, list[Claimed | AlreadyExists | ThreadBusy]()
 
     async def counted(claimed: Claim) -> Claimed | AlreadyExists | ThreadBusy:
@@ -52,12 +52,12 @@ async def test_a_run_waits_for_the_run_of_another_replica(monkeypatch: pytest.Mo
     monkeypatch.setattr(replicas.store.runs, "claim", counted)
     waiting = asyncio.create_task(there.admit(asking(run="r2"), caller()))
     await eventually(lambda: len(found) > 1)
-    assert holder.begun == ["r1"]
+    assert holder.started_run_ids == ["r1"]
     holder.may_end.set()
     async with asyncio.timeout(WAIT):
         reader = await waiting
     assert types(await envelopes(reader))[-1] == "RUN_FINISHED"
-    assert holder.begun == ["r1", "r2"]
+    assert holder.started_run_ids == ["r1", "r2"]
     assert [type(each) for each in (found[0], found[-1])] == [ThreadBusy, Claimed]
     await drain_services(here, there)
 
@@ -72,7 +72,7 @@ async def test_a_queued_run_keeps_the_answer_of_another_replicas_run() -> None:
 
     here, there = await replicas.start(holder), await replicas.start(hears, ENQUEUE)
     await here.admit(asking(run="r1"), caller())
-    await eventually(lambda: holder.begun)
+    await eventually(lambda: holder.started_run_ids)
     sent = [{"id": key, "role": "user", "content": key} for key in ("u1", "u2")]  # what a client has seen till then
     waiting = asyncio.create_task(there.admit(asking(run="r2", messages=sent), caller()))
     await eventually(lambda: there.registry.by_key)
@@ -92,7 +92,7 @@ async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
     here, there = await replicas.start(holder), await replicas.start(brief, Settings(on_busy="interrupt"))
     lease_task = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
     first = await here.admit(asking(run="r1"), caller())
-    await eventually(lambda: holder.begun)
+    await eventually(lambda: holder.started_run_ids)
     assert types(await envelopes(await there.admit(asking(run="r2"), caller())))[-1] == "RUN_FINISHED"
     assert status(first) == "cancelled"
     lease_task.cancel()
@@ -134,11 +134,11 @@ async def test_a_run_does_not_wait_for_ever_for_another_replica(monkeypatch: pyt
     replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
     await here.admit(asking(run="r1"), caller())
-    await eventually(lambda: holder.begun)
+    await eventually(lambda: holder.started_run_ids)
     with pytest.raises(AppError) as refused:
         await there.admit(asking(run="r2"), caller())
     assert refused.value.code is ErrorCode.THREAD_BUSY
-    assert holder.begun == ["r1"]
+    assert holder.started_run_ids == ["r1"]
     await drain_services(here, there)
 
 
@@ -147,13 +147,13 @@ async def test_a_run_that_nobody_reads_gives_way_to_a_new_run_of_its_own_replica
     replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(holder)
     (await here.admit(asking(run="r1"), caller())).close()
-    await eventually(lambda: holder.begun)
+    await eventually(lambda: holder.started_run_ids)
     with pytest.raises(AppError) as refused:
         await there.admit(asking(run="r2"), caller())
     assert refused.value.code is ErrorCode.THREAD_BUSY
     holder.may_end.set()
     assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
-    assert holder.begun == ["r1", "r3"]
+    assert holder.started_run_ids == ["r1", "r3"]
     await drain_services(here, there)
 
 
@@ -162,7 +162,7 @@ async def test_a_run_that_is_read_elsewhere_does_not_give_way() -> None:
     replicas, holder = Replicas(), WaitingAgent(rest="after")
     here = await replicas.start(holder)
     (await here.admit(asking(run="r1"), caller())).close()
-    await eventually(lambda: holder.begun)
+    await eventually(lambda: holder.started_run_ids)
     here.local_runs.reader_seen(RunKey("everybody", "t1", "r1"), "somebody")
     with pytest.raises(AppError) as refused:
         await here.admit(asking(run="r2"), caller())
@@ -195,7 +195,7 @@ async def test_all_live_runs_of_all_replicas_are_listed_behind_whatever_has_ende
     await store_conversation(replicas.store, owner="session:ann", run="anns", now=START + 150)
     replicas.clock.advance(200)
     await there.admit(asking("new", "r2"), caller())
-    await eventually(lambda: len(holder.begun) > 1)
+    await eventually(lambda: len(holder.started_run_ids) > 1)
     newest, *ended, oldest = await there.runs.list(caller())
     assert [facts["runId"] for facts in ended] == [f"ended-{number}" for number in range(104, 5, -1)]
     assert {"endedAt", "tokens"} <= ended[0].keys()
@@ -268,7 +268,7 @@ async def test_a_command_that_names_a_thread_means_its_active_run_and_not_one_th
     replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
     going = await here.admit(asking(run="r1"), caller())
-    await eventually(lambda: holder.begun)
+    await eventually(lambda: holder.started_run_ids)
     waiting = asyncio.create_task(there.admit(asking(run="r2"), caller()))
     await eventually(lambda: there.registry.by_key)
     assert (await there.runs.find(caller(), "t1", None))["runId"] == "r1"

@@ -27,7 +27,7 @@ from agui_container.protocol.encoder import MAX_EVENT_BYTES
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import asking, caller, envelopes, eventually, make_service, status, wait_for_event
-from tests.protocol.samples import forged
+from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
 
@@ -36,12 +36,12 @@ def names(log: list[Envelope]) -> list[str]:
 
 
 async def log_of(agent: object, **limits: int) -> list[Envelope]:
-    """The log of one run."""
+    """Execute a run and return its log."""
     return await envelopes(make_service(agent, limits=CapacityLimits(**limits)).start(asking(), caller()))
 
 
 async def wait_until_idle(service: Service) -> None:
-    """Until no run and no task is left."""
+    """Wait until no run and no task is left."""
     await eventually(lambda: not service.registry.tasks)
 
 
@@ -166,7 +166,7 @@ async def test_an_event_is_encoded_before_its_agent_can_change_it() -> None:
 
 
 @requirement("run.bad-usage")
-@pytest.mark.parametrize("entry", [None, "many", {"inputTokens": 1}, forged(TokenUsage, model=["a"])])
+@pytest.mark.parametrize("entry", [None, "many", {"inputTokens": 1}, without_validation(TokenUsage, model=["a"])])
 async def test_junk_in_the_usage_is_left_out(entry: object) -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         usage: list[Any] = ctx.usage

@@ -16,18 +16,18 @@ from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunProgress
 from tests.engine.doubles import asking, caller, envelopes, eventually
 from tests.engine.replicas import Replicas, hello
-from tests.engine.test_recorder import RUN, Nobody, wait_until_stored
+from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, wait_until_stored
 from tests.requirements import requirement
 
 
-async def costly(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+async def report_usage(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     ctx.usage.extend([TokenUsage(input_tokens=5, output_tokens=2), TokenUsage(input_tokens=1)])
     yield "hello"
     await asyncio.Event().wait()
 
 
 async def listed_progress(service: Service) -> View:
-    """The tokens and readers of the only run, as this replica lists it."""
+    """Return the tokens and readers of the only run, as this replica lists them."""
     [facts] = await service.runs.list(caller())
     return {name: facts.get(name) for name in ("status", "tokens", "readers")}
 
@@ -37,7 +37,7 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     monkeypatch.setattr(remote_run, "WATCH_SECONDS", 0.0)
     monkeypatch.setattr(remote_run, "SILENCE_SECONDS", 0.001)
     replicas = Replicas()
-    here, there = await replicas.start(costly), await replicas.start(hello)
+    here, there = await replicas.start(report_usage), await replicas.start(hello)
     leases = Leases(here.cluster, here.local_runs)
     lease_task = asyncio.create_task(leases.run())
     await here.admit(asking(), caller())
@@ -90,11 +90,11 @@ async def test_a_run_that_stands_as_it_did_is_not_written_again(monkeypatch: pyt
 @requirement("replica.standing", "replica.lost")
 async def test_the_usage_of_a_lost_run_stays_known() -> None:
     replicas = Replicas()
-    here, there = await replicas.start(costly), await replicas.start(hello)
+    here, there = await replicas.start(report_usage), await replicas.start(hello)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     await Leases(here.cluster, here.local_runs).report()
-    others = Leases(there.cluster, Nobody())
+    others = Leases(there.cluster, ReplicaWithoutRuns())
     await others.renew()
     replicas.clock.advance(LEASE_SECONDS)
     await others.renew()

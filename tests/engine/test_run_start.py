@@ -21,7 +21,7 @@ from tests.engine.doubles import (
     make_service,
     wait_for_event,
 )
-from tests.engine.replicas import held_claims
+from tests.engine.replicas import hold_claims
 from tests.engine.test_recorder import RUN, THREAD, open_service, talker, wait_until_stored
 from tests.requirements import requirement
 
@@ -70,7 +70,7 @@ async def test_a_caller_that_leaves_during_the_claim_of_its_run_does_it_no_harm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = MemoryStore()
-    begun, may = held_claims(monkeypatch, store)
+    begun, may = hold_claims(monkeypatch, store)
     service = await open_service(talker, store=store)
     admitting = asyncio.create_task(service.admit(asking(), caller()))
     await wait_for_event(begun)
@@ -84,7 +84,7 @@ async def test_a_caller_that_leaves_during_the_claim_of_its_run_does_it_no_harm(
 @requirement("drop.grace")
 async def test_a_caller_that_leaves_during_the_claim_of_its_run_has_left_it(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
-    begun, may = held_claims(monkeypatch, store)
+    begun, may = hold_claims(monkeypatch, store)
     service = await open_service(forever, store=store)
     admitting = asyncio.create_task(service.admit(asking(), caller()))
     await wait_for_event(begun)
@@ -112,7 +112,7 @@ async def test_a_run_that_is_cancelled_during_its_claim_keeps_what_was_said(
     monkeypatch: pytest.MonkeyPatch, *, durable: bool
 ) -> None:
     store = MemoryStore()
-    begun, may = held_claims(monkeypatch, store)
+    begun, may = hold_claims(monkeypatch, store)
     clock = FakeClock()
     cluster = Cluster(store, MemoryBus(), clock, durable=durable, new_id=lambda: "replica-1")
     service = make_service(talker, clock=clock, cluster=cluster)

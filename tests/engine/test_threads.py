@@ -46,10 +46,10 @@ RUN = RunKey("everybody", "t1", "r1")
 
 def threads_of(store: Store, runs: RunControl | None = None) -> ThreadCommands:
     cluster = Cluster(store, MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica")
-    return ThreadCommands(cluster, lambda: "fork", runs or NoRuns(), nothing)
+    return ThreadCommands(cluster, lambda: "fork", runs or NoRuns(), no_interrupts)
 
 
-async def nothing(*_: object) -> list[Interrupt]:
+async def no_interrupts(*_: object) -> list[Interrupt]:
     """Return no interrupts, as for a thread without pending ones."""
     return []
 
@@ -65,7 +65,7 @@ class NoRuns:
         raise AppError(ErrorCode.RUN_NOT_FOUND, "There is no such run.")
 
     def forget_thread(self, _: ThreadKey) -> None:
-        """There is nothing."""
+        """Do nothing, because there are no runs."""
 
 
 # --- deltas -----------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class NoRuns:
 
 @dataclass
 class ThreadFollower:
-    """A client that knows a thread by its deltas, as the guide says to put them together."""
+    """A client that follows a thread by its deltas, as the guide describes."""
 
     token: str | None = None
     messages: dict[str, Json] = field(default_factory=dict)
@@ -255,7 +255,7 @@ async def test_a_store_that_does_not_answer_is_said_so(monkeypatch: pytest.Monke
     for asked in (ThreadsList(), ThreadsGet(thread_id="t1")):
         with pytest.raises(AppError) as refused:
             await threads_of(store).answer(caller(), asked)
-        assert (refused.value.code, refused.value.spec.retryable) == (ErrorCode.STORE_UNAVAILABLE, True)
+        assert (refused.value.code, refused.value.spec.is_retryable) == (ErrorCode.STORE_UNAVAILABLE, True)
         assert "secret" not in refused.value.message
 
 

@@ -14,7 +14,7 @@ from tests.requirements import requirement
 
 
 class Encoder:
-    """Remembers what it was asked for, and where."""
+    """An encoder that records its calls and their threads."""
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []

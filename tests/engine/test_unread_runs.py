@@ -16,13 +16,13 @@ from agui_container.protocol.commands import ThreadsDelete
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import asking, caller, envelopes, eventually, forever, wait_for_event
-from tests.engine.replicas import Replicas, held_claims
-from tests.engine.test_recorder import RUN, Nobody, open_service, talker, wait_until_stored
+from tests.engine.replicas import Replicas, hold_claims
+from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, open_service, talker, wait_until_stored
 from tests.requirements import requirement
 
 
 async def replicas_after_a_run() -> tuple[Replicas, Service, Service, list[Envelope]]:
-    """Two replicas, and a run that has ended on the first and has no reader."""
+    """Return two replicas, and a run that has ended on the first and has no reader."""
     replicas = Replicas()
     here, there = await replicas.start(talker), await replicas.start(talker)
     reader = await here.admit(asking(), caller())
@@ -33,7 +33,7 @@ async def replicas_after_a_run() -> tuple[Replicas, Service, Service, list[Envel
 
 
 async def read(service: Service) -> list[Envelope]:
-    """The run, by a reader that leaves when it has all."""
+    """Read the run to its end and disconnect."""
     reader = await service.attach(caller(), "t1", "r1", 0)
     seen = await envelopes(reader)
     reader.close()
@@ -58,7 +58,7 @@ async def test_a_run_whose_events_are_forgotten_is_found_and_only_cannot_be_read
 ) -> None:
     replicas, here, there, _ = await replicas_after_a_run()
     replicas.clock.advance(RETENTION_SECONDS + 1)
-    await Leases(here.cluster, Nobody()).purge()
+    await Leases(here.cluster, ReplicaWithoutRuns()).purge()
     for service in (here, there):
         [known] = await service.runs.list(caller())
         assert known["status"] == "finished"
@@ -134,7 +134,7 @@ async def test_a_retry_gets_the_run_that_has_ended_whatever_is_cancelled_meanwhi
 @pytest.mark.parametrize("looked_up", [True, False])
 async def test_a_retry_that_is_cut_off_here_leaves_nothing(monkeypatch: pytest.MonkeyPatch, *, looked_up: bool) -> None:
     replicas, _, there, whole = await replicas_after_a_run()
-    asked, may = held_claims(monkeypatch, replicas.store)
+    asked, may = hold_claims(monkeypatch, replicas.store)
     reader = there.start(asking(), caller())
     if looked_up:
         await wait_for_event(asked)
@@ -153,7 +153,7 @@ async def test_a_run_that_has_ended_is_shown_as_it_ended_while_its_retry_is_look
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     replicas, _, there, whole = await replicas_after_a_run()
-    asked, may = held_claims(monkeypatch, replicas.store)
+    asked, may = hold_claims(monkeypatch, replicas.store)
     retry = asyncio.create_task(there.admit(asking(), caller()))
     await wait_for_event(asked)
     assert (await there.runs.find(caller(), "t1", "r1"))["status"] == "finished"
@@ -169,7 +169,7 @@ async def test_a_cancel_reaches_a_run_that_has_begun_elsewhere_while_it_was_look
     replicas = Replicas()
     here, there = await replicas.start(forever), await replicas.start(forever)
     theirs = await there.admit(asking(), caller())
-    asked, may = held_claims(monkeypatch, replicas.store)
+    asked, may = hold_claims(monkeypatch, replicas.store)
     retry, get, looked = here.start(asking(), caller()), replicas.store.runs.get, list[RunKey]()
 
     async def late(key: RunKey) -> RunRecord | None:
@@ -205,7 +205,7 @@ async def test_the_latest_run_of_a_thread_is_that_of_any_replica() -> None:
 @requirement("replica.runs")
 async def test_a_run_that_is_about_to_begin_is_its_threads_latest(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas, here, _, _ = await replicas_after_a_run()
-    asked, may = held_claims(monkeypatch, replicas.store)
+    asked, may = hold_claims(monkeypatch, replicas.store)
     starting = asyncio.create_task(here.admit(asking(run="r2"), caller()))
     await wait_for_event(asked)
     assert (await here.runs.find(caller(), "t1", None))["runId"] == "r2"

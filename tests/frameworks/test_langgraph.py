@@ -60,8 +60,8 @@ async def items(source: object, request: RunAgentInput, owner: str = "anonymous"
     return await collect_items(load_framework_agent(source).run(request, ctx))
 
 
-def saying(*messages: AIMessage) -> object:
-    """A graph of one node, whose model says each message at once."""
+def graph_with_messages(*messages: AIMessage) -> object:
+    """Return a graph of one node whose model returns each message at once."""
     graph = StateGraph(MessagesState)
 
     async def node(state: MessagesState) -> dict[str, object]:
@@ -104,12 +104,12 @@ async def test_events_do_not_repeat_the_state_of_the_graph() -> None:
 
 
 async def test_a_message_that_arrives_in_one_piece_is_streamed() -> None:
-    said = of_type(await items(saying(AIMessage("Hello.")), run_input("hi")), TextMessageContentEvent)
+    said = of_type(await items(graph_with_messages(AIMessage("Hello.")), run_input("hi")), TextMessageContentEvent)
     assert [event.delta for event in said] == ["Hello."]
 
 
 async def test_calls_that_a_model_makes_at_once_are_all_streamed() -> None:
-    done = await items(saying(AIMessage("Two.", tool_calls=[call(1), call(2)])), run_input("hi"))
+    done = await items(graph_with_messages(AIMessage("Two.", tool_calls=[call(1), call(2)])), run_input("hi"))
     assert [event.delta for event in of_type(done, TextMessageContentEvent)] == ["Two."]
     assert [event.tool_call_id for event in of_type(done, ToolCallStartEvent)] == ["call-1", "call-2"]
     arguments = [(event.tool_call_id, event.delta) for event in of_type(done, ToolCallArgsEvent)]
@@ -119,7 +119,7 @@ async def test_calls_that_a_model_makes_at_once_are_all_streamed() -> None:
 async def test_usage_is_counted_once() -> None:
     usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
     message = AIMessage("Two.", tool_calls=[call(1), call(2)], usage_metadata=usage)
-    (end,) = of_type(await items(saying(message), run_input("hi")), RunFinishedEvent)
+    (end,) = of_type(await items(graph_with_messages(message), run_input("hi")), RunFinishedEvent)
     assert [(entry.input_tokens, entry.output_tokens) for entry in end.usage or ()] == [(3, 4)]
 
 
@@ -147,8 +147,8 @@ def command_of(message: AIMessage) -> object:
     return Command(update={"messages": [message]})
 
 
-def calling(returned: Callable[[AIMessage], object] = update_of, message_id: str | None = None) -> Graph:
-    """A graph whose first node returns calls that no chat model has made, then runs them, then says "Done."."""
+def graph_with_calls(returned: Callable[[AIMessage], object] = update_of, message_id: str | None = None) -> Graph:
+    """Return a graph whose first node returns calls without a chat model. The graph runs them and ends with "Done."."""
 
     def call_tools(_: MessagesState) -> object:
         return returned(AIMessage("Two.", tool_calls=[call(1), call(2)], id=message_id))
@@ -182,7 +182,7 @@ CALLED = [
 
 @pytest.mark.parametrize(
     "graph",
-    [calling(), calling(message_id="given"), calling(command_of)],
+    [graph_with_calls(), graph_with_calls(message_id="given"), graph_with_calls(command_of)],
     ids=["an update", "an update with an id", "a command"],
 )
 async def test_calls_that_a_node_returns_stand_before_their_results(graph: Graph) -> None:
@@ -199,7 +199,7 @@ async def test_calls_that_a_node_returns_stand_before_their_results(graph: Graph
 
 
 async def test_calls_that_a_node_returns_stand_before_their_results_in_the_kept_thread() -> None:
-    service = make_service(load_framework_agent(calling()))
+    service = make_service(load_framework_agent(graph_with_calls()))
     await service.open()
     try:
         await envelopes(await service.admit(asking(), caller()))

@@ -1,4 +1,4 @@
-"""Clients that a test drives frame by frame, beside a server that is in the test's event loop."""
+"""Clients that a test drives frame by frame, with the server in the event loop of the test."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ T = TypeVar("T")
 async def port_of(
     agent: object, timeout_keep_alive: float = WAIT, limit: ConnectionLimit | None = None, **settings: object
 ) -> AsyncIterator[int]:
-    """A server around an agent."""
+    """Serve an agent and yield the port."""
     chosen = Settings.model_validate(settings)
     app = build_app(chosen, make_service(agent, chosen))
     async with serving(app, limit=limit, timeout_keep_alive=timeout_keep_alive) as url:
@@ -41,14 +41,14 @@ async def beside(function: Callable[..., T], *arguments: object) -> T:
 
 @contextlib.asynccontextmanager
 async def raw(port: int, window: int | None = None, address: str = LOCALHOST) -> AsyncIterator[Raw]:
-    """A client that has shaken hands."""
+    """Yield a client after its HTTP/2 handshake."""
     with Raw(port, window=window, address=address) as client:
         await beside(client.until, h2.events.SettingsAcknowledged)
         yield client
 
 
 async def begin_run(client: Raw, thread: str = "") -> int:
-    """A call that has said something."""
+    """Start a run and wait for its first data."""
     stream = client.call(RUN)
     start = kontekst.StartRunCommand(prompt="hi", session_id=thread)
     client.data(stream, message(kontekst.RunCommand(start=start).SerializeToString()))
@@ -57,7 +57,7 @@ async def begin_run(client: Raw, thread: str = "") -> int:
 
 
 async def answers(port: int) -> bool:
-    """True if the server answers somebody else over gRPC and over HTTP."""
+    """Return True if the server answers another client over gRPC and over HTTP."""
     async with raw(port) as client, http_client(f"http://127.0.0.1:{port}") as http:
         stream = client.call(STATUS)
         client.data(stream, message(b""), end=True)

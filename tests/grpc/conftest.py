@@ -26,8 +26,8 @@ def servers() -> Iterator[Servers]:
 
 
 @pytest.fixture(autouse=True)
-def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test leaves no fault in any log, and no server that has stopped by itself."""
+def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Check that the test left no fault in any log and stopped no server."""
     yield
     if "servers" in request.fixturenames:
         pool: Servers = request.getfixturevalue("servers")

@@ -26,7 +26,7 @@ def clients() -> None:
         pytest.skip(reason)
 
 
-def executed(*command: str) -> subprocess.CompletedProcess[str]:
+def run_command(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, cwd=FOLDER, capture_output=True, encoding="utf-8", timeout=SECONDS, check=False, env=os.environ
     )
@@ -37,7 +37,7 @@ def executed(*command: str) -> subprocess.CompletedProcess[str]:
 
 def play_scenario(server: ServerProcess, scenario: str) -> Json:
     """Run a scenario of ``client.mjs`` and return its result."""
-    done = executed("node", "client.mjs", str(server.port), scenario)
+    done = run_command("node", "client.mjs", str(server.port), scenario)
     assert done.returncode == 0, done.stderr
     found: Json = json.loads(done.stdout)
     return found
@@ -86,9 +86,9 @@ def test_a_client_on_node_that_reads_slowly_compresses_and_pings(server: ServerP
 # --- buf curl ---------------------------------------------------------------------------------------------------------
 
 
-def curled(server: ServerProcess, path: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_curl(server: ServerProcess, path: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     url = f"http://127.0.0.1:{server.port}{path}"
-    return executed(str(BUF), "curl", "--http2-prior-knowledge", "--protocol", "grpc", *arguments, url)
+    return run_command(str(BUF), "curl", "--http2-prior-knowledge", "--protocol", "grpc", *arguments, url)
 
 
 def answers(done: subprocess.CompletedProcess[str]) -> Iterator[Json]:
@@ -105,18 +105,18 @@ def answers(done: subprocess.CompletedProcess[str]) -> Iterator[Json]:
 @pytest.mark.parametrize("version", ["grpc-v1", "grpc-v1alpha"])
 def test_buf_finds_the_services_by_reflection(server: ServerProcess, version: str) -> None:
     reflected = ["--reflect-protocol", version]
-    assert curled(server, "", *reflected, "--list-services").stdout.split() == [
+    assert run_curl(server, "", *reflected, "--list-services").stdout.split() == [
         *("kontekst.AgentService", "kontekst.DaemonService", "roz.v1.AgentService"),
     ]
-    methods = curled(server, "", *reflected, "--list-methods").stdout.split()
+    methods = run_curl(server, "", *reflected, "--list-methods").stdout.split()
     assert {"kontekst.AgentService/Run", "roz.v1.AgentService/WatchTeam"} <= set(methods)
-    (status,) = answers(curled(server, "/kontekst.DaemonService/GetStatus", *reflected, "-d", "{}"))
+    (status,) = answers(run_curl(server, "/kontekst.DaemonService/GetStatus", *reflected, "-d", "{}"))
     assert status["bind"] == f"127.0.0.1:{server.port}"
 
 
 @requirement("grpc.clients", "kontekst.runs")
 def test_buf_streams_a_run(server: ServerProcess) -> None:
-    found = list(answers(curled(server, "/kontekst.AgentService/Run", "-d", '{"start": {"prompt": "stream 3"}}')))
+    found = list(answers(run_curl(server, "/kontekst.AgentService/Run", "-d", '{"start": {"prompt": "stream 3"}}')))
     assert "".join(event["token"]["text"] for event in found if "token" in event) == "hello world, " * 3
     assert "completed" in found[-1]
 
@@ -124,14 +124,14 @@ def test_buf_streams_a_run(server: ServerProcess) -> None:
 @requirement("grpc.clients", "roz.session")
 def test_buf_has_a_session(server: ServerProcess) -> None:
     requests = '{"start": {}} {"user_message": {"content": "stream 3", "message_id": "m1"}}'
-    found = list(answers(curled(server, "/roz.v1.AgentService/StreamSession", "-d", requests)))
+    found = list(answers(run_curl(server, "/roz.v1.AgentService/StreamSession", "-d", requests)))
     assert "".join(it["textDelta"]["content"] for it in found if "textDelta" in it) == "hello world, " * 3
     assert [it["turnComplete"]["stopReason"] for it in found if "turnComplete" in it] == ["end_turn"]
 
 
 @requirement("grpc.clients", "grpc.errors")
 def test_buf_shows_an_error_with_its_status(server: ServerProcess) -> None:
-    done = curled(server, "/kontekst.AgentService/Run", "-d", '{"cancel": {}}')
+    done = run_curl(server, "/kontekst.AgentService/Run", "-d", '{"cancel": {}}')
     assert done.returncode != 0
     assert json.loads(done.stderr)["code"] == "invalid_argument"
     assert json.loads(done.stderr)["message"] == "The first command must be start."

@@ -9,12 +9,12 @@ from agui_container.tools.function_tool import tool
 from tests.behaviour import approval_tools
 
 
-def shown(path: str, text: str) -> str:
-    """The preview of a write."""
+def preview_write(path: str, text: str) -> str:
+    """Return the preview of a write."""
     return f"{path}: +{text}"
 
 
-@tool(preview=shown)
+@tool(preview=preview_write)
 async def write_file(path: str, text: str) -> str:
     """Write a file, as far as the model knows."""
     return f"wrote {len(text)} characters to {path}"

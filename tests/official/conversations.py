@@ -44,10 +44,10 @@ class Ask:
 
 
 class ClientTransport(Protocol):
-    """A way to ask."""
+    """A transport that a client can use."""
 
     def ask(self, ask: Ask) -> Turn:
-        """One run, judged."""
+        """Run the input and return the judge's verdict."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Sse:
     binary: ClassVar[bool] = False
 
     def ask(self, ask: Ask) -> Turn:
-        """One run, judged."""
+        """Run the input and return the judge's verdict."""
         turn: Json = {"runId": ask.run, "tools": list(ask.tools), "forwardedProps": dict(ask.forwarded)}
         if ask.meanwhile:
             turn["meanwhile"] = {"after": ask.meanwhile[0], "body": ask.meanwhile[1]}
@@ -82,7 +82,7 @@ class WebSocket:
     server: ServerAddress
 
     def ask(self, ask: Ask) -> Turn:
-        """One run, judged."""
+        """Run the input and return the judge's verdict."""
         return self.judge.replay(self.events(ask)).turns[0]
 
     def events(self, ask: Ask) -> list[Json]:

@@ -127,7 +127,7 @@ WAITING = {
     f"waits after {name}": Script([*items, RawEvent(event="ready"), Pause()], FINISHED)
     for name, items in OPENERS.items()
 }
-"""To be cancelled by somebody else."""
+"""Scripts that wait for a cancel from another connection."""
 
 
 class UnprintableError(Exception):

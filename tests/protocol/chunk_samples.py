@@ -18,7 +18,7 @@ each_kind = pytest.mark.parametrize("kind", OPENERS, ids=lambda kind: kind.__nam
 
 
 def expander() -> Expander:
-    """An expander whose ids are id-1, id-2 and so on."""
+    """Return an expander whose ids are id-1, id-2 and so on."""
     numbers = count(1)
     return Expander(lambda: f"id-{next(numbers)}")
 
@@ -31,15 +31,15 @@ def expanded(*items: Item, flush: bool = True) -> list[BaseEvent]:
 
 
 def first(kind: type[BaseEvent], **fields: object) -> BaseEvent:
-    """The first chunk of a stream."""
+    """Return the first chunk of a stream."""
     return kind(**{**OPENERS[kind], **fields})
 
 
 def text(delta: str | None = None, key: str | None = None, owner: str | None = None, **fields: object) -> BaseEvent:
-    """A chunk of text."""
+    """Return a chunk of text."""
     return TextMessageChunkEvent(message_id=key, delta=delta, subagent_run_id=owner, **fields)
 
 
 def kinds(events: list[BaseEvent]) -> list[type[BaseEvent]]:
-    """The classes, in order."""
+    """Return the classes, in order."""
     return [type(each) for each in events]

@@ -36,14 +36,14 @@ PLAIN: dict[str, str | None] = {"parent_message_id": None, "parent_subagent_run_
 
 
 def event(kind: type[BaseEvent], **fields: object) -> BaseEvent:
-    """A valid event of this class that refers to nothing but what ``fields`` name."""
+    """Return a valid event of this class that refers only to what ``fields`` name."""
     filled = FILLERS[kind](Dice(Random(1)))  # noqa: S311 - a test's dice
     known = {name: value for name, value in PLAIN.items() if name in kind.model_fields}
     return kind(**{**filled, **known, **fields})
 
 
 def of(kind: type[BaseEvent], key: str = "k", owner: str | None = None) -> BaseEvent:
-    """An event on the entity with this key, under this owner."""
+    """Return an event on the entity with this key and this owner."""
     entity, _ = ENTITIES[kind]
     if entity is grammar.SUBAGENT:
         return event(kind, subagent_run_id=key)
@@ -51,22 +51,22 @@ def of(kind: type[BaseEvent], key: str = "k", owner: str | None = None) -> BaseE
 
 
 def classes(entity: Entity, phase: Phase) -> list[type[BaseEvent]]:
-    """The event classes in this phase of an entity."""
+    """Return the event classes in this phase of an entity."""
     return [kind for kind, row in ENTITIES.items() if row == (entity, phase)]
 
 
 def opener(entity: Entity, key: str = "k", owner: str | None = None) -> BaseEvent:
-    """Events that open it."""
+    """Return events that open the entity."""
     return of(classes(entity, Phase.OPEN)[0], key, owner)
 
 
 def closer(entity: Entity, key: str = "k", owner: str | None = None) -> BaseEvent:
-    """Events that close it."""
+    """Return events that close the entity."""
     return of(classes(entity, Phase.CLOSE)[0], key, owner)
 
 
 def sequence_after(*events: BaseEvent) -> RunSequence:
-    """A sequence that has accepted these events in a started run."""
+    """Return a sequence that has accepted these events in a started run."""
     sequence = RunSequence()
     for each in (START, *events):
         sequence.feed(each)

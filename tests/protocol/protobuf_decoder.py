@@ -8,7 +8,7 @@ HEADER = 4
 
 
 def messages(body: bytes) -> list[bytes]:
-    """The messages of a whole body."""
+    """Return the messages of a whole body."""
     found: list[bytes] = []
     while body:
         end = HEADER + int.from_bytes(body[:HEADER], "big")
@@ -19,7 +19,7 @@ def messages(body: bytes) -> list[bytes]:
 
 
 def event(message: bytes) -> Any:  # noqa: ANN401 - the message of the event's type
-    """The event in a message."""
+    """Return the event in a message."""
     envelope = Event.FromString(message)
     return getattr(envelope, envelope.WhichOneof("event") or "")
 

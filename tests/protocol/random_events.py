@@ -21,14 +21,14 @@ DEPTH = 4
 
 
 def event(rng: Random, kind: type[BaseEvent]) -> BaseEvent:
-    """One event of a class."""
+    """Return one event of a class."""
     made = _model(rng, kind, DEPTH)
     assert isinstance(made, BaseEvent)
     return made
 
 
 def json_value(rng: Random, depth: int = DEPTH) -> object:
-    """Any JSON value."""
+    """Return any JSON value."""
     kinds: tuple[object, ...] = (None, True, False, rng.choice(TEXTS), rng.choice(NUMBERS), rng.uniform(-1e6, 1e6))
     if depth > 0 and rng.random() < 0.6:
         return json_object(rng, depth - 1) if rng.random() < 0.6 else _list(rng, Any, depth - 1)
@@ -36,7 +36,7 @@ def json_value(rng: Random, depth: int = DEPTH) -> object:
 
 
 def json_object(rng: Random, depth: int = DEPTH) -> dict[str, object]:
-    """Any JSON object."""
+    """Return any JSON object."""
     return {key: json_value(rng, depth) for key in rng.sample(KEYS, rng.randrange(6))}
 
 

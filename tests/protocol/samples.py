@@ -95,8 +95,8 @@ CHUNKS: Sequence[BaseEvent] = (
 SAMPLES: Sequence[BaseEvent] = (STARTED, *INNER, *CHUNKS, FINISHED, ERROR)
 
 
-def forged(kind: type[M], **fields: Any) -> M:  # noqa: ANN401 - whatever pydantic would not take
-    """An event made behind pydantic's back."""
+def without_validation(kind: type[M], **fields: Any) -> M:  # noqa: ANN401 - whatever pydantic would not take
+    """Return an event that pydantic has not validated."""
     construct: Any = kind.model_construct
     made: M = construct(**fields)
     return made

@@ -29,8 +29,8 @@ from tests.requirements import requirement
 Messages = list[Message]
 
 
-def renamed(*messages: Message) -> Messages:
-    """Copies as a client makes them that has ids of its own for messages and calls."""
+def new_ids(*messages: Message) -> Messages:
+    """Return copies of messages with new ids of messages and calls."""
     return [renamed_one(message) for message in messages]
 
 
@@ -44,7 +44,7 @@ def renamed_one(message: Message) -> Message:
 
 
 def together(kept: Messages, sent: Messages) -> Messages:
-    """The conversation that an agent sees."""
+    """Return the conversation for the agent."""
     return list(merge_history({message.id: dump_message(message) for message in kept}, sent).messages)
 
 
@@ -84,23 +84,23 @@ TOOLS: Messages = [U1, CALL, RESULT, SUM]
 @pytest.mark.parametrize(
     ("kept", "sent", "expected"),
     [
-        pytest.param(TEXT, renamed(U1, A1, U2, A2, U3), "u1 a1 u2 a2 new-u3", id="everything and what is new"),
-        pytest.param(TEXT, renamed(U1, A1, U2, A2), "u1 a1 u2 a2", id="everything"),
-        pytest.param(TEXT, renamed(U1, A1, U2), "u1 a1 u2", id="the last answer asked for again"),
-        pytest.param(TEXT, renamed(U1, A1), "u1 a1", id="cut off"),
-        pytest.param(TEXT, renamed(U1, A1, U3), "u1 a1 new-u3", id="the last question edited"),
-        pytest.param(TEXT, renamed(U1, A1, U3, A2), "u1 a1 new-u3 new-a2", id="what follows an edit is the client's"),
-        pytest.param(TEXT, renamed(U1, A1, U2, answer("a2", "zwei")), "u1 a1 u2 new-a2", id="an answer edited"),
-        pytest.param(TEXT, renamed(U1), "u1 a1 u2 a2 new-u1", id="the user's words alone are new"),
-        pytest.param(TEXT, renamed(U1, U2), "u1 a1 u2 a2 new-u1 new-u2", id="more of the user's words alone"),
-        pytest.param(TEXT, renamed(U3, A1), "u1 a1 u2 a2 new-u3 new-a1", id="another beginning"),
-        pytest.param(TEXT, renamed(U1, A2), "u1 a1 u2 a2 new-u1 new-a2", id="another first answer"),
-        pytest.param(TEXT, renamed(U2, A2, U3), "u1 a1 u2 a2 new-u2 new-a2 new-u3", id="a part"),
-        pytest.param(TEXT, [*renamed(U1, A1), U2], "u1 a1 u2 a2 new-u1 new-a1", id="one known id makes ids count"),
-        pytest.param([U1], renamed(U1, A1, U2), "u1 new-u1 new-a1 new-u2", id="an answer that is not kept"),
-        pytest.param([A1, U1], renamed(A1, U1, A2), "a1 u1 new-a2", id="the assistant has spoken first"),
-        pytest.param([U1, U2, A2], renamed(U1, U2, A2, U3), "u1 u2 a2 new-u3", id="two questions, one answer"),
-        pytest.param([], renamed(U1, A1, U2), "new-u1 new-a1 new-u2", id="nothing is kept"),
+        pytest.param(TEXT, new_ids(U1, A1, U2, A2, U3), "u1 a1 u2 a2 new-u3", id="everything and what is new"),
+        pytest.param(TEXT, new_ids(U1, A1, U2, A2), "u1 a1 u2 a2", id="everything"),
+        pytest.param(TEXT, new_ids(U1, A1, U2), "u1 a1 u2", id="the last answer asked for again"),
+        pytest.param(TEXT, new_ids(U1, A1), "u1 a1", id="cut off"),
+        pytest.param(TEXT, new_ids(U1, A1, U3), "u1 a1 new-u3", id="the last question edited"),
+        pytest.param(TEXT, new_ids(U1, A1, U3, A2), "u1 a1 new-u3 new-a2", id="what follows an edit is the client's"),
+        pytest.param(TEXT, new_ids(U1, A1, U2, answer("a2", "zwei")), "u1 a1 u2 new-a2", id="an answer edited"),
+        pytest.param(TEXT, new_ids(U1), "u1 a1 u2 a2 new-u1", id="the user's words alone are new"),
+        pytest.param(TEXT, new_ids(U1, U2), "u1 a1 u2 a2 new-u1 new-u2", id="more of the user's words alone"),
+        pytest.param(TEXT, new_ids(U3, A1), "u1 a1 u2 a2 new-u3 new-a1", id="another beginning"),
+        pytest.param(TEXT, new_ids(U1, A2), "u1 a1 u2 a2 new-u1 new-a2", id="another first answer"),
+        pytest.param(TEXT, new_ids(U2, A2, U3), "u1 a1 u2 a2 new-u2 new-a2 new-u3", id="a part"),
+        pytest.param(TEXT, [*new_ids(U1, A1), U2], "u1 a1 u2 a2 new-u1 new-a1", id="one known id makes ids count"),
+        pytest.param([U1], new_ids(U1, A1, U2), "u1 new-u1 new-a1 new-u2", id="an answer that is not kept"),
+        pytest.param([A1, U1], new_ids(A1, U1, A2), "a1 u1 new-a2", id="the assistant has spoken first"),
+        pytest.param([U1, U2, A2], new_ids(U1, U2, A2, U3), "u1 u2 a2 new-u3", id="two questions, one answer"),
+        pytest.param([], new_ids(U1, A1, U2), "new-u1 new-a1 new-u2", id="nothing is kept"),
     ],
 )
 def test_an_assistants_message_that_is_kept_proves_that_all_is_sent(
@@ -153,7 +153,7 @@ OTHER = ImagePart(source=UrlSource(value="https://example.com/b.png", mime_type=
 )
 def test_equal_content_is_a_copy(kept: Message, sent: Message) -> None:
     before: Messages = [U1, CALL, RESULT, SUM, kept, A2]
-    assert together(before, renamed(U1, CALL, RESULT, SUM, sent, A2, U3)) == [*before, *renamed(U3)]
+    assert together(before, new_ids(U1, CALL, RESULT, SUM, sent, A2, U3)) == [*before, *new_ids(U3)]
 
 
 @requirement("thread.new-ids")
@@ -172,7 +172,7 @@ def test_equal_content_is_a_copy(kept: Message, sent: Message) -> None:
 )
 def test_other_content_is_a_difference(kept: Message, sent: Message) -> None:
     before: Messages = [U1, CALL, RESULT, SUM, kept, A2]
-    assert ids(together(before, renamed(U1, CALL, RESULT, SUM, sent, A2))) == "u1 c r s new-m new-a2"
+    assert ids(together(before, new_ids(U1, CALL, RESULT, SUM, sent, A2))) == "u1 c r s new-m new-a2"
 
 
 # --- calls and their results ------------------------------------------------------------------------------------------
@@ -182,18 +182,18 @@ def test_other_content_is_a_difference(kept: Message, sent: Message) -> None:
 @pytest.mark.parametrize(
     ("kept", "sent", "expected"),
     [
-        pytest.param(TOOLS, renamed(*TOOLS, U3), "u1 c r s new-u3", id="everything and what is new"),
-        pytest.param(TOOLS, renamed(U1, CALL, RESULT), "u1 c r", id="asked again behind the result"),
-        pytest.param(TOOLS, renamed(U1, CALL), "u1 c r", id="a result that the client has not got"),
-        pytest.param(TOOLS, renamed(U1, CALL, SUM, U3), "u1 c r s new-u3", id="a client without results"),
-        pytest.param(TOOLS, renamed(U1, SUM, U3), "u1 c r s new-u3", id="a client that keeps text alone"),
-        pytest.param(TOOLS, renamed(U1, CALL, result("r", "x", "4"), U3), "u1 c new-r new-u3", id="an edited result"),
+        pytest.param(TOOLS, new_ids(*TOOLS, U3), "u1 c r s new-u3", id="everything and what is new"),
+        pytest.param(TOOLS, new_ids(U1, CALL, RESULT), "u1 c r", id="asked again behind the result"),
+        pytest.param(TOOLS, new_ids(U1, CALL), "u1 c r", id="a result that the client has not got"),
+        pytest.param(TOOLS, new_ids(U1, CALL, SUM, U3), "u1 c r s new-u3", id="a client without results"),
+        pytest.param(TOOLS, new_ids(U1, SUM, U3), "u1 c r s new-u3", id="a client that keeps text alone"),
+        pytest.param(TOOLS, new_ids(U1, CALL, result("r", "x", "4"), U3), "u1 c new-r new-u3", id="an edited result"),
         pytest.param(
-            TOOLS, renamed(U1, CALL, result("r", "x", "4"), SUM), "u1 c new-r new-s", id="what follows an edited result"
+            TOOLS, new_ids(U1, CALL, result("r", "x", "4"), SUM), "u1 c new-r new-s", id="what follows an edited result"
         ),
         pytest.param(
             TOOLS,
-            renamed(U1, calling("c", "x", arguments="{}"), RESULT),
+            new_ids(U1, calling("c", "x", arguments="{}"), RESULT),
             "u1 c r s new-u1 new-c new-r",
             id="another call",
         ),
@@ -225,7 +225,7 @@ PAIR = calling("c", "x", "y")
     ],
 )
 def test_results_find_their_calls(results: Messages, sent: Messages, expected: str) -> None:
-    found = together([U1, PAIR, *results], renamed(U1, PAIR, *sent))
+    found = together([U1, PAIR, *results], new_ids(U1, PAIR, *sent))
     assert ids(found) == expected
     assert all(it.tool_call_id in {"x", "y"} for it in found if isinstance(it, ToolMessage))
 
@@ -234,7 +234,7 @@ def test_results_find_their_calls(results: Messages, sent: Messages, expected: s
 def test_call_ids_that_are_used_twice_mean_the_call_before_the_result() -> None:
     again = calling("c2", "x", arguments="{}")
     kept: Messages = [U1, calling("c1", "p"), result("r1", "p"), A1, U2, calling("c2", "q", arguments="{}")]
-    sent: Messages = renamed(U1, calling("c1", "x"), result("r1", "x"), A1, U2, again, result("r2", "x", "5"))
+    sent: Messages = new_ids(U1, calling("c1", "x"), result("r1", "x"), A1, U2, again, result("r2", "x", "5"))
     found = together(kept, sent)
     assert ids(found) == "u1 c1 r1 a1 u2 c2 new-r2"
     assert found[-1] == ToolMessage(id="new-r2", tool_call_id="q", content="5")
@@ -244,7 +244,7 @@ def test_call_ids_that_are_used_twice_mean_the_call_before_the_result() -> None:
 def test_results_of_a_changed_call_keep_the_id_that_was_sent() -> None:
     changed = calling("c2", "x", arguments='{"a": 7}')
     kept: Messages = [U1, calling("c1", "p"), result("r1", "p"), A1, U2, A2]
-    sent: Messages = renamed(U1, calling("c1", "x"), result("r1", "x"), A1, U2, changed, result("r2", "x", "5"))
+    sent: Messages = new_ids(U1, calling("c1", "x"), result("r1", "x"), A1, U2, changed, result("r2", "x", "5"))
     found = together(kept, sent)
     assert ids(found) == "u1 c1 r1 a1 u2 new-c2 new-r2"
     assert found[-1] == ToolMessage(id="new-r2", tool_call_id="new-x", content="5")
@@ -263,43 +263,43 @@ DELEGATED: Messages = [U1, CALL, BELOW, RESULT, SUM]
 @pytest.mark.parametrize(
     ("kept", "sent", "expected"),
     [
-        pytest.param([U1, THOUGHT, A1], renamed(U1, A1, U2), "u1 t a1 new-u2", id="reasoning"),
-        pytest.param([U1, THOUGHT, A1], renamed(U1, THOUGHT, A1, U2), "u1 t a1 new-u2", id="reasoning that is sent"),
-        pytest.param([U1, A1, U2, THOUGHT, A2], renamed(U1, A1, U2), "u1 a1 u2", id="reasoning of a dropped answer"),
+        pytest.param([U1, THOUGHT, A1], new_ids(U1, A1, U2), "u1 t a1 new-u2", id="reasoning"),
+        pytest.param([U1, THOUGHT, A1], new_ids(U1, THOUGHT, A1, U2), "u1 t a1 new-u2", id="reasoning that is sent"),
+        pytest.param([U1, A1, U2, THOUGHT, A2], new_ids(U1, A1, U2), "u1 a1 u2", id="reasoning of a dropped answer"),
         pytest.param(
             [U1, A1, U2, THOUGHT, A2],
-            renamed(U1, A1, U2, THOUGHT),
+            new_ids(U1, A1, U2, THOUGHT),
             "u1 a1 u2 t",
             id="reasoning that is sent without it",
         ),
-        pytest.param([U1, A1, SHOWN], renamed(U1, A1, U2), "u1 a1 v new-u2", id="an activity"),
-        pytest.param([U1, A1, SHOWN], renamed(U1, A1, SHOWN, U2), "u1 a1 v new-u2", id="an activity that is sent"),
-        pytest.param([ORDERS, U1, A1], renamed(ORDERS, U1, A1, U2), "i u1 a1 new-u2", id="instructions"),
-        pytest.param([ORDERS, U1, A1], renamed(U1, A1, U2), "i u1 a1 new-u2", id="instructions that are not sent"),
+        pytest.param([U1, A1, SHOWN], new_ids(U1, A1, U2), "u1 a1 v new-u2", id="an activity"),
+        pytest.param([U1, A1, SHOWN], new_ids(U1, A1, SHOWN, U2), "u1 a1 v new-u2", id="an activity that is sent"),
+        pytest.param([ORDERS, U1, A1], new_ids(ORDERS, U1, A1, U2), "i u1 a1 new-u2", id="instructions"),
+        pytest.param([ORDERS, U1, A1], new_ids(U1, A1, U2), "i u1 a1 new-u2", id="instructions that are not sent"),
         pytest.param(
             [ORDERS, U1, A1],
-            renamed(SystemMessage(id="i", content="It is noon."), U1, A1, U2),
+            new_ids(SystemMessage(id="i", content="It is noon."), U1, A1, U2),
             "new-i u1 a1 new-u2",
             id="instructions that change",
         ),
         pytest.param(
             [ORDERS, U1, A1],
-            renamed(ORDERS, DeveloperMessage(id="d", content="More."), U1, A1),
+            new_ids(ORDERS, DeveloperMessage(id="d", content="More."), U1, A1),
             "i new-d u1 a1",
             id="more instructions",
         ),
-        pytest.param([U1, A1], renamed(ORDERS, U1, A1, U2), "new-i u1 a1 new-u2", id="instructions that are new"),
-        pytest.param(DELEGATED, renamed(U1, CALL, RESULT, SUM, U2), "u1 c b r s new-u2", id="a subagent's words"),
-        pytest.param(DELEGATED, renamed(U1, CALL, RESULT), "u1 c b r", id="a subagent's words before a dropped answer"),
-        pytest.param(DELEGATED, renamed(*DELEGATED, U2), "u1 c b r s new-u2", id="a subagent's words that are sent"),
+        pytest.param([U1, A1], new_ids(ORDERS, U1, A1, U2), "new-i u1 a1 new-u2", id="instructions that are new"),
+        pytest.param(DELEGATED, new_ids(U1, CALL, RESULT, SUM, U2), "u1 c b r s new-u2", id="a subagent's words"),
+        pytest.param(DELEGATED, new_ids(U1, CALL, RESULT), "u1 c b r", id="a subagent's words before a dropped answer"),
+        pytest.param(DELEGATED, new_ids(*DELEGATED, U2), "u1 c b r s new-u2", id="a subagent's words that are sent"),
         pytest.param(
             DELEGATED,
-            renamed(U1, CALL, answer("b", "It is 3."), RESULT, SUM, U2),
+            new_ids(U1, CALL, answer("b", "It is 3."), RESULT, SUM, U2),
             "u1 c b r s new-u2",
             id="a subagent's words as the assistant's own",
         ),
-        pytest.param([U1, CALL, BELOW], renamed(U1, CALL), "u1 c b", id="a subagent that waits for an answer"),
-        pytest.param([U1, answer("e", "")], renamed(U1, answer("e", None), U2), "u1 e new-u2", id="an answer cut off"),
+        pytest.param([U1, CALL, BELOW], new_ids(U1, CALL), "u1 c b", id="a subagent that waits for an answer"),
+        pytest.param([U1, answer("e", "")], new_ids(U1, answer("e", None), U2), "u1 e new-u2", id="an answer cut off"),
     ],
 )
 def test_messages_that_clients_drop_stay_beside_their_matches(kept: Messages, sent: Messages, expected: str) -> None:
@@ -310,7 +310,7 @@ def test_messages_that_clients_drop_stay_beside_their_matches(kept: Messages, se
 def test_changing_instructions_do_not_pile_up() -> None:
     kept: Messages = []
     for turn in range(4):
-        sent = renamed(
+        sent = new_ids(
             SystemMessage(id=f"i{turn}", content=f"It is {turn}."), *(it for it in kept if it.role != "system")
         )
         found = together(kept, [it.model_copy(update={"id": f"{turn}-{it.id}"}) for it in sent] + [user(f"q{turn}")])
@@ -325,18 +325,18 @@ def test_changing_instructions_do_not_pile_up() -> None:
 @requirement("thread.new-ids")
 def test_a_message_that_is_stored_already_is_not_written_again() -> None:
     kept: dict[str, bytes] = {it.id: dump_message(it) for it in DELEGATED}
-    found = merge_history(kept, renamed(U1, CALL, RESULT, SUM, U2))
+    found = merge_history(kept, new_ids(U1, CALL, RESULT, SUM, U2))
     assert (found.changed, found.order) == ({"new-u2": dump_message(renamed_one(U2))}, None)
-    cut = merge_history(kept, renamed(U1, CALL, RESULT))
+    cut = merge_history(kept, new_ids(U1, CALL, RESULT))
     assert (cut.changed, cut.order) == ({}, ["u1", "c", "b", "r"])
 
 
 @requirement("thread.new-ids")
 def test_of_a_run_that_has_waited_only_what_is_new_counts() -> None:
     kept = {it.id: dump_message(it) for it in TEXT}
-    assert ids(list(without_copies(kept, renamed(U1, A1, U2, U3)))) == "new-u3"
-    assert ids(list(without_copies(kept, renamed(U1, A1, U3)))) == "new-u3"
-    assert ids(list(without_copies(kept, renamed(U3)))) == "new-u3"
+    assert ids(list(without_copies(kept, new_ids(U1, A1, U2, U3)))) == "new-u3"
+    assert ids(list(without_copies(kept, new_ids(U1, A1, U3)))) == "new-u3"
+    assert ids(list(without_copies(kept, new_ids(U3)))) == "new-u3"
 
 
 MESSAGES: st.SearchStrategy[Messages] = st.lists(
@@ -349,7 +349,7 @@ MESSAGES: st.SearchStrategy[Messages] = st.lists(
 @given(MESSAGES, MESSAGES)
 def test_agent_and_store_have_the_same_conversation_for_any_messages(kept: Messages, sent: Messages) -> None:
     before = {it.id: dump_message(it) for it in kept}
-    found = merge_history(before, renamed(*sent))
+    found = merge_history(before, new_ids(*sent))
     stored = {**before, **found.changed}
     after = stored if found.order is None else {key: stored[key] for key in found.order}
     assert after == {it.id: dump_message(it) for it in found.messages}
@@ -361,7 +361,7 @@ def test_agent_and_store_have_the_same_conversation_for_any_messages(kept: Messa
 @given(MESSAGES)
 def test_messages_that_are_sent_a_second_time_add_nothing(kept: Messages) -> None:
     if any(isinstance(it, AssistantMessage) and it.subagent_run_id is None for it in kept):
-        assert together(kept, renamed(*kept)) == kept
+        assert together(kept, new_ids(*kept)) == kept
 
 
 @requirement("thread.new-ids")
@@ -369,4 +369,4 @@ def test_a_long_conversation_is_matched_in_time_that_grows_with_it() -> None:
     calls = [f"call-{n}" for n in range(5_000)]
     kept: Messages = [U1, calling("c", *calls, arguments="{}"), *(result(f"r{it}", it) for it in calls), SUM]
     kept += [AssistantMessage(id=f"b{n}", content=f"{n}", subagent_run_id="s") for n in range(5_000)]
-    assert together(kept, renamed(*kept)) == kept
+    assert together(kept, new_ids(*kept)) == kept

@@ -30,7 +30,7 @@ from pydantic_core import from_json
 
 from agui_container.protocol.encoder import PLANS, PlanMismatch, encode, encode_with_pydantic
 from agui_container.protocol.errors import IllegalEvent
-from tests.protocol.samples import SAMPLES, forged
+from tests.protocol.samples import SAMPLES, without_validation
 
 Json = Any
 text = st.text(max_size=12) | st.sampled_from(
@@ -45,7 +45,7 @@ values = st.recursive(
 
 
 def outcome(function: Any, event: BaseEvent) -> bytes | str:  # noqa: ANN401 - a function under test
-    """The bytes, or that it was refused."""
+    """Return the bytes, or the refusal."""
     try:
         data: bytes = function(event)
     except (IllegalEvent, ValueError):
@@ -105,7 +105,7 @@ class Word(StrEnum):
 
 @pytest.mark.parametrize("text", [Markup("<b>"), Word.HELLO])
 def test_a_text_of_another_class_is_written_as_the_text_that_it_is(text: str) -> None:
-    event = forged(TextMessageContentEvent, message_id="m", delta=text)
+    event = without_validation(TextMessageContentEvent, message_id="m", delta=text)
     assert encode(event) == encode_with_pydantic(event)
     assert PLANS[TextMessageContentEvent](event)
 
@@ -164,7 +164,7 @@ def test_events_of_every_token_have_a_plan_and_odd_values_have_none() -> None:
     event = TextMessageContentEvent(message_id="m", delta="d", timestamp=1, subagent_run_id="s", metadata={"a": None})
     assert orjson.dumps(PLANS[TextMessageContentEvent](event)) == encode(event)
     with pytest.raises(PlanMismatch):
-        PLANS[TextMessageStartEvent](forged(TextMessageStartEvent, message_id="m", role=7))
+        PLANS[TextMessageStartEvent](without_validation(TextMessageStartEvent, message_id="m", role=7))
 
 
 def test_a_model_inside_free_json_is_written_as_a_model() -> None:
@@ -185,21 +185,21 @@ def test_any_value_of_a_nested_model_has_the_official_outcome(event: BaseEvent, 
 
 
 PATCHED = StateDeltaEvent.model_validate({"delta": [{"op": "remove", "path": "/a"}]})
-NEGATIVE = forged(TokenUsage, input_tokens=-1)
-NOTHING = forged(RunFinishedInterruptOutcome, type="interrupt", interrupts=[])
+NEGATIVE = without_validation(TokenUsage, input_tokens=-1)
+NOTHING = without_validation(RunFinishedInterruptOutcome, type="interrupt", interrupts=[])
 
 
 @pytest.mark.parametrize(
     "event",
     [
-        forged(TextMessageContentEvent, message_id="m", delta=b"d"),
-        forged(TextMessageContentEvent, message_id="m", delta="d", timestamp=1.0),
-        forged(TextMessageContentEvent, message_id="m", delta="d", timestamp=2**53),
-        forged(TextMessageContentEvent, message_id="m", delta="d", timestamp=-(2**53)),
-        forged(TextMessageStartEvent, message_id="m", role="king"),
-        forged(MessagesSnapshotEvent, messages=[NEGATIVE]),
-        forged(MessagesSnapshotEvent, messages="none"),
-        forged(StateDeltaEvent, delta=[PATCHED.delta[0].model_copy(update={"path": "no pointer"})]),
+        without_validation(TextMessageContentEvent, message_id="m", delta=b"d"),
+        without_validation(TextMessageContentEvent, message_id="m", delta="d", timestamp=1.0),
+        without_validation(TextMessageContentEvent, message_id="m", delta="d", timestamp=2**53),
+        without_validation(TextMessageContentEvent, message_id="m", delta="d", timestamp=-(2**53)),
+        without_validation(TextMessageStartEvent, message_id="m", role="king"),
+        without_validation(MessagesSnapshotEvent, messages=[NEGATIVE]),
+        without_validation(MessagesSnapshotEvent, messages="none"),
+        without_validation(StateDeltaEvent, delta=[PATCHED.delta[0].model_copy(update={"path": "no pointer"})]),
         RunFinishedEvent(thread_id="t", run_id="r", usage=[NEGATIVE]),
         RunFinishedEvent(thread_id="t", run_id="r", outcome=NOTHING),
     ],

@@ -20,7 +20,7 @@ from agui_container.protocol.encoder import MAX_EVENT_BYTES, encode
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
 from agui_container.protocol.wire.envelope import Envelope, parse_cursor
 from agui_container.protocol.wire.sse_frames import sse_error_frame, sse_frames
-from tests.protocol.samples import SAMPLES, TRICKY, forged
+from tests.protocol.samples import SAMPLES, TRICKY, without_validation
 
 OFFICIAL: TypeAdapter[BaseEvent] = TypeAdapter(Event)
 
@@ -78,9 +78,9 @@ def recursive() -> BaseEvent:
 
 
 REFUSED: dict[str, Callable[[], BaseEvent]] = {
-    "an id that is no string": lambda: forged(TextMessageStartEvent, message_id=7, role="assistant"),
-    "a delta that is no string": lambda: forged(TextMessageContentEvent, message_id="m", delta=None),
-    "a role that there is not": lambda: forged(TextMessageStartEvent, message_id="m", role="king"),
+    "an id that is no string": lambda: without_validation(TextMessageStartEvent, message_id=7, role="assistant"),
+    "a delta that is no string": lambda: without_validation(TextMessageContentEvent, message_id="m", delta=None),
+    "a role that there is not": lambda: without_validation(TextMessageStartEvent, message_id="m", role="king"),
     "an object": lambda: CustomEvent(name="n", value=object()),
     "half a surrogate pair": lambda: CustomEvent(name="n", value="\udfff"),
     "half a surrogate pair in a key": lambda: CustomEvent(name="n", value={"\ud800": 1}),

@@ -27,7 +27,7 @@ def test_a_row_holds_a_status_and_a_close_code_that_exist(code: ErrorCode) -> No
     row = ERRORS[code]
     assert row.http == 200 or 400 <= row.http <= 599
     assert 1000 < row.ws_close < 1016
-    assert row.retryable in (True, False)
+    assert row.is_retryable in (True, False)
 
 
 @pytest.mark.parametrize(("code", "status"), DESIGN.items())

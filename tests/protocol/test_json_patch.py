@@ -25,8 +25,8 @@ def delta(*operations: Json) -> StateDeltaEvent:
     return StateDeltaEvent.model_validate({"delta": list(operations)})
 
 
-def patched(document: Json, *operations: Json) -> object:
-    """The document after the patch; what was given stays as it is."""
+def apply_patch(document: Json, *operations: Json) -> object:
+    """Return the document after the patch. The given document stays unchanged."""
     target = JsonDocument(copy.deepcopy(document))
     target.apply(delta(*operations))
     return target.value
@@ -58,7 +58,7 @@ def patched(document: Json, *operations: Json) -> object:
     ],
 )
 def test_an_operation_does_what_rfc_6902_says(document: Json, operation: Json, expected: Json) -> None:
-    assert patched(document, operation) == expected
+    assert apply_patch(document, operation) == expected
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_an_operation_does_what_rfc_6902_says(document: Json, operation: Json, e
 )
 def test_an_operation_that_does_not_apply_is_an_error(document: Json, operation: Json) -> None:
     with pytest.raises(PatchError, match="operation 1"):
-        patched(document, operation)
+        apply_patch(document, operation)
 
 
 def test_the_error_names_the_operation_that_failed() -> None:
     operations = {"op": "add", "path": "/a", "value": 1}, {"op": "remove", "path": "/b"}
     with pytest.raises(PatchError, match=r"operation 2 \(remove '/b'\): there is no member 'b'"):
-        patched({}, *operations)
+        apply_patch({}, *operations)
 
 
 def too_deep() -> Json:
@@ -143,7 +143,7 @@ def test_a_patch_is_done_as_a_whole_or_not_at_all(document: Json, patch: list[Js
     target, expected = JsonDocument(copy.deepcopy(document)), copy.deepcopy(document)
     try:
         for operation in patch:
-            expected = patched(expected, operation)
+            expected = apply_patch(expected, operation)
     except PatchError:
         with pytest.raises(PatchError):
             target.apply(delta(*patch))
@@ -183,9 +183,9 @@ def test_a_document_gets_no_deeper_than_it_can_be_read() -> None:
 
 def test_a_value_may_be_as_deep_as_the_document_may_be() -> None:
     deepest = nested(MAX_DEPTH - 2)  # beside the document itself and the number inside
-    assert patched({}, {"op": "add", "path": "/a", "value": deepest}) == {"a": deepest}
+    assert apply_patch({}, {"op": "add", "path": "/a", "value": deepest}) == {"a": deepest}
     with pytest.raises(PatchError, match="nested too deeply"):
-        patched({}, {"op": "add", "path": "/a", "value": {"a": deepest}})
+        apply_patch({}, {"op": "add", "path": "/a", "value": {"a": deepest}})
 
 
 @pytest.mark.parametrize("before", [0, 14])

@@ -42,7 +42,7 @@ def message(word: str) -> Message:
 
 
 def kept_of(words: Sequence[str]) -> dict[str, bytes]:
-    """A thread as a store has it."""
+    """Return a thread in the form of a store."""
     return {word.lower(): dump_message(message(word)) for word in words}
 
 
@@ -140,7 +140,7 @@ WORDS = st.sampled_from("aAbBcCdDeE")
 
 
 def as_stored(kept: Mapping[str, bytes], together: MergedHistory) -> dict[str, bytes]:
-    """Apply it as a store does: new messages at the end, then the order, without those that it does not name."""
+    """Apply a merge as a store does: new messages at the end, then the order, without messages that it leaves out."""
     stored = {**kept, **together.changed}
     return stored if together.order is None else {key: stored[key] for key in together.order}
 

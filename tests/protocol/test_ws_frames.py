@@ -100,7 +100,7 @@ def test_the_cursor_joins_the_events_own_metadata() -> None:
 
 
 def by_parsing(envelopes: Sequence[Envelope], *, with_seq: bool) -> list[Json]:
-    """The same rule, written over parsed events. Fields in another order are another class's: they stay apart."""
+    """Return the frames by the same rule on parsed events. Fields in another order belong to another class."""
     merged: list[tuple[Json, list[tuple[str, object]] | None]] = []
     for each in envelopes:
         event = json.loads(each.data)

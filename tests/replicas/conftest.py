@@ -28,7 +28,7 @@ async def leave_nothing_open() -> AsyncIterator[None]:
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """A process with settings of its own."""
+    """Start a process with settings of its own."""
     with ExitStack() as stack:
         yield lambda **settings: stack.enter_context(ServerProcess(**settings))
 
@@ -47,13 +47,13 @@ def process(start: Start, tmp_path: Path) -> Start:
 
 @pytest.fixture(scope="module")
 def frail_postgres() -> Iterator[Program]:
-    """A PostgreSQL that nobody else uses. A test that breaks it mends it."""
+    """Return a PostgreSQL of this test only. A test that breaks it must repair it."""
     with TemporaryDirectory(prefix="postgres-") as folder, postgres(Path(folder)) as program:
         yield program
 
 
 @pytest.fixture
 def frail_redis(tmp_path: Path) -> Iterator[Program]:
-    """A Redis that nobody else uses."""
+    """Return a Redis of this test only."""
     with redis_server_at(free_port(), tmp_path) as program:
         yield program

@@ -75,23 +75,23 @@ Transport = Callable[[int, str, str, int], Pieces]
 
 
 def by_after(port: int, thread: str, run: str, after: int) -> Pieces:
-    """``?after=``."""
+    """Resume with ``?after=``."""
     return over_sse(port, request("GET", f"/runs/{run}/events?threadId={thread}&after={after}"))
 
 
 def by_last_event_id(port: int, thread: str, run: str, after: int) -> Pieces:
-    """As browsers do it."""
+    """Resume with ``Last-Event-ID``, as browsers do."""
     headers = (f"Last-Event-ID: {after}",) if after else ()
     return over_sse(port, request("GET", f"/runs/{run}/events?threadId={thread}", headers=headers))
 
 
 def by_attach(port: int, thread: str, run: str, after: int) -> Pieces:
-    """``attach`` on a new connection."""
+    """Resume with ``attach`` on a new connection."""
     return over_ws(port, {"command": {"type": "attach", "threadId": thread, "runId": run, "after": after}})
 
 
 async def all_of(pieces: Pieces) -> list[Piece]:
-    """Up to the end of the run."""
+    """Read to the end of the run."""
     async with aclosing(pieces) as reading:
         return [piece async for piece in reading]
 
@@ -140,13 +140,13 @@ def as_shown(whole: Sequence[bytes], pieces: Sequence[Piece], after: int = 0) ->
     shown = []
     for piece in pieces:
         events = whole[after : piece.seq]
-        shown.append(framed(events, piece.seq) if piece.is_frame else b"".join(events))
+        shown.append(frame_of_events(events, piece.seq) if piece.is_frame else b"".join(events))
         after = piece.seq
     return shown
 
 
-def framed(events: Sequence[bytes], seq: int) -> bytes:
-    """Events as one frame that carries the number of the last."""
+def frame_of_events(events: Sequence[bytes], seq: int) -> bytes:
+    """Return events as one frame with the number of the last one."""
     first, *others = [json.loads(event) for event in events]
     for other in others:
         assert other | {"delta": ""} == first | {"delta": ""}

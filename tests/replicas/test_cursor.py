@@ -31,10 +31,10 @@ AT_REST = HALF + 2
 
 
 @dataclass(frozen=True)
-class Cut:
-    """One connection: how and through which server it reads, and the events after which it is cut.
+class Interruption:
+    """One connection: its transport, its server, and the events after which it is closed.
 
-    A slow one takes what comes when the run goes on only once the run is over.
+    A slow connection reads the events of the second half only after the end of the run.
     """
 
     by: Transport
@@ -45,7 +45,7 @@ class Cut:
 
 CUTS = st.lists(
     st.builds(
-        Cut,
+        Interruption,
         by=st.sampled_from([by_after, by_last_event_id, by_attach]),
         server=st.integers(0, 1),
         events=st.integers(1, HALF),
@@ -57,7 +57,7 @@ CUTS = st.lists(
 
 @pytest.fixture(params=["memory", "sqlite", "replicas"])
 def ports(request: pytest.FixtureRequest, start: Start) -> Sequence[int]:
-    """The server that runs, and the one that may be asked as well."""
+    """Return the ports of the server with the run and of another one that can be asked for it."""
     if request.param == "memory":
         return [start().port] * 2
     if request.param == "sqlite":
@@ -77,8 +77,8 @@ async def take_until(pieces: Pieces, reach: int) -> list[Piece]:
     return took
 
 
-class Cutting:
-    """A run whose second half waits, and the pieces of it that a reader gets who is cut again and again."""
+class InterruptedReader:
+    """A reader of a run whose second half waits. Its connections are closed again and again."""
 
     def __init__(self, ports: Sequence[int]) -> None:
         self._ports = ports
@@ -86,29 +86,29 @@ class Cutting:
         self.seen: list[Piece] = []
 
     async def begin(self) -> Reading:
-        """Ask for it; the reader is never cut."""
+        """Start the run with a reader that is never interrupted."""
         return await Reading.live(over_sse(self._ports[0], post(self._asked)))
 
     async def go_on(self) -> None:
-        """Let the second half come."""
+        """Release the second half of the run."""
         await say(self._ports[0], f"release {self._asked['runId']}")
 
     @property
     def at(self) -> int:
-        """The last event that was seen."""
+        """Return the number of the last event that was read."""
         return self.seen[-1].seq if self.seen else 0
 
     def read(self, by: Transport, server: int) -> Pieces:
         """Read on from there."""
         return by(self._ports[server], self._asked["threadId"], self._asked["runId"], self.at)
 
-    async def before(self, cut: Cut) -> None:
+    async def before(self, cut: Interruption) -> None:
         """A connection while the run waits."""
         if self.at < AT_REST:
             async with aclosing(self.read(cut.by, cut.server)) as pieces:
                 self.seen += await take_until(pieces, min(self.at + cut.events, AT_REST))
 
-    async def between(self, cut: Cut, whole: Reading) -> None:
+    async def between(self, cut: Interruption, whole: Reading) -> None:
         """The connection during which the run goes on."""
         reach = self.at + 1 + cut.events
         async with aclosing(self.read(cut.by, cut.server)) as pieces:
@@ -131,9 +131,9 @@ class Cutting:
 @given(cuts=CUTS, place=st.integers(0, 9), last=st.sampled_from([by_after, by_last_event_id, by_attach]))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 async def test_the_pieces_of_a_reader_that_is_cut_are_the_exact_run(
-    ports: Sequence[int], cuts: list[Cut], place: int, last: Transport
+    ports: Sequence[int], cuts: list[Interruption], place: int, last: Transport
 ) -> None:
-    cutting = Cutting(ports)
+    cutting = InterruptedReader(ports)
     reading = await cutting.begin()
     for cut in cuts[:place]:
         await cutting.before(cut)

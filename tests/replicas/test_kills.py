@@ -26,7 +26,7 @@ FINISHED, HELD = 0, 1
 
 
 @dataclass
-class Watched:
+class WatchedRun:
     """A run and the events that its reader has read."""
 
     asked: Json
@@ -39,7 +39,7 @@ class Watched:
         return self.seen[-1].seq if self.seen else 0
 
     def stream(self, port: int) -> Pieces:
-        """Ask for it."""
+        """Start the run, and return its stream."""
         return over_ws(port, self.asked) if self.is_socket else over_sse(port, post(self.asked))
 
     def on(self, port: int) -> Pieces:
@@ -48,25 +48,25 @@ class Watched:
         return reading(port, self.asked["threadId"], self.asked["runId"], self.last_seq)
 
 
-class Moment:
-    """Comes when all readers together have seen so many events."""
+class EventCount:
+    """A number of events that all readers together wait for."""
 
     def __init__(self, events: int) -> None:
         self._left = events
         self._come = asyncio.Event()
 
     def nearer(self, events: int) -> None:
-        """So many more have been seen."""
+        """Count further events."""
         self._left -= events
         if self._left <= 0:
             self._come.set()
 
     async def come(self) -> None:
-        """Wait for it."""
+        """Wait until the number is reached."""
         await asyncio.wait_for(self._come.wait(), PATIENCE)
 
 
-async def watch(watched: Watched, port: int, moment: Moment) -> None:
+async def watch(watched: WatchedRun, port: int, moment: EventCount) -> None:
     """Read until the run ends or the server is gone."""
     with suppress(*CUT):
         async with aclosing(watched.stream(port)) as pieces:
@@ -75,14 +75,14 @@ async def watch(watched: Watched, port: int, moment: Moment) -> None:
                 watched.seen.append(piece)
 
 
-async def killed(start: Start, executions: Path, dice: random.Random) -> list[Watched]:
-    """Runs of all lengths over both transports, and the end of their process at a moment that the dice choose."""
+async def kill_during_runs(start: Start, executions: Path, dice: random.Random) -> list[WatchedRun]:
+    """Start runs of all lengths over both transports, and kill their process at a random moment."""
     here = start(**{EXECUTIONS: str(executions)})
     lengths = [int(LONGEST ** dice.random()) for _ in range(RUNS)]
     asked = ["count 5 brief", "hold", *(f"count {length} long" for length in lengths)]
-    runs = [Watched(run_input(text), is_socket=number % 2 == 1) for number, text in enumerate(asked)]
-    await watch(runs[FINISHED], here.port, Moment(1))
-    begun, moment = Moment(1), Moment(int(sum(lengths) ** dice.random()))
+    runs = [WatchedRun(run_input(text), is_socket=number % 2 == 1) for number, text in enumerate(asked)]
+    await watch(runs[FINISHED], here.port, EventCount(1))
+    begun, moment = EventCount(1), EventCount(int(sum(lengths) ** dice.random()))
     async with asyncio.TaskGroup() as readers:
         readers.create_task(watch(runs[HELD], here.port, begun))
         await begun.come()
@@ -93,7 +93,7 @@ async def killed(start: Start, executions: Path, dice: random.Random) -> list[Wa
     return runs
 
 
-async def survived(port: int, watched: Watched) -> Json:
+async def survived(port: int, watched: WatchedRun) -> Json:
     """Check that the read events are stored, that all readers get one end, and that the thread takes another run.
 
     Returns the last event.
@@ -114,15 +114,15 @@ async def survived(port: int, watched: Watched) -> Json:
     return end
 
 
-async def continue_reading(watched: Watched, port: int) -> list[Piece]:
+async def continue_reading(watched: WatchedRun, port: int) -> list[Piece]:
     """Return the events that a reader has read, and the rest of the run for the same reader."""
     if not watched.seen:
         return await all_of(watched.stream(port))  # nobody knows whether it has begun
     return watched.seen if watched.seen[-1].is_last else watched.seen + await all_of(watched.on(port))
 
 
-async def check(port: int, runs: list[Watched], executions: Path) -> None:
-    """All of it, of all runs, through a process that has survived."""
+async def check(port: int, runs: list[WatchedRun], executions: Path) -> None:
+    """Check all runs through a process that has survived."""
     await say(port, f"release {runs[HELD].asked['runId']}")  # if it were run again, it would not wait
     async with asyncio.TaskGroup() as tasks:
         surviving = [tasks.create_task(survived(port, watched)) for watched in runs]
@@ -136,7 +136,7 @@ async def check(port: int, runs: list[Watched], executions: Path) -> None:
 
 
 def times_executed(executions: Path) -> Counter[str]:
-    """Of each run, in all processes."""
+    """Return how often each run was executed, in all processes."""
     return Counter(executions.read_text().split())
 
 
@@ -147,7 +147,7 @@ async def test_a_kill_at_any_moment_loses_nothing_that_was_seen(replica: Start, 
     dice = random.Random(kill)  # noqa: S311 - a seed makes the dice the same in every run
     executions = tmp_path / "executions"
     there = replica(**{EXECUTIONS: str(executions)})
-    runs = await killed(replica, executions, dice)
+    runs = await kill_during_runs(replica, executions, dice)
     await check(there.port, runs, executions)
 
 
@@ -155,5 +155,5 @@ async def test_a_kill_at_any_moment_loses_nothing_that_was_seen(replica: Start, 
 async def test_the_next_process_ends_what_a_killed_one_has_left(process: Start, tmp_path: Path) -> None:
     dice = random.Random(0)  # noqa: S311 - as above
     executions = tmp_path / "executions"
-    runs = await killed(process, executions, dice)
+    runs = await kill_during_runs(process, executions, dice)
     await check(process(**{EXECUTIONS: str(executions)}).port, runs, executions)

@@ -19,7 +19,6 @@ from tests.sockets.client import (
     HttpExchange,
     Json,
     ask,
-    become,
     get,
     is_text,
     post,
@@ -27,6 +26,7 @@ from tests.sockets.client import (
     run_input,
     say,
     text_of,
+    wait_until,
 )
 from tests.sockets.process import ServerProcess
 
@@ -43,16 +43,16 @@ def path_of(asked: Json) -> str:
 
 
 async def wait_for_end(server: ServerProcess, asked: Json) -> None:
-    """Until the run has ended in its process, whatever has been stored of it."""
+    """Wait until the run has ended in its process, whatever has been stored of it."""
 
     async def ended() -> bool:
         return bool((await get(server.port, path_of(asked)))["status"] != "running")
 
-    await become(ended)
+    await wait_until(ended)
 
 
 async def expect_refusal(server: ServerProcess) -> None:
-    """A new run is not let in."""
+    """Check that a new run is refused."""
     answer = await ask(server.port, post(run_input("hello")))
     assert (answer.status, answer.events[0]["code"]) == (503, "STORE_UNAVAILABLE")
 
@@ -64,8 +64,8 @@ async def quick(server: ServerProcess, *paths: str) -> None:
             assert (await ask(server.port, request("GET", path))).status == 200
 
 
-async def works(server: ServerProcess, **about: str) -> None:
-    """A new run is let in, and ends well."""
+async def check_new_run(server: ServerProcess, **about: str) -> None:
+    """Check that a new run is accepted and succeeds."""
     events = (await ask(server.port, post(run_input("hello", **about)))).events
     assert events[-1]["type"] == "RUN_FINISHED"
 
@@ -92,7 +92,7 @@ async def test_a_database_that_stands_still_for_a_moment_costs_no_event(start: S
     assert [each.seq for each in seen] == list(range(1, len(seen) + 1))
     assert text_of(json.loads(each.data) for each in seen) == ticks(TICKS)
     assert seen[-1].is_last
-    await works(server, thread=asked["threadId"])
+    await check_new_run(server, thread=asked["threadId"])
     assert server.faults == []
 
 
@@ -102,7 +102,7 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
     start: Start, frail_postgres: Program
 ) -> None:
     server = start(AGUI_STORE=frail_postgres.url, AGUI_KEEPALIVE="1", AGUI_ON_DISCONNECT="continue")
-    await works(server)
+    await check_new_run(server)
     before = server.memory
     asked, flood = run_input("churn"), run_input("bulk 1000000")
     churning = await (await HttpExchange.open(server.port, post(asked))).until(is_text)
@@ -119,7 +119,7 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
     await wait_for_end(server, flood)
     assert server.memory - before < 4 * CapacityLimits().run_bytes
     frail_postgres.start()
-    await works(server, thread=asked["threadId"])
+    await check_new_run(server, thread=asked["threadId"])
     assert server.faults == []
 
 
@@ -144,7 +144,7 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     server.limit_files(resource.RLIM_INFINITY)
     seen = await reader.whole()
     assert text_of(json.loads(each.data) for each in seen) == ticks(TICKS)
-    await works(server, thread=kept["threadId"])
+    await check_new_run(server, thread=kept["threadId"])
     assert server.stop() == 0
     assert server.faults == []
     again = process()

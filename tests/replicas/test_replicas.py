@@ -12,11 +12,11 @@ from tests.sockets.client import (
     Json,
     ask,
     get,
-    hear,
-    hear_until,
     is_last,
     is_text,
     post,
+    receive_frame,
+    receive_until,
     request,
     run_input,
     socket_to,
@@ -69,14 +69,14 @@ async def test_a_retry_elsewhere_reads_the_run_and_runs_nothing(replica: Start) 
 
 
 async def by_command(port: int, asked: Json) -> Json:
-    """Cancel with a command of its own."""
+    """Cancel with a command in a run of its own."""
     command = {"command": {"type": "cancel", "threadId": asked["threadId"], "runId": asked["runId"]}}
     told: Json = (await ask(port, post(command))).events[1]["value"]
     return told
 
 
 async def by_route(port: int, asked: Json) -> Json:
-    """Cancel by the run's address."""
+    """Cancel with the route of the run."""
     sent = request("POST", f"/runs/{asked['runId']}/cancel?threadId={asked['threadId']}")
     told: Json = (await ask(port, sent)).json()
     return told
@@ -87,7 +87,7 @@ async def by_socket(port: int, asked: Json) -> Json:
     async with socket_to(port) as connection:
         command = {"type": "cancel", "threadId": asked["threadId"], "runId": asked["runId"]}
         await connection.send(json.dumps({"command": command, "id": 1}))
-        return await hear(connection)
+        return await receive_frame(connection)
 
 
 @requirement("replica.cancel")
@@ -113,9 +113,9 @@ async def test_a_socket_attaches_to_a_run_of_another_replica(replica: Start) -> 
     attach = {"command": {"type": "attach", "threadId": asked["threadId"], "runId": asked["runId"]}}
     async with socket_to(there.port) as connection:
         await connection.send(json.dumps(attach))
-        await hear_until(connection, is_text)
+        await receive_until(connection, is_text)
         await ask(here.port, post(run_input(f"release {asked['runId']}")))
-        heard = await hear_until(connection, is_last)
+        heard = await receive_until(connection, is_last)
     await held.rest()
     assert heard[-1]["type"] == "RUN_FINISHED"
 

@@ -15,13 +15,13 @@ STOP_SECONDS = 5.0
 
 @pytest.fixture(params=["process", "replica"])
 def begin(request: pytest.FixtureRequest) -> Start:
-    """Starts a process: on one file, or on one PostgreSQL and one Redis."""
+    """Return the function that starts a process, on one file or on one PostgreSQL and one Redis."""
     chosen: Start = request.getfixturevalue(request.param)
     return chosen
 
 
 async def events_of(server: ServerProcess, run: str, thread: str) -> bytes:
-    """A run as it is read there."""
+    """Return the events of a run as this server sends them."""
     return (await ask(server.port, request("GET", f"/runs/{run}/events?threadId={thread}"))).body
 
 

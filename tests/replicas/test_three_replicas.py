@@ -7,7 +7,7 @@ import pytest
 from tests.replicas.conftest import Start
 from tests.replicas.subscribers import Piece, Reading, as_shown, by_attach, by_last_event_id, over_sse
 from tests.requirements import requirement
-from tests.sockets.client import HttpExchange, Json, hear, is_text, post, run_input, socket_to
+from tests.sockets.client import HttpExchange, Json, is_text, post, receive_frame, run_input, socket_to
 from tests.sockets.process import ServerProcess
 
 
@@ -39,7 +39,7 @@ async def test_a_run_is_followed_through_two_others_until_one_cancels_it_or_its_
     cancel = {"command": {"type": "cancel", "threadId": asked["threadId"], "runId": asked["runId"]}}
     async with socket_to(third.port) as connection:
         await connection.send(json.dumps(cancel))
-        assert (await hear(connection))["control"] == "result"
+        assert (await receive_frame(connection))["control"] == "result"
     seen = await by_sse.whole()
     assert assert_same(seen, await by_socket.whole())["outcome"] == {"type": "cancelled"}
     assert await first.whole() == seen

@@ -38,8 +38,8 @@ FIRST, SECOND, THIRD = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 class LimitedServer:
     """A server with room for a few connections. ``transports`` and ``protocols`` are in the order of arrival."""
 
-    def __init__(self, room: int = 2, *, by_address: bool = True) -> None:
-        self.limit = ConnectionLimit(connections.MIN_RESERVED + room, by_address=by_address)
+    def __init__(self, room: int = 2, *, is_caller_address: bool = True) -> None:
+        self.limit = ConnectionLimit(connections.MIN_RESERVED + room, is_caller_address=is_caller_address)
         self.state, self.app = ServerState(), RecordingApp()
         self.transports, self.protocols = list[RecordingTransport](), list[HttpProtocol]()
 
@@ -166,7 +166,7 @@ async def test_a_ping_of_another_address_costs_no_connection_in_use() -> None:
 
 
 async def test_connections_of_gateways_are_not_divided_among_their_addresses() -> None:
-    server = LimitedServer(4, by_address=False)
+    server = LimitedServer(4, is_caller_address=False)
     for _ in range(4):
         server.connect(REQUEST)
     new = server.connect(REQUEST, address=SECOND)

@@ -153,7 +153,7 @@ async def agent(input):
 serve(agent, Settings(host="127.0.0.1", port=0))
 """
 
-LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
+LISTENING = re.compile(r"listening host=127\.0\.0\.1 port=(\d+)")
 
 
 class Process:
@@ -194,8 +194,8 @@ class Process:
 
 
 @contextmanager
-def started(folder: Path, *arguments: str, python: str = sys.executable, **env: str) -> Iterator[Process]:
-    """A process that is stopped, and must end well."""
+def start_server(folder: Path, *arguments: str, python: str = sys.executable, **env: str) -> Iterator[Process]:
+    """Start a process. It is stopped after the block, and must exit with status 0."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
     process = subprocess.Popen([python, *arguments], cwd=folder, env=clean | env, stderr=subprocess.PIPE, text=True)
     server = Process(process)
@@ -211,7 +211,7 @@ def started(folder: Path, *arguments: str, python: str = sys.executable, **env: 
 
 def test_a_script_serves_its_own_agent(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(SCRIPT)
-    with started(tmp_path, "app.py") as server:
+    with start_server(tmp_path, "app.py") as server:
         assert '"delta":"from a script"' in server.answer()
 
 
@@ -222,7 +222,9 @@ COMMAND = ("-P", "-c", "import sys; from agui_container.__main__ import cli; sys
 def test_the_arguments_of_the_command_win_over_the_environment(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(AGENT.format(text="from the argument"))
     options = ("serve", "app:agent", "--host", "127.0.0.1", "--port", "0")
-    with started(tmp_path, *COMMAND, *options, AGUI_AGENT="no:agent", AGUI_HOST="192.0.2.1", AGUI_PORT="1") as server:
+    with start_server(
+        tmp_path, *COMMAND, *options, AGUI_AGENT="no:agent", AGUI_HOST="192.0.2.1", AGUI_PORT="1"
+    ) as server:
         assert '"delta":"from the argument"' in server.answer()
 
 
@@ -230,7 +232,7 @@ def test_reload_starts_again_when_a_file_changes(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(AGENT.format(text="before"))
     (tmp_path / ".venv").mkdir()
     options = ("serve", "app:agent", "--reload", "--host", "127.0.0.1", "--port", "0")
-    with started(tmp_path, *COMMAND, *options) as server:
+    with start_server(tmp_path, *COMMAND, *options) as server:
         assert '"delta":"before"' in server.answer()
         (tmp_path / ".venv" / "ignored.py").touch()
         (tmp_path / "app.py").write_text(AGENT.format(text="afterwards"))

@@ -188,7 +188,7 @@ async def test_a_connection_is_not_upgraded_while_a_response_is_sent() -> None:
 @pytest.mark.parametrize("error", [None, ConnectionResetError()], ids=["FIN", "RST"])
 @pytest.mark.parametrize("is_answered", [False, True])
 async def test_a_connection_that_is_lost_releases_its_requests(error: Exception | None, *, is_answered: bool) -> None:
-    """With one request that is being answered, and one that waits behind it."""
+    """Lose a connection with one request in progress and one that waits."""
     transport, app = RecordingTransport(), RecordingApp()
     connection = connect_http(app, transport)
     connection.data_received((HEAD + b"\r\n") * (1 if is_answered else 2))
@@ -206,7 +206,7 @@ async def test_a_connection_that_is_lost_releases_its_requests(error: Exception 
 
 @pytest.mark.parametrize("error", [None, ConnectionResetError()], ids=["FIN", "RST"])
 async def test_the_request_that_is_being_answered_is_told_of_a_lost_connection(error: Exception | None) -> None:
-    """Not only the one that was sent last."""
+    """Uvicorn itself notifies only the last request."""
     messages = list[str]()
 
     async def wait_for_the_end(_scope: Scope, receive: Receive, _send: Send) -> None:

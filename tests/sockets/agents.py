@@ -45,7 +45,7 @@ wakers: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 
 
 def piece(index: int) -> str:
-    """One piece of a bulk run: its number, padded."""
+    """Return one piece of a bulk run: its number, padded."""
     return f"{index:0{PIECE - 1}d} "
 
 
@@ -63,25 +63,25 @@ assistant = Assistant(
 
 
 def last_user_text(run_input: RunAgentInput) -> str:
-    """The last user message."""
+    """Return the text of the last user message."""
     texts = [message.content for message in run_input.messages if isinstance(message, UserMessage)]
     return texts[-1] if texts and isinstance(texts[-1], str) else ""
 
 
 def note(run_id: str) -> None:
-    """Say that this run is executed, in one write at the end of the file."""
+    """Record in a file that this run is executed, in one write."""
     if path := os.environ.get(EXECUTIONS):
         with Path(path).open("ab", buffering=0) as file:
             file.write(f"{run_id}\n".encode())
 
 
 async def wait_for_release(name: str) -> None:
-    """Wait until somebody lets it go."""
+    """Wait until another run releases this one."""
     await asyncio.wait_for(wakers[name].wait(), LONGEST)
 
 
 async def hold(run_id: str) -> AsyncIterator[Item]:
-    """Text, silence until released, text."""
+    """Yield text, wait until released, and yield text."""
     stories[run_id] = "holding"
     yield "before "
     try:
@@ -94,7 +94,7 @@ async def hold(run_id: str) -> AsyncIterator[Item]:
 
 
 async def halves(run_id: str, times: int) -> AsyncIterator[Item]:
-    """Pieces, silence until released, as many pieces."""
+    """Yield pieces, wait until released, and yield as many pieces."""
     for number in range(2 * times):
         if number == times:
             await wait_for_release(run_id)
@@ -114,7 +114,7 @@ async def story(name: str) -> AsyncIterator[Item]:
 
 
 async def count(rest: str) -> AsyncIterator[Item]:
-    """Numbered pieces that carry a tag; other runs get their turn after each."""
+    """Yield numbered pieces with a tag, and let other runs have their turn after each."""
     times, tag = rest.split()
     for number in range(int(times)):
         yield f"{tag}.{number} "
@@ -122,20 +122,20 @@ async def count(rest: str) -> AsyncIterator[Item]:
 
 
 async def bulk(times: str) -> AsyncIterator[Item]:
-    """Many bytes."""
+    """Yield many bytes."""
     for number in range(int(times)):
         yield piece(number)
 
 
 async def tick(times: str) -> AsyncIterator[Item]:
-    """Numbered pieces, with or without readers."""
+    """Yield numbered pieces, with or without readers."""
     for number in range(int(times)):
         yield f"{number} "
         await asyncio.sleep(0.01)
 
 
 async def churn(_: str) -> AsyncIterator[Item]:
-    """Text, again and again, until released."""
+    """Yield text again and again until released."""
     while not wakers["churn"].is_set():
         yield "x"
         await asyncio.sleep(0.01)
@@ -182,7 +182,7 @@ def blocking(_: RunAgentInput) -> Iterator[Item]:
 
 
 async def stubborn(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Text, and then nothing, whatever anybody wants."""
+    """Yield text, then ignore every cancellation."""
     yield "before "
     for _attempt in range(int(LONGEST)):
         with contextlib.suppress(asyncio.CancelledError):
@@ -190,13 +190,13 @@ async def stubborn(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def threaded(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Text, and then something that cannot be cut off."""
+    """Yield text, then block a thread that cannot be interrupted."""
     yield "before "
     await asyncio.to_thread(time.sleep, LONGEST)
 
 
 async def leaving(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Text, and a task that wants the process to end, as a command line's main function does."""
+    """Yield text, then exit the process from a task, as the main function of a command line does."""
     yield "before "
     await asyncio.create_task(leave())
 

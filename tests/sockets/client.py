@@ -27,20 +27,20 @@ _opened: list["HttpExchange"] = []
 
 
 def run_input(text: str, *, thread: str | None = None, **fields: object) -> Json:
-    """A ``RunAgentInput`` with ids of its own."""
+    """Return a ``RunAgentInput`` with ids of its own."""
     number = next(_numbers)
     ids = {"threadId": thread or f"t{number}", "runId": f"r{number}", "protocolVersion": "1.0"}
     return {**ids, "messages": [{"id": f"m{number}", "role": "user", "content": text}], **fields}
 
 
 def request(method: str, path: str, body: bytes = b"", headers: Iterable[str] = ()) -> bytes:
-    """An HTTP/1.1 request; ``headers`` replace what is said of the body's length."""
+    """Return an HTTP/1.1 request. ``headers`` replace those about the body's length."""
     lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *(headers or (f"Content-Length: {len(body)}",))]
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
 def post(document: Json | bytes) -> bytes:
-    """``POST /invocations`` with this body."""
+    """Return ``POST /invocations`` with this body."""
     return request("POST", "/invocations", document if isinstance(document, bytes) else json.dumps(document).encode())
 
 
@@ -158,13 +158,13 @@ class HttpExchange:
 
 
 def events_of(body: bytes) -> list[Json]:
-    """The events of an SSE body; comments are left out."""
+    """Return the events of an SSE body, without comments."""
     lines = (line for line in body.split(b"\n") if line.startswith(b"data: "))
     return [json.loads(line.removeprefix(b"data: ")) for line in lines]
 
 
 def text_of(events: Iterable[Json]) -> str:
-    """The assistant's text."""
+    """Return the text of the assistant."""
     return "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
 
 
@@ -195,7 +195,7 @@ async def ask(port: int, sent: bytes, *, source: str = "") -> HttpResponse:
 
 
 async def get(port: int, path: str) -> Any:  # noqa: ANN401 - whatever the server said
-    """The JSON at a path."""
+    """Return the JSON at a path."""
     return (await ask(port, request("GET", path))).json()
 
 
@@ -205,27 +205,27 @@ async def say(port: int, text: str) -> str:
 
 
 def socket_to(port: int, path: str = "/ws", **options: Any) -> connect:  # noqa: ANN401 - as the library takes them
-    """A WebSocket connection, as a context manager."""
+    """Return a WebSocket connection, as a context manager."""
     return connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=PATIENCE, proxy=None, **options)
 
 
-async def hear(connection: ClientConnection) -> Json:
-    """The next frame."""
+async def receive_frame(connection: ClientConnection) -> Json:
+    """Return the next frame."""
     async with asyncio.timeout(PATIENCE):
         heard: Json = json.loads(await connection.recv())
     return heard
 
 
-async def hear_until(connection: ClientConnection, wanted: Callable[[Json], bool]) -> list[Json]:
-    """Frames up to the first that is wanted."""
-    frames = [await hear(connection)]
+async def receive_until(connection: ClientConnection, wanted: Callable[[Json], bool]) -> list[Json]:
+    """Return the frames up to the first that fulfils the condition."""
+    frames = [await receive_frame(connection)]
     while not wanted(frames[-1]):
-        frames.append(await hear(connection))
+        frames.append(await receive_frame(connection))
     return frames
 
 
-async def become(look: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until the other process is as it should be."""
+async def wait_until(look: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until a condition of another process holds."""
     async with asyncio.timeout(PATIENCE):
         while not await look():  # noqa: ASYNC110 - what is waited for is in another process
             await asyncio.sleep(POLL)

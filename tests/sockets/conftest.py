@@ -28,7 +28,7 @@ def server(servers: Servers) -> ServerProcess:
 
 
 @pytest.fixture(autouse=True)
-def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
+def check_no_faults(request: pytest.FixtureRequest) -> Iterator[None]:
     """Check after a test that the shared servers are running and have logged no faults."""
     yield
     if "servers" in request.fixturenames:
@@ -38,7 +38,7 @@ def unharmed(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest_asyncio.fixture(autouse=True)
-async def closed() -> AsyncIterator[None]:
-    """A test that fails leaves no connection to the next one."""
+async def close_connections() -> AsyncIterator[None]:
+    """Close the connections that a failed test has left open."""
     yield
     await close_all()

@@ -10,12 +10,12 @@ MEGABYTE = 1_000_000
 
 
 def with_field(**fields: object) -> bytes:
-    """A run input in which some fields are wrong."""
+    """Return a run input with some wrong fields."""
     return json.dumps({**run_input("hi"), **fields}).encode()
 
 
 def with_state(text: bytes) -> bytes:
-    """A run input whose state is this, JSON or not."""
+    """Return a run input with this state, JSON or not."""
     return json.dumps(run_input("hi")).encode().removesuffix(b"}") + b', "state": ' + text + b"}"
 
 
@@ -96,7 +96,7 @@ def assert_discreet(text: str) -> None:
 
 
 def assert_error(event: Json, code: str) -> None:
-    """One error, with a code and a sentence."""
+    """Check that there is one error, with a code and a sentence."""
     assert event["code"] == code
     assert event["message"].endswith((".", "more")) or ": " in event["message"]
     assert len(event["message"]) < 1000

@@ -19,7 +19,7 @@ START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 """Far more than a stop takes: drain, connections, tools' processes: 6 s, or 11 where one of those must be killed."""
 
-LISTENING = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
+LISTENING = re.compile(r"listening host=127\.0\.0\.1 port=(\d+)")
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:
@@ -84,7 +84,7 @@ class ServerProcess:
             self._changed.notify_all()
 
     def wait_for(self, wanted: Callable[[str], bool], seconds: float = START_SECONDS) -> str:
-        """The first log line that is wanted."""
+        """Return the first log line that fulfils the condition."""
         with self._changed:
             self._changed.wait_for(lambda: self._silent or any(map(wanted, self.log)), seconds)
             line = next(filter(wanted, self.log), None)
@@ -101,19 +101,19 @@ class ServerProcess:
         self._process.send_signal(signal.SIGINT)
 
     def wait(self, seconds: float = STOP_SECONDS) -> int:
-        """The exit status, once there is one; then the log is complete."""
+        """Wait for the exit, and return its status. The log is complete then."""
         status = self._process.wait(seconds)
         self._watcher.join(seconds)
         return status
 
     def stop(self) -> int:
-        """SIGTERM, and the exit status."""
+        """Send SIGTERM, and return the exit status."""
         if self._process.poll() is None:
             self.term()
         return self.wait()
 
     def kill(self) -> None:
-        """Make sure that it is gone."""
+        """Kill the process if it is running."""
         if self._process.poll() is None:
             self._process.kill()
         self.wait()
@@ -131,7 +131,7 @@ class ServerProcess:
         return self._process.poll() is None
 
     def limit_files(self, size: int) -> None:
-        """Let it write no file beyond so many bytes, as a disk that is full would; ``RLIM_INFINITY`` ends that."""
+        """Limit the size of files that the process writes, as a full disk does. ``RLIM_INFINITY`` removes the limit."""
         resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     @property
@@ -161,19 +161,19 @@ class Servers:
         return self._servers[key]
 
     def faults(self) -> list[str]:
-        """Lines of all logs that report a fault."""
+        """Return the lines of all logs that report a fault."""
         return [line for server in self._servers.values() for line in server.faults]
 
     def logs(self) -> str:
-        """All logs."""
+        """Return all logs."""
         return "\n".join(line for server in self._servers.values() for line in server.log)
 
     def dead(self) -> list[str]:
-        """The logs of servers that stopped by themselves."""
+        """Return the logs of servers that stopped by themselves."""
         return ["\n".join(server.log) for server in self._servers.values() if not server.running]
 
     def close(self) -> list[int]:
-        """Stop all, side by side; their exit statuses."""
+        """Stop all servers at the same time, and return their exit statuses."""
         for server in self._servers.values():
             if server.running:
                 server.term()

@@ -21,7 +21,18 @@ from agui_container.transports.grpc.open_calls import MAX_HEALTH_CALLS
 from tests.grpc.callers import connect_caller, is_served
 from tests.grpc.h2 import Raw
 from tests.requirements import requirement
-from tests.sockets.client import PATIENCE, HttpExchange, Json, ask, become, get, hear, request, run_input, socket_to
+from tests.sockets.client import (
+    PATIENCE,
+    HttpExchange,
+    Json,
+    ask,
+    get,
+    receive_frame,
+    request,
+    run_input,
+    socket_to,
+    wait_until,
+)
 from tests.sockets.process import ServerProcess, Servers
 
 BUDGET = 40_000_000
@@ -112,7 +123,7 @@ async def test_frames_that_do_not_end_take_no_more_than_half_of_the_budget(bound
     async def closed() -> bool:
         return sum(connection.close_code is not None for connection in connections) >= CLIENTS - BUDGET / 2 / PIECE
 
-    await become(closed)
+    await wait_until(closed)
     assert bounded.memory - before < BUDGET / 2 + MARGIN
     codes = [connection.close_code for connection in connections]
     assert set(codes) == {1013, None}
@@ -152,7 +163,7 @@ async def test_descriptions_and_files_count_as_other_responses_do(bounded: Serve
     async def refused() -> bool:
         return await answers(ATTACKER) == [429, 429, 429]
 
-    await become(refused)
+    await wait_until(refused)
     assert await answers(OTHER) == [200, 200, 200]
 
 
@@ -173,7 +184,7 @@ async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of
             await connection.send(command)
     await assert_served(bounded)
     assert bounded.memory - before < BUDGET / 2 + MARGIN
-    frames = [frame for connection in connections for frame in [await hear(connection)]]
+    frames = [frame for connection in connections for frame in [await receive_frame(connection)]]
     assert {frame["control"] for frame in frames} == {"result", "error"}
     assert {frame.get("code") for frame in frames} == {None, "RATE_LIMIT_EXCEEDED"}
     for connection in connections:
@@ -232,7 +243,7 @@ async def test_heads_that_do_not_end_take_a_bounded_amount_of_memory(bounded: Se
         ended = sum(exchange.reader.at_eof() or exchange.reader.exception() is not None for exchange in half)
         return ended >= clients - MAX_HEAD_BYTES / VALUE
 
-    await become(cut)
+    await wait_until(cut)
     assert bounded.memory - before < MAX_HEAD_BYTES + MARGIN
     await assert_served(bounded)
 
@@ -284,7 +295,7 @@ async def test_events_of_runs_that_are_not_read_take_no_more_than_the_limit_of_t
         return bool((await get(server.port, "/ping"))["status"] == "Healthy")
 
     assert {(await exchange.head()).status for exchange in unread} == {200}
-    await become(ended)
+    await wait_until(ended)
     assert server.memory - before < LOG_BYTES + MARGIN
     await assert_served(server)
     endings = [(await exchange.rest()).events[-1] for exchange in unread]

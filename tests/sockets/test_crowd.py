@@ -7,17 +7,17 @@ from tests.sockets.client import (
     HttpExchange,
     Json,
     ask,
-    become,
     get,
-    hear_until,
     is_last,
     is_text,
     post,
+    receive_until,
     request,
     run_input,
     say,
     socket_to,
     text_of,
+    wait_until,
 )
 from tests.sockets.process import ServerProcess
 
@@ -36,7 +36,7 @@ async def over_ws(port: int, document: Json) -> list[Json]:
     """A run's events."""
     async with socket_to(port, compression=None) as connection:
         await connection.send(json.dumps(document))
-        return await hear_until(connection, is_last)
+        return await receive_until(connection, is_last)
 
 
 async def test_200_runs_at_once_all_get_their_own_text(server: ServerProcess) -> None:
@@ -91,4 +91,4 @@ async def test_ping_answers_busy_while_a_tool_blocks_and_50_runs_stream(server: 
     async def idle() -> bool:
         return bool((await get(server.port, "/ping"))["status"] == "Healthy")
 
-    await become(idle)
+    await wait_until(idle)

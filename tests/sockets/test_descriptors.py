@@ -7,7 +7,7 @@ import pytest
 
 from agui_container.server.connections import MIN_RESERVED
 from tests.requirements import requirement
-from tests.sockets.client import HttpExchange, ask, become, get, post, request, run_input, text_of
+from tests.sockets.client import HttpExchange, ask, get, post, request, run_input, text_of, wait_until
 from tests.sockets.process import COMMAND, ServerProcess
 
 DESCRIPTORS = 200
@@ -65,4 +65,4 @@ async def test_connections_that_are_all_in_use_leave_room_for_ping() -> None:
         async def refused() -> bool:
             return (await ask(server.port, request("GET", "/runs"))).status == 503
 
-        await become(refused)
+        await wait_until(refused)

@@ -12,18 +12,18 @@ from tests.sockets.client import (
     HttpExchange,
     Json,
     ask,
-    become,
     get,
-    hear,
-    hear_until,
     is_last,
     is_text,
     post,
+    receive_frame,
+    receive_until,
     request,
     run_input,
     say,
     socket_to,
     text_of,
+    wait_until,
 )
 from tests.sockets.process import Servers
 
@@ -31,29 +31,29 @@ Leave = Callable[[int, Json], Awaitable[None]]
 
 
 async def leave_sse(port: int, document: Json) -> None:
-    """Start a run, see its first text, and close the connection."""
+    """Start a run, read its first text, and close the connection."""
     exchange = await (await HttpExchange.open(port, post(document))).until(is_text)
     await exchange.close()
 
 
 async def crash_sse(port: int, document: Json) -> None:
-    """The same with RST."""
+    """Start a run, read its first text, and reset the connection."""
     exchange = await (await HttpExchange.open(port, post(document))).until(is_text)
     await exchange.close(reset=True)
 
 
 async def leave_ws(port: int, document: Json) -> None:
-    """The same over a socket that is closed in order."""
+    """Start a run over a WebSocket, read its first text, and close the WebSocket in order."""
     async with socket_to(port) as connection:
         await connection.send(_text(document))
-        await hear_until(connection, is_text)
+        await receive_until(connection, is_text)
 
 
 async def crash_ws(port: int, document: Json) -> None:
-    """The same over a socket that breaks."""
+    """Start a run over a WebSocket, read its first text, and break the connection."""
     connection = await socket_to(port)
     await connection.send(_text(document))
-    await hear_until(connection, is_text)
+    await receive_until(connection, is_text)
     connection.transport.abort()
     await connection.wait_closed()
 
@@ -66,17 +66,17 @@ every_way_to_leave = pytest.mark.parametrize("leave", [leave_sse, crash_sse, lea
 
 
 async def run_of(port: int, document: Json) -> Any:  # noqa: ANN401 - JSON
-    """The run as ``GET /runs`` shows it."""
+    """Return the run as ``GET /runs`` lists it."""
     return await get(port, f"/runs/{document['runId']}")
 
 
-async def left_alone(port: int, document: Json) -> None:
-    """Wait until the server knows that nobody reads the run."""
+async def wait_until_unread(port: int, document: Json) -> None:
+    """Wait until the server counts no reader of the run."""
 
     async def unread() -> bool:
         return bool((await run_of(port, document))["readers"] == 0)
 
-    await become(unread)
+    await wait_until(unread)
 
 
 async def final_status(port: int, document: Json) -> str:
@@ -85,7 +85,7 @@ async def final_status(port: int, document: Json) -> str:
     async def over() -> bool:
         return "endedAt" in await run_of(port, document)
 
-    await become(over)
+    await wait_until(over)
     return str((await run_of(port, document))["status"])
 
 
@@ -112,7 +112,7 @@ async def test_a_run_goes_on_without_a_reader_and_loses_nothing(servers: Servers
     port = servers(AGUI_ON_DISCONNECT=policy).port
     document = run_input("hold")
     await leave(port, document)
-    await left_alone(port, document)
+    await wait_until_unread(port, document)
     await say(port, f"release {document['runId']}")
 
     assert await final_status(port, document) == "finished"
@@ -128,7 +128,7 @@ async def test_a_reader_that_comes_back_within_the_grace_gets_the_rest_over_sse(
     port = servers(AGUI_ON_DISCONNECT="grace:30").port
     document = run_input("hold")
     await leave(port, document)
-    await left_alone(port, document)
+    await wait_until_unread(port, document)
 
     again = await HttpExchange.open(port, request("GET", f"/runs/{document['runId']}/events?after=3"))
     await again.head()
@@ -145,13 +145,13 @@ async def test_a_reader_that_comes_back_within_the_grace_gets_the_rest_over_ws(s
     port = servers(AGUI_ON_DISCONNECT="grace:30").port
     document = run_input("hold")
     await leave(port, document)
-    await left_alone(port, document)
+    await wait_until_unread(port, document)
 
     async with socket_to(port, "/ws?cursor=1") as connection:
         await connection.send(f'{{"command":{{"type":"attach","runId":"{document["runId"]}","after":3}},"id":1}}')
-        assert (await hear(connection))["control"] == "result"
+        assert (await receive_frame(connection))["control"] == "result"
         await say(port, f"release {document['runId']}")
-        events = await hear_until(connection, is_last)
+        events = await receive_until(connection, is_last)
     assert text_of(events) == "after"
     assert [event["metadata"]["seq"] for event in events] == list(range(4, 4 + len(events)))
 
@@ -161,7 +161,7 @@ async def test_in_its_grace_a_run_gives_way_to_a_new_run_on_its_thread(servers: 
     port = servers(AGUI_ON_DISCONNECT="grace:30").port
     document = run_input("hold")
     await leave(port, document)
-    await left_alone(port, document)
+    await wait_until_unread(port, document)
 
     answer = await ask(port, post(run_input("count 1 next", thread=document["threadId"])))
     assert text_of(answer.events) == "next.0 "
@@ -179,7 +179,7 @@ async def test_a_second_reader_keeps_a_run_alive_when_the_first_leaves(servers: 
     async def one_left() -> bool:
         return bool((await run_of(port, document))["readers"] == 1)
 
-    await become(one_left)
+    await wait_until(one_left)
     await say(port, f"release {document['runId']}")
     await second.rest()
     await second.close()

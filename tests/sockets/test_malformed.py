@@ -14,11 +14,11 @@ from tests.sockets.client import (
     HttpExchange,
     ask,
     get,
-    hear,
-    hear_until,
     is_last,
     is_text,
     post,
+    receive_frame,
+    receive_until,
     request,
     run_input,
     say,
@@ -34,18 +34,18 @@ TOO_LONG_HEADER = struct.pack("!BBQ4s", 0x81, 0xFF, len(TOO_LONG), b"mask")
 
 
 @pytest_asyncio.fixture(autouse=True)
-async def bystander(server: ServerProcess) -> AsyncIterator[None]:
-    """Another run, over each transport, that is open meanwhile and ends well; and the server is healthy."""
+async def check_other_runs(server: ServerProcess) -> AsyncIterator[None]:
+    """Keep a run open over each transport during the test, and check that both end and that the server is healthy."""
     over_sse, over_ws = run_input("hold"), run_input("hold")
     exchange = await (await HttpExchange.open(server.port, post(over_sse))).until(is_text)
     async with socket_to(server.port) as connection:
         await connection.send(json.dumps(over_ws))
-        frames = await hear_until(connection, is_text)
+        frames = await receive_until(connection, is_text)
         yield
         assert (await get(server.port, "/ping"))["status"] == "HealthyBusy"
         await say(server.port, f"release {over_sse['runId']}")
         await say(server.port, f"release {over_ws['runId']}")
-        frames += await hear_until(connection, is_last)
+        frames += await receive_until(connection, is_last)
     await exchange.rest()
     assert (exchange.text, text_of(frames)) == ("before after", "before after")
 
@@ -135,32 +135,32 @@ async def test_each_malformed_frame_is_answered_and_the_connection_goes_on(serve
     async with socket_to(server.port) as connection:
         for name, frame in INVALID.items():
             await connection.send(frame, text=True)
-            told = await hear(connection)
+            told = await receive_frame(connection)
             assert told["control"] == "error", name
             assert_error(told, "VALIDATION_ERROR")
         await connection.send(json.dumps(run_input("count 1 well")))
-        assert text_of(await hear_until(connection, is_last)) == "well.0 "
+        assert text_of(await receive_until(connection, is_last)) == "well.0 "
 
 
 async def test_a_binary_frame_is_answered_and_the_connection_goes_on(server: ServerProcess) -> None:
     async with socket_to(server.port) as connection:
         for frame in (b"", b"\x00\xff", json.dumps(run_input("hi")).encode()):
             await connection.send(frame)
-            told = await hear(connection)
+            told = await receive_frame(connection)
             assert told["control"] == "error"
             assert_error(told, "VALIDATION_ERROR")
         await connection.send(json.dumps(run_input("count 1 well")))
-        assert text_of(await hear_until(connection, is_last)) == "well.0 "
+        assert text_of(await receive_until(connection, is_last)) == "well.0 "
 
 
 async def test_a_frame_of_11_mb_is_answered_and_the_connection_goes_on(server: ServerProcess) -> None:
     async with socket_to(server.port) as connection:
         await connection.send(LARGE, text=True)
-        told = await hear(connection)
+        told = await receive_frame(connection)
         assert told["control"] == "error"
         assert_error(told, "PAYLOAD_TOO_LARGE")
         await connection.send(json.dumps(run_input("count 1 well")))
-        assert text_of(await hear_until(connection, is_last)) == "well.0 "
+        assert text_of(await receive_until(connection, is_last)) == "well.0 "
 
 
 async def test_a_frame_of_25_mb_ends_its_connection_as_too_big(server: ServerProcess) -> None:
@@ -175,7 +175,7 @@ async def test_no_frame_grows_because_compression_is_not_agreed_upon(server: Ser
     async with socket_to(server.port, compression="deflate") as connection:
         assert connection.protocol.extensions == []
         await connection.send(json.dumps(run_input("count 1 well")))
-        assert text_of(await hear_until(connection, is_last)) == "well.0 "
+        assert text_of(await receive_until(connection, is_last)) == "well.0 "
 
 
 async def test_a_frame_of_25_mb_that_is_sent_all_the_same_harms_nothing(server: ServerProcess) -> None:

@@ -25,25 +25,25 @@ ATTEMPTS = 5
 
 
 def input_with_content(content: object, **fields: object) -> Json:
-    """A run input with this content of the user's message."""
+    """Return a run input with this content of the user message."""
     return {**run_input(""), "messages": [{"id": "m", "role": "user", "content": content}], **fields}
 
 
 def goal(schema: Json) -> Json:
-    """A run whose model calls the tool of a goal a hundred times."""
+    """Return a run whose model calls the tool of a goal a hundred times."""
     calls = "\n".join(['call achieve_g {"a": ' + json.dumps([{"b": 1}] * 500) + "}"] * 100)
     goals = [{"type": "g", "schema": {"type": "object", "properties": {"a": schema}}}]
     return input_with_content(calls, forwardedProps={"goals": goals})
 
 
 def wrong_calls() -> Json:
-    """A message of an assistant with calls that have no fields."""
+    """Return an assistant message with calls that have no fields."""
     message = {"id": "m", "role": "assistant", "content": "x", "toolCalls": [{}] * 33_000}
     return {**run_input(""), "messages": [message]}
 
 
 def wrong_categories() -> Json:
-    """A command with a list of wrong values."""
+    """Return a command with a list of wrong values."""
     command = {"type": "threads.feedback", "threadId": "t", "messageId": "m", "sentiment": "positive"}
     return {"command": {**command, "categories": [1] * 1_400_000}}
 
@@ -62,7 +62,7 @@ WORST: dict[str, Callable[[], Json]] = {
 
 
 async def is_served(port: int) -> bool:
-    """The second caller's run comes to its end, and so does a ping."""
+    """Return True if a run of the second caller and a ping succeed."""
     async with asyncio.timeout(SERVED_SECONDS):
         run = await HttpExchange.open(port, post(run_input("hi")), source=SECOND)
         events = (await run.rest()).events

@@ -11,10 +11,10 @@ from tests.sockets.client import (
     Json,
     ask,
     get,
-    hear_until,
     is_last,
     is_text,
     post,
+    receive_until,
     request,
     run_input,
     socket_to,
@@ -29,7 +29,7 @@ BLOCKING = "tests.sockets.agents:blocking"
 
 
 async def sse_to_the_end(port: int, text: str, started: Callable[[], None]) -> list[Json]:
-    """A run's events; whole, because a response that is cut off raises."""
+    """Return the events of a run over SSE. A response that is cut off raises."""
     exchange = await (await HttpExchange.open(port, post(run_input(text)))).until(is_text)
     started()
     await exchange.rest()
@@ -38,19 +38,19 @@ async def sse_to_the_end(port: int, text: str, started: Callable[[], None]) -> l
 
 
 async def ws_to_the_end(port: int, text: str, started: Callable[[], None]) -> list[Json]:
-    """A run's events, and that the server then says goodbye."""
+    """Return the events of a run over a WebSocket, and check that the server closes it in order."""
     async with socket_to(port) as connection:
         await connection.send(json.dumps(run_input(text)))
-        events = await hear_until(connection, is_text)
+        events = await receive_until(connection, is_text)
         started()
-        events += await hear_until(connection, is_last)
+        events += await receive_until(connection, is_last)
         await connection.wait_closed()
         assert connection.close_code == 1012
     return events
 
 
 async def streams_at_sigterm(server: ServerProcess, text: str) -> list[list[Json]]:
-    """Open runs over both transports, stop the server when all have begun, and read to the end."""
+    """Open runs over both transports, stop the server when all have begun, and read them to their ends."""
     begun = asyncio.Semaphore(0)
     readers = [
         asyncio.create_task(read(server.port, text, begun.release))
@@ -65,7 +65,7 @@ async def streams_at_sigterm(server: ServerProcess, text: str) -> list[list[Json
 
 
 def assert_shut_down(events: list[Json]) -> None:
-    """Open text is closed, one terminal event is last, and it says why."""
+    """Check that open text is closed and that the last event is the only terminal event and names the shutdown."""
     types = [event["type"] for event in events]
     assert types[0] == "RUN_STARTED"
     assert types[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
@@ -73,8 +73,8 @@ def assert_shut_down(events: list[Json]) -> None:
     assert events[-1]["code"] == "SHUTTING_DOWN"
 
 
-async def end_with(agent: str, text: str) -> None:
-    """A server of its own, stopped during 20 runs."""
+async def stop_during_runs(agent: str, text: str) -> None:
+    """Start a server and stop it during 20 runs."""
     with ServerProcess(AGUI_AGENT=agent) as server:
         for events in await streams_at_sigterm(server, text):
             assert_shut_down(events)
@@ -84,7 +84,9 @@ async def end_with(agent: str, text: str) -> None:
 
 async def test_sigterm_ends_silent_blocked_and_busy_runs_legally_and_the_process_well() -> None:
     """Silent agents, agents that block their threads, agents at full speed. Side by side, because drains take time."""
-    await asyncio.gather(end_with(AGENT, "hold"), end_with(BLOCKING, "hold"), end_with(AGENT, "churn"))
+    await asyncio.gather(
+        stop_during_runs(AGENT, "hold"), stop_during_runs(BLOCKING, "hold"), stop_during_runs(AGENT, "churn")
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,9 +120,9 @@ async def test_a_socket_that_is_far_behind_still_gets_the_end_of_its_run() -> No
     with ServerProcess() as server:
         async with socket_to(server.port) as connection:
             await connection.send(json.dumps(run_input("bulk 3000")))
-            await hear_until(connection, is_text)
+            await receive_until(connection, is_text)
             server.term()
-            events = await hear_until(connection, is_last)
+            events = await receive_until(connection, is_last)
         assert events[-1]["type"] == "RUN_FINISHED"
         assert server.wait(EXIT_SECONDS) == 0
         assert server.faults == []
@@ -135,7 +137,7 @@ async def test_during_the_drain_new_runs_are_refused_and_ping_answers() -> None:
             refused = await ask(server.port, post(run_input("hold")))
             ping = await get(server.port, "/ping")
             await connection.send(json.dumps(run_input("hold")))
-            told = (await hear_until(connection, lambda _: True))[0]
+            told = (await receive_until(connection, lambda _: True))[0]
         assert refused.status == 503
         assert [event["code"] for event in refused.events] == ["SHUTTING_DOWN"]
         assert ping["status"] == "HealthyBusy"

@@ -11,17 +11,17 @@ from tests.sockets.client import (
     PATIENCE,
     HttpExchange,
     ask,
-    become,
     get,
-    hear_until,
     is_last,
     is_text,
     post,
+    receive_until,
     request,
     run_input,
     say,
     socket_to,
     text_of,
+    wait_until,
 )
 from tests.sockets.process import Servers
 
@@ -53,12 +53,12 @@ async def test_readers_that_do_not_read_cost_little_and_get_everything_in_the_en
         async def produced() -> bool:
             return bool((await get(port, f"/runs/{document['runId']}"))["status"] == "finished")
 
-        await become(produced)
+        await wait_until(produced)
         assert (await get(port, f"/runs/{document['runId']}"))["readers"] == SLOW_READERS + 1
         assert server.memory - before < 5 * PIECES * PIECE
 
         whole = "".join(map(piece, range(PIECES)))
-        frames = await hear_until(slow_socket, is_last)
+        frames = await receive_until(slow_socket, is_last)
     assert text_of(frames) == whole
     for exchange in slow:
         await exchange.rest()
@@ -77,7 +77,7 @@ async def test_a_reader_that_never_reads_can_leave(servers: Servers) -> None:
     async def unread() -> bool:
         return bool((await get(port, f"/runs/{document['runId']}"))["readers"] == 0)
 
-    await become(unread)
+    await wait_until(unread)
 
 
 async def test_a_client_that_shuts_down_its_sending_side_is_served_or_gone_and_harms_nothing(servers: Servers) -> None:
@@ -91,7 +91,7 @@ async def test_a_client_that_shuts_down_its_sending_side_is_served_or_gone_and_h
     async def unread() -> bool:
         return bool((await get(port, f"/runs/{document['runId']}"))["readers"] == 0)
 
-    await become(unread)
+    await wait_until(unread)
     await say(port, f"release {document['runId']}")
     assert text_of((await ask(port, post(document))).events) == "before after"
     await half.close()
@@ -122,7 +122,7 @@ async def test_a_half_closed_socket_harms_nothing(servers: Servers) -> None:
     document = run_input("hold")
     connection = await socket_to(port)
     await connection.send(json.dumps(document))
-    await hear_until(connection, is_text)
+    await receive_until(connection, is_text)
     connection.transport.write_eof()
     await connection.wait_closed()
     await say(port, f"release {document['runId']}")

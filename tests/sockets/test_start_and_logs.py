@@ -36,8 +36,8 @@ BAD_SETTINGS = {
 """A setting, and what the one line must name."""
 
 
-async def refused_start(**settings: str) -> tuple[int | None, str, str]:
-    """Status, standard output and standard error of a start that fails."""
+async def start_and_fail(**settings: str) -> tuple[int | None, str, str]:
+    """Start a server with bad settings. Return its status, standard output and standard error."""
     process = await asyncio.create_subprocess_exec(
         *COMMAND,
         cwd=ROOT,
@@ -56,7 +56,7 @@ async def refused_start(**settings: str) -> tuple[int | None, str, str]:
 
 
 async def test_a_bad_setting_stops_the_start_with_one_line_and_status_2() -> None:
-    starts = await asyncio.gather(*(refused_start(**dict([setting.split("=")])) for setting in BAD_SETTINGS))
+    starts = await asyncio.gather(*(start_and_fail(**dict([setting.split("=")])) for setting in BAD_SETTINGS))
     for setting, (status, out, err) in zip(BAD_SETTINGS, starts, strict=True):
         assert (setting, status, out, err.count("\n")) == (setting, 2, "", 1)
         assert BAD_SETTINGS[setting] in err
@@ -64,7 +64,7 @@ async def test_a_bad_setting_stops_the_start_with_one_line_and_status_2() -> Non
 
 async def test_a_port_that_is_taken_stops_the_start_with_one_line() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        status, out, err = await refused_start(AGUI_PORT=str(taken.getsockname()[1]))
+        status, out, err = await start_and_fail(AGUI_PORT=str(taken.getsockname()[1]))
     assert (status, out) == (3, "")
     assert err.count("\n") == 1
     assert "address already in use" in err
@@ -91,7 +91,7 @@ UNREACHABLE = {
 
 
 async def test_a_store_or_a_bus_that_cannot_be_reached_stops_the_start_with_one_line() -> None:
-    starts = await asyncio.gather(*(refused_start(**dict([setting.split("=", 1)])) for setting in UNREACHABLE))
+    starts = await asyncio.gather(*(start_and_fail(**dict([setting.split("=", 1)])) for setting in UNREACHABLE))
     for why, (status, out, err) in zip(UNREACHABLE.values(), starts, strict=True):
         assert (status, out, err.count("\n")) == (2, "", 1)
         assert err.startswith(f"cannot start: {why}")
@@ -100,7 +100,7 @@ async def test_a_store_or_a_bus_that_cannot_be_reached_stops_the_start_with_one_
 
 @pytest.fixture(scope="module")
 def json_server() -> Iterator[ServerProcess]:
-    """A server that logs as in the image."""
+    """Return a server with the log format of the image."""
     with ServerProcess(AGUI_LOG_FORMAT="json") as server:
         yield server
 

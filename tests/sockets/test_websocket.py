@@ -5,7 +5,17 @@ import json
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from tests.sockets.client import Json, hear, hear_until, is_last, is_text, run_input, say, socket_to, text_of
+from tests.sockets.client import (
+    Json,
+    is_last,
+    is_text,
+    receive_frame,
+    receive_until,
+    run_input,
+    say,
+    socket_to,
+    text_of,
+)
 from tests.sockets.process import ServerProcess
 
 DELTAS = 3000
@@ -34,13 +44,13 @@ async def test_merged_frames_carry_the_cursor_from_which_a_reader_goes_on(server
     document = run_input(f"stream {DELTAS}")
     async with socket_to(server.port, "/ws?cursor=1") as connection:
         await connection.send(json.dumps(document))
-        first = [await hear(connection) for _ in range(SEEN)]
+        first = [await receive_frame(connection) for _ in range(SEEN)]
     cursor = first[-1]["metadata"]["seq"]
     async with socket_to(server.port, "/ws?cursor=1") as connection:
         command = {"type": "attach", "runId": document["runId"], "after": cursor}
         await connection.send(json.dumps({"command": command}))
-        assert (await hear(connection))["control"] == "result"
-        rest = await hear_until(connection, is_last)
+        assert (await receive_frame(connection))["control"] == "result"
+        rest = await receive_until(connection, is_last)
     assert text_of([*first, *rest]) == "hello world, " * DELTAS
 
 
@@ -48,12 +58,12 @@ async def test_an_open_run_does_not_hold_up_pings_and_commands(server: ServerPro
     document = run_input("hold")
     async with socket_to(server.port) as connection:
         await connection.send(json.dumps(document))
-        await hear_until(connection, is_text)
+        await receive_until(connection, is_text)
         await (await connection.ping(b"are you there"))
         await connection.send('{"command": {"type": "ping"}, "id": "p"}')
-        assert await hear(connection) == {"control": "pong", "id": "p"}
+        assert await receive_frame(connection) == {"control": "pong", "id": "p"}
         await connection.send(json.dumps({"command": {"type": "cancel", "runId": document["runId"]}, "id": 2}))
-        frames = [await hear(connection) for _ in range(3)]
+        frames = [await receive_frame(connection) for _ in range(3)]
     told = [frame for frame in frames if "control" in frame]
     assert [(frame["control"], frame["id"], frame["status"]) for frame in told] == [("result", 2, "cancelled")]
     assert [frame["type"] for frame in frames if "type" in frame] == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
@@ -63,7 +73,7 @@ async def test_one_connection_serves_many_runs_one_after_another(server: ServerP
     async with socket_to(server.port) as connection:
         for number in range(20):
             await connection.send(json.dumps(run_input(f"count 5 n{number}")))
-            frames = await hear_until(connection, is_last)
+            frames = await receive_until(connection, is_last)
             assert text_of(frames) == "".join(f"n{number}.{n} " for n in range(5))
             assert {frame["runId"] for frame in frames if "runId" in frame} == {frames[0]["runId"]}
 
@@ -72,11 +82,11 @@ async def test_a_run_during_a_run_is_refused_and_the_first_goes_on(server: Serve
     document = run_input("hold")
     async with socket_to(server.port) as connection:
         await connection.send(json.dumps(document))
-        await hear_until(connection, is_text)
+        await receive_until(connection, is_text)
         await connection.send(json.dumps(run_input("count 1 second")))
-        told = await hear(connection)
+        told = await receive_frame(connection)
         await say(server.port, f"release {document['runId']}")
-        frames = await hear_until(connection, is_last)
+        frames = await receive_until(connection, is_last)
     assert (told["control"], told["code"]) == ("error", "THREAD_BUSY")
     assert text_of(frames) == "after"
 
@@ -84,7 +94,7 @@ async def test_a_run_during_a_run_is_refused_and_the_first_goes_on(server: Serve
 async def test_a_client_that_closes_in_order_gets_its_own_code_back(server: ServerProcess) -> None:
     connection, document = await socket_to(server.port), run_input("hold")
     await connection.send(json.dumps(document))
-    await hear_until(connection, is_text)
+    await receive_until(connection, is_text)
     await connection.close(4000, "enough")
     assert connection.close_code == 4000
     await say(server.port, f"release {document['runId']}")  # nothing goes on: others ask whether the server is idle

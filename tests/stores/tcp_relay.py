@@ -63,8 +63,8 @@ class Relay:
 
 
 @asynccontextmanager
-async def relayed(url: URL) -> AsyncIterator[tuple[Relay, URL]]:
-    """A relay to a database, and the URL that leads through it."""
+async def open_relay(url: URL) -> AsyncIterator[tuple[Relay, URL]]:
+    """Yield a relay to a database, and the URL that leads through it."""
     relay = Relay(url.host or "", url.port or 0)
     await relay.restore()
     try:

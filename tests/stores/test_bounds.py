@@ -126,8 +126,8 @@ async def test_making_room_does_not_go_through_all_that_is_kept() -> None:
         tracemalloc.stop()
 
 
-async def owned(store: MemoryStore, account: str, n: int, size: int, owner: str = "owner") -> ThreadKey:
-    """A thread of a caller, with one message of that size."""
+async def add_thread(store: MemoryStore, account: str, n: int, size: int, owner: str = "owner") -> ThreadKey:
+    """Store a thread of a caller, with one message of that size."""
     key = run(f"r-{account}-{n}", f"{account}-{n}", owner)
     answer = await store.runs.claim(Claim(key, A, 100.0, 115.0, account))
     assert isinstance(answer, Claimed)
@@ -139,13 +139,13 @@ async def owned(store: MemoryStore, account: str, n: int, size: int, owner: str 
 @pytest.mark.parametrize("bounds", [Bounds(threads=20), Bounds(thread_bytes=20_000)])
 async def test_threads_of_one_caller_do_not_push_out_those_of_another(bounds: Bounds) -> None:
     store = MemoryStore(bounds)
-    waiting = await owned(store, "second", 0, 1_000)
+    waiting = await add_thread(store, "second", 0, 1_000)
     for n in range(50):
-        await owned(store, "first", n, 1_000, f"invented {n}")
+        await add_thread(store, "first", n, 1_000, f"invented {n}")
     assert await store.threads.get(waiting) is not None
-    await owned(store, "first", 50, 100_000)
+    await add_thread(store, "first", 50, 100_000)
     assert await store.threads.get(waiting) is not None
-    await owned(store, "first", 51, 10)
+    await add_thread(store, "first", 51, 10)
     assert await store.threads.get(waiting) is not None
     assert await store.threads.get(ThreadKey("owner", "first-50")) is None or bounds.threads == 20
 
@@ -178,18 +178,18 @@ async def test_records_of_runs_of_one_caller_do_not_push_out_those_of_another() 
 
 async def test_a_thread_that_was_read_from_elsewhere_counts_for_the_caller_who_runs_on_it() -> None:
     store = MemoryStore(Bounds(threads=20))
-    waiting = await owned(store, "second", 0, 10)
+    waiting = await add_thread(store, "second", 0, 10)
     for n in range(50):
         key = ThreadKey(f"invented {n}", f"first-{n}")
         store.threads.restore(ThreadRecord(key, ThreadStatus.USER_TURN, 1.0, 1.0), Change([message("m", "x")]))
-        await owned(store, "first", n, 10, key.owner)
+        await add_thread(store, "first", n, 10, key.owner)
     assert await store.threads.get(waiting) is not None
 
 
 async def test_a_fork_counts_for_the_caller_of_its_thread() -> None:
     store = MemoryStore(Bounds(threads=20))
-    waiting = await owned(store, "second", 0, 10)
-    source = await owned(store, "first", 0, 10)
+    waiting = await add_thread(store, "second", 0, 10)
+    source = await add_thread(store, "first", 0, 10)
     for n in range(50):
         await store.threads.fork(source, "m", f"fork {n}", 200.0)
         await store.threads.rename(source, f"title {n}", 200.0)

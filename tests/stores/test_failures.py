@@ -26,7 +26,7 @@ from tests.requirements import requirement
 from tests.secret_search import planted, search
 from tests.stores.conftest import Listen
 from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, envelopes, run
-from tests.stores.tcp_relay import relayed
+from tests.stores.tcp_relay import open_relay
 
 PATIENCE = 0.5
 
@@ -65,7 +65,7 @@ async def test_a_file_that_is_no_database_cannot_be_opened(tmp_path: Path) -> No
 
 
 async def test_a_database_that_comes_back_is_used_again(postgres_url: str) -> None:
-    async with relayed(make_url(postgres_url)) as (relay, url):
+    async with open_relay(make_url(postgres_url)) as (relay, url):
         store = SqlStore(url, PATIENCE * 4)
         await store.open()
         await claim_run(store)
@@ -83,7 +83,7 @@ async def test_a_database_that_comes_back_is_used_again(postgres_url: str) -> No
 
 
 async def test_a_database_that_does_not_answer_is_not_waited_for(postgres_url: str) -> None:
-    async with relayed(make_url(postgres_url)) as (relay, url):
+    async with open_relay(make_url(postgres_url)) as (relay, url):
         store = SqlStore(url, PATIENCE)
         await store.open()
         await claim_run(store)

@@ -34,7 +34,9 @@ async def test_an_answer_is_taken_once(store: Store) -> None:
     await store.interrupts.put(PLACE, [PendingInterrupt("a", b"asked", 50.0)])
     assert await store.interrupts.settle(PLACE, "a", b"first", 90.0, 10.0)
     assert not await store.interrupts.settle(PLACE, "a", b"second", 90.0, 10.0)
-    assert list(await store.interrupts.list_open(PLACE, 60.0)) == [PendingInterrupt("a", b"first", 90.0, settled=True)]
+    assert list(await store.interrupts.list_open(PLACE, 60.0)) == [
+        PendingInterrupt("a", b"first", 90.0, is_settled=True)
+    ]
 
 
 async def test_an_answer_elsewhere_or_to_nothing_is_not_taken(store: Store) -> None:
@@ -54,13 +56,13 @@ async def test_of_answers_at_once_one_is_taken(replica: Replica) -> None:
     )
     assert sum(taken) == 1
     (held,) = await stores[0].interrupts.list_open(PLACE, 10.0)
-    assert held == PendingInterrupt("a", answers[taken.index(True)], 90.0, settled=True)
+    assert held == PendingInterrupt("a", answers[taken.index(True)], 90.0, is_settled=True)
 
 
 async def test_a_settled_interrupt_can_be_asked_again(store: Store) -> None:
     await store.interrupts.put(PLACE, [PendingInterrupt("a", b"asked", 50.0)])
     await store.interrupts.settle(PLACE, "a", b"answer", 90.0, 10.0)
-    await store.interrupts.put(PLACE, [PendingInterrupt("a", b"result", 90.0, settled=True)])
+    await store.interrupts.put(PLACE, [PendingInterrupt("a", b"result", 90.0, is_settled=True)])
     assert not await store.interrupts.settle(PLACE, "a", b"x", 90.0, 10.0)
     await store.interrupts.put(PLACE, [PendingInterrupt("a", b"asked again", 95.0)])
     assert await store.interrupts.settle(PLACE, "a", b"another answer", 99.0, 10.0)
@@ -72,7 +74,7 @@ async def test_an_expired_interrupt_is_neither_listed_nor_settled(store: Store) 
         [
             PendingInterrupt("a", b"1", 50.0),
             PendingInterrupt("b", b"2", 60.0),
-            PendingInterrupt("c", b"3", 40.0, settled=True),
+            PendingInterrupt("c", b"3", 40.0, is_settled=True),
         ],
     )
     assert [held.id for held in await store.interrupts.list_open(PLACE, 50.0)] == ["b"]

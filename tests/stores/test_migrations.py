@@ -21,8 +21,8 @@ from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, envelopes, r
 
 
 @asynccontextmanager
-async def writing(url: str) -> AsyncIterator[AsyncConnection]:
-    """A transaction in a database as it is."""
+async def write_transaction(url: str) -> AsyncIterator[AsyncConnection]:
+    """Open a transaction in a database without a migration."""
     database = Database(make_url(url))
     try:
         async with database.migration_transaction() as connection:
@@ -37,8 +37,8 @@ def index_as_text(index: ReflectedIndex) -> str:
     return f"{index | {'dialect_options': options}}"
 
 
-def described(connection: Connection) -> dict[str, Any]:
-    """Every table with its columns, keys, constraints and indexes, as the database says."""
+def describe_schema(connection: Connection) -> dict[str, Any]:
+    """Return every table with its columns, keys, constraints and indexes."""
     inspector: Inspector = inspect(connection)
     return {
         table: {
@@ -54,13 +54,13 @@ def described(connection: Connection) -> dict[str, Any]:
 
 
 async def test_all_steps_together_are_the_tables(url: str) -> None:
-    async with writing(url) as connection:
+    async with write_transaction(url) as connection:
         await connection.run_sync(upgrade)
-        stepped = await connection.run_sync(described)
+        stepped = await connection.run_sync(describe_schema)
         for table in reversed(METADATA.sorted_tables):
             await connection.execute(text(f"DROP TABLE {table.name}"))
         await connection.run_sync(METADATA.create_all)
-        assert stepped == await connection.run_sync(described)
+        assert stepped == await connection.run_sync(describe_schema)
     assert stepped.keys() == METADATA.tables.keys()
 
 
@@ -81,9 +81,9 @@ OLD_ENVELOPE = "INSERT INTO envelopes (run, seq, type, data) VALUES (1, 1, 'CUST
 
 
 async def test_an_older_database_keeps_its_data(url: str) -> None:
-    async with writing(url) as connection:
+    async with write_transaction(url) as connection:
         await connection.run_sync(upgrade, "0001")
-        assert "goals" not in await connection.run_sync(described)
+        assert "goals" not in await connection.run_sync(describe_schema)
         await connection.execute(text(OLD_THREAD), {"thread": digest_of(*THREAD)})
         await connection.execute(text(OLD_RUN), {"run": digest_of(*RUN), "replica": A})
         await connection.execute(text(OLD_SEQ))
@@ -113,11 +113,11 @@ async def test_an_input_that_an_older_replica_stored_is_forgotten_with_the_event
     await store.open()
     try:
         await claim_run(store)
-        async with writing(url) as connection:
+        async with write_transaction(url) as connection:
             await connection.execute(text("UPDATE runs SET input = :asked"), {"asked": b"{}"})
         await store.runs.finish(RUN, A, envelopes(1, 1), ending(ended_at=10.0))
         assert await store.runs.forget(25.0) == 1
-        async with writing(url) as connection:
+        async with write_transaction(url) as connection:
             assert await connection.scalar(text("SELECT input FROM runs")) is None
     finally:
         await store.aclose()
@@ -166,12 +166,12 @@ async def test_a_database_that_is_up_to_date_is_left_alone(url: str) -> None:
         await store.open()
         await claim_run(store, run(run_id, run_id))
         await store.aclose()
-    async with writing(url) as connection:
+    async with write_transaction(url) as connection:
         assert await connection.scalar(text("SELECT count(*) FROM runs")) == 2
 
 
 async def test_a_database_of_a_later_version_is_refused(url: str) -> None:
-    async with writing(url) as connection:
+    async with write_transaction(url) as connection:
         await connection.run_sync(upgrade)
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     store = open_store(url)

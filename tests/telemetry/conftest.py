@@ -24,7 +24,7 @@ class Recorded:
 
     @property
     def spans(self) -> list[ReadableSpan]:
-        """In the order in which they have begun."""
+        """Finished spans, by start time."""
         return sorted(self._exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
 
     def __getitem__(self, name: str) -> ReadableSpan:

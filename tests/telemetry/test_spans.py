@@ -193,7 +193,7 @@ async def test_the_session_is_told_and_goes_along_as_baggage(serve: Serve, recor
 
     session = "s" * 40
     for number, client in enumerate(await serve(agent)):
-        await client.having(X_Amzn_Bedrock_AgentCore_Runtime_Session_Id=session).run(ask(run=f"r{number}"))
+        await client.with_headers(X_Amzn_Bedrock_AgentCore_Runtime_Session_Id=session).run(ask(run=f"r{number}"))
     assert [attributes_of(span)["session.id"] for span in recorded.spans] == found == [session, session]
 
 

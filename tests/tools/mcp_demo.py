@@ -128,13 +128,13 @@ async def serve_app(app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
         listener.close()
 
 
-def of_old(app: ASGIApp) -> ASGIApp:
-    """A server from before 2026-07-28: it knows sessions and no ``server/discover``."""
-    return refusing(app, "server/discover", 400)
+def old_server(app: ASGIApp) -> ASGIApp:
+    """Return a server from before 2026-07-28, with sessions and without ``server/discover``."""
+    return refuse_method(app, "server/discover", 400)
 
 
-def refusing(app: ASGIApp, method: str, status: int | None) -> ASGIApp:
-    """A server that answers one method with a status and nothing else, or not at all."""
+def refuse_method(app: ASGIApp, method: str, status: int | None) -> ASGIApp:
+    """Return a server that answers one method with a status and nothing else, or not at all."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "POST":

@@ -10,7 +10,7 @@ from agui_container.ports import RunContext, Tool, ToolContent
 from agui_container.tools.mcp.servers import HttpServer, StdioServer
 from agui_container.tools.mcp.source import Clocks, McpSource
 from tests.contexts import run_context
-from tests.tools.mcp_demo import Demo, of_old, serve_app
+from tests.tools.mcp_demo import Demo, old_server, serve_app
 
 WAIT = 30.0
 ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "app")}
@@ -48,7 +48,9 @@ class Rig:
 
     async def start(self) -> None:
         app = self.demo.server.streamable_http_app()
-        self.port = await self.running.enter_async_context(serve_app(of_old(app) if self.legacy else app, self.port))
+        self.port = await self.running.enter_async_context(
+            serve_app(old_server(app) if self.legacy else app, self.port)
+        )
 
     async def restart(self) -> None:
         """Another process at the same address: it knows nothing of the first one's sessions."""
@@ -69,7 +71,7 @@ async def rigged(*, legacy: bool = False, **settings: object) -> AsyncIterator[R
     times, demo = Times(), Demo()
     app = demo.server.streamable_http_app()
     async with AsyncExitStack() as stack:
-        port = await stack.enter_async_context(serve_app(of_old(app) if legacy else app))
+        port = await stack.enter_async_context(serve_app(old_server(app) if legacy else app))
         server = HttpServer.model_validate({"name": "demo", "url": f"http://127.0.0.1:{port}/mcp", **settings})
         rig = Rig(McpSource(server, times.clocks), demo, port, legacy, times, stack.pop_all())
         try:

@@ -15,7 +15,7 @@ from agui_container.tools.mcp.servers import HttpServer, Server, StdioServer
 from agui_container.tools.mcp.source import McpSource
 from tests.contexts import collect_items, of_type, run_context, run_input
 from tests.engine.doubles import eventually
-from tests.tools.mcp_demo import Demo, refusing, serve_app
+from tests.tools.mcp_demo import Demo, refuse_method, serve_app
 from tests.tools.mcp_fixtures import WAIT, Rig, rigged
 
 UNREACHABLE = "The MCP server 'demo' cannot be reached."
@@ -87,7 +87,7 @@ async def test_changes_are_told_again_after_the_stream_of_changes_broke(monkeypa
     ],
 )
 async def test_a_server_that_does_not_list_its_tools_is_said(status: int | None, sentence: str) -> None:
-    async with serve_app(refusing(Demo().server.streamable_http_app(), "tools/list", status)) as port:
+    async with serve_app(refuse_method(Demo().server.streamable_http_app(), "tools/list", status)) as port:
         server = HttpServer.model_validate(
             {"name": "demo", "url": f"http://127.0.0.1:{port}/mcp", "connect_timeout": 0.5}
         )
@@ -133,4 +133,4 @@ async def test_a_dead_server_costs_a_run_only_its_own_tools(server: Server, capl
         await source.aclose()
     assert [event.value for event in of_type(items, CustomEvent)] == [OUTAGE]
     assert [event.content for event in of_type(items, ToolCallResultEvent)] == ["42"]
-    assert f'tools unavailable source=demo reason="{UNREACHABLE}"' in caplog.text
+    assert f'tools unavailable source=demo error="{UNREACHABLE}"' in caplog.text

@@ -90,7 +90,7 @@ async def test_a_source_that_fails_costs_only_its_own_tools(
     assert [tool.name for tool in model.prompts[0].tools] == ["b", "paint"]
     assert types(items)[0] == "CUSTOM"
     assert outages(items) == [("tools.unavailable", {"source": "one", "message": message})]
-    assert caplog.records[-1].getMessage() == f"tools unavailable source=one reason={message!r}"
+    assert caplog.records[-1].getMessage() == f"tools unavailable source=one error={message!r}"
 
 
 async def test_sources_are_asked_side_by_side() -> None:

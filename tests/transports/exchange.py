@@ -17,7 +17,7 @@ OnSend = Callable[[bytes], Awaitable[None]]
 
 
 async def send_at_once(_: bytes) -> None:
-    """Take all there is, as an empty socket does."""
+    """Accept every chunk, as an empty socket does."""
 
 
 class AsgiExchange:
@@ -121,7 +121,7 @@ class AsgiExchange:
 
 
 def task_name() -> str:
-    """The name of the current task; empty outside of tasks."""
+    """Return the name of the current task; empty outside of tasks."""
     try:
         task = asyncio.current_task()
     except RuntimeError:
@@ -130,5 +130,5 @@ def task_name() -> str:
 
 
 def sequence_numbers(bodies: list[bytes]) -> list[int]:
-    """The ids of the frames, in the order in which they were written."""
+    """Return the ids of the frames, in the order of their writes."""
     return [int(line[4:]) for line in b"".join(bodies).split(b"\n") if line.startswith(b"id: ")]

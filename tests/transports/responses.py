@@ -17,20 +17,20 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def post(client: OverSse, body: Json | bytes, headers: dict[str, str] | None = None) -> httpx.Response:
-    """A whole answer."""
+    """Post a body and return the response."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     async with http_client(client.url) as http:
         return await http.post("/invocations", content=content, headers=headers)
 
 
 async def get(client: OverSse, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
-    """A whole answer."""
+    """Get a path and return the response."""
     async with http_client(client.url) as http:
         return await http.get(path, headers=headers)
 
 
 def refusal_event(response: httpx.Response) -> Json:
-    """The one RUN_ERROR of a refusal."""
+    """Return the RUN_ERROR of a refusal, which is its only event."""
     assert response.headers["content-type"].startswith("text/event-stream")
     assert response.content.endswith(b"\n\n")
     seq, event = parse_frame(response.content.removesuffix(b"\n\n"))

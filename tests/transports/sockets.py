@@ -18,7 +18,7 @@ async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def open_socket(client: OverWs, query: str = "", **options: object) -> ClientConnection:
-    """A connection that the client closes."""
+    """Open a connection, and close it after the block."""
     connection = await connect(client.url.replace("http", "ws") + "/ws" + query, proxy=None, **options)  # type: ignore[arg-type]
     client.connections.append(connection)
     return connection
@@ -30,7 +30,7 @@ async def send(socket: ClientConnection, *bodies: Json | str | bytes) -> None:
 
 
 async def receive(socket: ClientConnection, count: int) -> list[Json]:
-    """The next frames."""
+    """Return the next frames."""
     async with asyncio.timeout(WAIT):
         return [json.loads(await socket.recv(decode=True)) for _ in range(count)]
 

@@ -49,7 +49,7 @@ def test_a_session_is_a_name_only_where_a_gateway_sets_it() -> None:
 
 
 async def start(url: str, session: str, address: str = "127.0.0.1", **headers: str) -> int:
-    """Begin a run of a session from an address, and leave. Returns the status."""
+    """Start a run of a session from an address, and disconnect. Return the status."""
     transport = httpx.AsyncHTTPTransport(local_address=address)
     given = {SESSION_HEADER: session, **{name.replace("_", "-"): value for name, value in headers.items()}}
     async with httpx.AsyncClient(transport=transport, base_url=url, timeout=WAIT) as http:

@@ -16,7 +16,7 @@ from tests.requirements import requirement
 PAGE = "http://page.example"
 
 
-class Naming:
+class NamingMiddleware:
     """Middleware that names itself in each response."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -36,7 +36,7 @@ class PaymentError(Exception):
 
 
 def application(*origins: str) -> FastAPI:
-    """An application to which middleware, a route and an exception handler were added."""
+    """Return an application with added middleware, route and exception handler."""
     app = build_app(Settings(cors_origins=origins), make_service(forever))
 
     async def pay(_: Request) -> Response:
@@ -46,7 +46,7 @@ def application(*origins: str) -> FastAPI:
         return PlainTextResponse("pay first", 402)
 
     app.add_route("/pay", pay)
-    app.add_middleware(Naming)
+    app.add_middleware(NamingMiddleware)
     app.add_exception_handler(PaymentError, refuse)
     return app
 

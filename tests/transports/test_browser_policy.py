@@ -220,7 +220,7 @@ async def test_a_client_without_fetch_metadata_may_use_any_name(serve: Serve) ->
 
 
 async def handshake_status(url: str, host: str, origin: str) -> int:
-    """The status of a handshake in the name of a page; 101 if the socket was opened."""
+    """Return the status of a handshake from a page; 101 if the socket was opened."""
     port = url.rpartition(":")[2]
     try:
         async with connect(f"ws://{host}/ws", host="127.0.0.1", port=int(port), origin=origin, proxy=None):  # type: ignore[arg-type]

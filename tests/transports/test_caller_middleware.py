@@ -163,7 +163,7 @@ def connection(kind: str, headers: dict[str, str], **more: object) -> HTTPConnec
     return HTTPConnection({"type": kind, "headers": raw, "query_string": b"", **more})
 
 
-def passed_on(asking: HTTPConnection) -> Mapping[str, str]:
+def headers_for_agent(asking: HTTPConnection) -> Mapping[str, str]:
     return agent_headers(asking, asking.headers.items())
 
 
@@ -176,7 +176,7 @@ def passed_on(asking: HTTPConnection) -> Mapping[str, str]:
     ],
 )
 def test_transport_headers_and_cookies_are_not_forwarded(name: str) -> None:
-    assert passed_on(connection("http", {name: "x"})) == {}
+    assert headers_for_agent(connection("http", {name: "x"})) == {}
 
 
 @requirement("agent.context")
@@ -188,14 +188,14 @@ def test_transport_headers_and_cookies_are_not_forwarded(name: str) -> None:
     ],
 )
 def test_other_headers_are_forwarded(name: str) -> None:
-    assert passed_on(connection("http", {name: "x"})) == {name: "x"}
+    assert headers_for_agent(connection("http", {name: "x"})) == {name: "x"}
 
 
 @requirement("ws.query")
 def test_a_sockets_headers_may_come_in_its_query() -> None:
     query = b"X-Amzn-Bedrock-AgentCore-Runtime-Session-Id=s1&other=1&x-amzn-bedrock-agentcore-runtime-custom-a=%41"
     socket = connection("websocket", {}, query_string=query)
-    assert passed_on(socket) == {
+    assert headers_for_agent(socket) == {
         "x-amzn-bedrock-agentcore-runtime-session-id": "s1",
         "x-amzn-bedrock-agentcore-runtime-custom-a": "A",
     }
@@ -216,11 +216,11 @@ def test_a_query_with_two_sessions_is_refused(second: str) -> None:
 def test_a_header_comes_before_the_query_and_requests_have_none() -> None:
     name = "x-amzn-bedrock-agentcore-runtime-session-id"
     query = f"{name}=query".encode()
-    assert passed_on(connection("websocket", {name: "header"}, query_string=query)) == {name: "header"}
-    assert passed_on(connection("http", {}, query_string=query)) == {}
+    assert headers_for_agent(connection("websocket", {name: "header"}, query_string=query)) == {name: "header"}
+    assert headers_for_agent(connection("http", {}, query_string=query)) == {}
 
 
-def offering(*protocols: str) -> HTTPConnection:
+def websocket_with_protocols(*protocols: str) -> HTTPConnection:
     return connection("websocket", {}, subprotocols=list(protocols))
 
 
@@ -229,21 +229,21 @@ def offering(*protocols: str) -> HTTPConnection:
 def test_a_token_is_decoded_with_or_without_padding(token: str) -> None:
     encoded = base64.urlsafe_b64encode(token.encode()).decode()
     for form in (encoded, encoded.rstrip("=")):
-        socket = offering("base64UrlBearerAuthorization", f"base64UrlBearerAuthorization.{form}")
+        socket = websocket_with_protocols("base64UrlBearerAuthorization", f"base64UrlBearerAuthorization.{form}")
         assert protocol_token(socket) == token
-        assert passed_on(socket)["authorization"] == f"Bearer {token}"
+        assert headers_for_agent(socket)["authorization"] == f"Bearer {token}"
 
 
 @requirement("ws.bearer")
 @pytest.mark.parametrize("protocol", ["other.YWJj", "base64UrlBearerAuthorization", "base64UrlBearerAuthorization."])
 def test_other_protocols_hold_no_token(protocol: str) -> None:
-    assert protocol_token(offering(protocol)) is None
+    assert protocol_token(websocket_with_protocols(protocol)) is None
 
 
 @requirement("ws.bearer")
 @pytest.mark.parametrize("encoded", ["a", "_w", "\N{LATIN SMALL LETTER E WITH ACUTE}"])
 def test_a_token_that_cannot_be_decoded_is_none(encoded: str) -> None:
-    assert protocol_token(offering(f"base64UrlBearerAuthorization.{encoded}")) is None
+    assert protocol_token(websocket_with_protocols(f"base64UrlBearerAuthorization.{encoded}")) is None
 
 
 @requirement("scope.session")

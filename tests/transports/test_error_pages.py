@@ -16,7 +16,7 @@ CHROME = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q
 BROWSER = {"accept": CHROME, "sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
 
 
-def visiting(app: FastAPI) -> httpx.AsyncClient:
+def browser_client(app: FastAPI) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost:8080", headers=BROWSER)
 
 
@@ -38,7 +38,7 @@ def addresses(page: httpx.Response) -> list[str]:
 )
 @pytest.mark.parametrize("error_status", ["http", "stream"])
 async def test_a_browser_gets_a_page(path: str, status: int, title: str, error_status: str) -> None:
-    async with visiting(build_app(Settings.model_validate({"error_status": error_status}))) as client:
+    async with browser_client(build_app(Settings.model_validate({"error_status": error_status}))) as client:
         page = await client.get(path)
     assert (page.status_code, page.headers["content-type"]) == (status, "text/html; charset=utf-8")
     assert f"<h1>{title}</h1>" in page.text
@@ -49,14 +49,14 @@ async def test_a_browser_gets_a_page(path: str, status: int, title: str, error_s
 
 @requirement("page.unknown")
 async def test_a_page_names_the_method_that_its_address_takes() -> None:
-    async with visiting(build_app(Settings())) as client:
+    async with browser_client(build_app(Settings())) as client:
         assert (await client.get("/invocations")).headers["allow"] == "POST"
 
 
 @requirement("page.unknown")
 @pytest.mark.parametrize("accept", ["*/*", "application/json", "text/event-stream", "text/html, text/event-stream"])
 async def test_everybody_else_gets_the_error_as_an_event(accept: str) -> None:
-    async with visiting(build_app(Settings())) as client:
+    async with browser_client(build_app(Settings())) as client:
         answer = await client.get("/nowhere", headers={"accept": accept})
     assert (answer.status_code, answer.headers["content-type"]) == (404, "text/event-stream; charset=utf-8")
     assert answer.text.startswith('data: {"type":"RUN_ERROR"')
@@ -64,14 +64,14 @@ async def test_everybody_else_gets_the_error_as_an_event(accept: str) -> None:
 
 @requirement("page.unknown")
 async def test_a_refused_post_is_answered_by_an_event() -> None:
-    async with visiting(build_app(Settings())) as client:
+    async with browser_client(build_app(Settings())) as client:
         answer = await client.post("/invocations", content=b"{")
     assert (answer.status_code, answer.headers["content-type"]) == (400, "text/event-stream; charset=utf-8")
 
 
 @requirement("page.safe")
 async def test_nothing_of_the_request_becomes_markup() -> None:
-    async with visiting(build_app(Settings())) as client:
+    async with browser_client(build_app(Settings())) as client:
         page = await client.get("/<script>alert(1)</script>?<b>")
         refused = await client.get("/threads", params={"limit": "<script>"})
     assert "<script" not in page.text + refused.text
@@ -81,7 +81,7 @@ async def test_nothing_of_the_request_becomes_markup() -> None:
 
 @requirement("page.safe")
 async def test_a_page_may_run_and_load_nothing() -> None:
-    async with visiting(build_app(Settings())) as client:
+    async with browser_client(build_app(Settings())) as client:
         page = await client.get("/nowhere")
     policy = page.headers["content-security-policy"].split("; ")
     assert {"default-src 'none'", "frame-ancestors 'none'", "form-action 'none'"} <= set(policy)
@@ -96,7 +96,7 @@ async def test_a_page_may_run_and_load_nothing() -> None:
 async def test_every_link_of_a_page_leads_to_a_page(path: str, prefix: str) -> None:
     app = build_app(Settings())
     outer = FastAPI(routes=[Mount(prefix, app)]) if prefix else app
-    async with visiting(outer) as client:
+    async with browser_client(outer) as client:
         found = addresses(await client.get(f"http://localhost:8080{prefix}{path}"))
         assert found == [f"http://localhost:8080{prefix}/{name}" for name in ("", "docs", "capabilities")]
         assert [(await client.get(address)).status_code for address in found] == [200, 200, 200]
@@ -104,7 +104,7 @@ async def test_every_link_of_a_page_leads_to_a_page(path: str, prefix: str) -> N
 
 @requirement("page.links")
 async def test_a_proxy_may_remove_the_prefix() -> None:
-    async with visiting(build_app(Settings())) as client:
+    async with browser_client(build_app(Settings())) as client:
         page = await client.get("/no/where")
     assert urljoin("https://agents.example/tea/no/where", re.findall(r'href="([^"]*)"', page.text)[0]) == (
         "https://agents.example/tea/"
@@ -113,7 +113,7 @@ async def test_a_proxy_may_remove_the_prefix() -> None:
 
 @requirement("page.links")
 async def test_a_page_offers_no_chat_where_there_is_none() -> None:
-    async with visiting(build_app(Settings(console=False))) as client:
+    async with browser_client(build_app(Settings(console=False))) as client:
         page = await client.get("/")
     assert page.status_code == 404
     assert addresses(page) == ["http://localhost:8080/docs", "http://localhost:8080/capabilities"]
@@ -121,7 +121,7 @@ async def test_a_page_offers_no_chat_where_there_is_none() -> None:
 
 @requirement("page.unknown", "origin.foreign")
 async def test_a_browser_under_a_foreign_name_is_told_which_setting_allows_it() -> None:
-    async with visiting(build_app(Settings())) as client:
+    async with browser_client(build_app(Settings())) as client:
         page = await client.get("/", headers={"host": "rebound.example"})
     assert page.status_code == 403
     assert "AGUI_ALLOWED_HOSTS" in page.text

@@ -60,7 +60,7 @@ def test_accept_decides(accept: str, binary: bool) -> None:  # noqa: FBT001 - a 
 
 
 def types(response: httpx.Response) -> list[str]:
-    """The types of a body's frames."""
+    """Return the types of a body's frames."""
     assert response.headers["content-type"] == PROTOBUF
     assert response.headers["vary"] == "Accept"
     return [kind(message) for message in messages(response.content)]
@@ -134,7 +134,7 @@ async def test_a_refusal_in_the_stream_is_a_frame(
 
 
 async def stream(client: OverSse, http: httpx.AsyncClient, body: Json, **headers: str) -> httpx.Response:
-    """An answer whose body is still to come."""
+    """Return a response whose body has not been sent."""
     asked = {**ASKED, **headers}
     request = http.build_request("POST", "/invocations", content=json.dumps(body), headers=asked)
     return await http.send(request, stream=True)

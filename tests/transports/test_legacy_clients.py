@@ -30,66 +30,66 @@ PNG = DataSource(value="aGk=", mime_type="image/png")
 SHOT = [TextPart(text="a "), ImagePart(source=PNG), TextPart(text="shot")]
 
 
-async def calling(_: RunAgentInput) -> AsyncIterator[Item]:
+async def yield_call(_: RunAgentInput) -> AsyncIterator[Item]:
     yield ToolCallChunkEvent(tool_call_id="c", tool_call_name="paint", delta="{}")
 
 
-async def stopped(_: RunAgentInput) -> AsyncIterator[Item]:
+async def yield_cancelled_end(_: RunAgentInput) -> AsyncIterator[Item]:
     yield RunFinishedEvent(thread_id="t1", run_id="r1", outcome=RunFinishedCancelledOutcome())
 
 
-async def looking(_: RunAgentInput) -> AsyncIterator[Item]:
+async def yield_image_result(_: RunAgentInput) -> AsyncIterator[Item]:
     yield ToolCallChunkEvent(tool_call_id="c", tool_call_name="look", delta="{}")
     yield ToolCallResultEvent(message_id="m", tool_call_id="c", content=SHOT)
     yield MessagesSnapshotEvent(messages=[ToolMessage(id="m", role="tool", tool_call_id="c", content=SHOT)])
 
 
-async def reading(_: RunAgentInput) -> AsyncIterator[Item]:
+async def yield_text_parts(_: RunAgentInput) -> AsyncIterator[Item]:
     yield ToolCallChunkEvent(tool_call_id="c", tool_call_name="read", delta="{}")
     yield ToolCallResultEvent(message_id="m", tool_call_id="c", content=[TextPart(text="a "), TextPart(text="page")])
 
 
-async def talking(_: RunAgentInput) -> AsyncIterator[Item]:
+async def yield_text(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "hello"
 
 
-async def counting(_: RunAgentInput) -> AsyncIterator[Item]:
+async def yield_large_number(_: RunAgentInput) -> AsyncIterator[Item]:
     yield MessagesSnapshotEvent(messages=[UserMessage(id="u", content="hi", metadata={"count": 10**400})])
 
 
-def older(**fields: Any) -> Json:  # noqa: ANN401 - as in JSON
-    """An input without a version."""
+def input_without_version(**fields: Any) -> Json:  # noqa: ANN401 - as in JSON
+    """Return an input without a version."""
     return {name: value for name, value in ask(**fields).items() if name != "protocolVersion"}
 
 
 @requirement("run.older")
-@pytest.mark.parametrize("agent", [calling, stopped])
+@pytest.mark.parametrize("agent", [yield_call, yield_cancelled_end])
 async def test_an_outcome_of_a_later_shape_is_left_out(serve: Serve, agent: object) -> None:
     client, _ = await serve(agent)
     new = events_of((await post(client, ask())).content)
-    old = events_of((await post(client, older())).content)
+    old = events_of((await post(client, input_without_version())).content)
     assert old[:-1] == new[:-1]
     assert old[-1] == {name: value for name, value in new[-1].items() if name != "outcome"}
 
 
 @requirement("run.older", "error.integer")
 async def test_a_number_that_no_double_holds_breaks_no_stream(serve: Serve) -> None:
-    client, _ = await serve(counting)
-    *_, snapshot, finished = events_of((await post(client, older())).content)
+    client, _ = await serve(yield_large_number)
+    *_, snapshot, finished = events_of((await post(client, input_without_version())).content)
     assert snapshot["messages"][0]["metadata"] == {"count": None}
     assert finished["type"] == "RUN_FINISHED"
 
 
 @requirement("run.older")
 async def test_any_other_end_is_as_it_was(serve: Serve) -> None:
-    client, _ = await serve(talking)
-    assert (await post(client, older())).content == (await post(client, ask())).content
+    client, _ = await serve(yield_text)
+    assert (await post(client, input_without_version())).content == (await post(client, ask())).content
 
 
 @requirement("run.older")
 async def test_results_are_text(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
-    client, _ = await serve(looking)
-    *_, result, snapshot, _ = events_of((await post(client, older())).content)
+    client, _ = await serve(yield_image_result)
+    *_, result, snapshot, _ = events_of((await post(client, input_without_version())).content)
     assert (result["content"], snapshot["messages"][0]["content"]) == ("a shot", "a shot")
     assert "legacy client: media of a tool result removed call=c" in caplog.messages
 
@@ -98,29 +98,29 @@ async def test_results_are_text(serve: Serve, caplog: pytest.LogCaptureFixture) 
 async def test_the_log_tells_of_a_cancel_that_such_a_client_cannot_see(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
-    client, _ = await serve(stopped)
+    client, _ = await serve(yield_cancelled_end)
     await post(client, ask())
     assert "legacy client" not in caplog.text
-    await post(client, older())
+    await post(client, input_without_version())
     assert "legacy client: outcome removed run=r1 outcome=cancelled" in caplog.messages
 
 
 @requirement("run.older")
-@pytest.mark.parametrize("agent", [calling, reading, talking])
+@pytest.mark.parametrize("agent", [yield_call, yield_text_parts, yield_text])
 async def test_the_log_is_silent_where_nothing_is_lost(
     serve: Serve, agent: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     client, _ = await serve(agent)
-    await post(client, older())
+    await post(client, input_without_version())
     assert "legacy client" not in caplog.text
 
 
 @requirement("run.older")
 async def test_a_replay_is_reduced_for_who_asks_in_an_input_and_whole_for_a_bare_command(serve: Serve) -> None:
-    client, _ = await serve(stopped)
+    client, _ = await serve(yield_cancelled_end)
     await post(client, ask())
     command = {"type": "attach", "runId": "r1"}
-    asked = await post(client, older(run="r2", forwardedProps={"command": command}))
+    asked = await post(client, input_without_version(run="r2", forwardedProps={"command": command}))
     bare = await post(client, {"command": command})
     assert "outcome" not in events_of(asked.content)[-1]
     assert events_of(bare.content)[-1]["outcome"] == {"type": "cancelled"}
@@ -128,6 +128,6 @@ async def test_a_replay_is_reduced_for_who_asks_in_an_input_and_whole_for_a_bare
 
 @requirement("run.older")
 async def test_frames_are_whole_because_their_readers_skip_what_they_do_not_know(serve: Serve) -> None:
-    client, _ = await serve(stopped)
+    client, _ = await serve(yield_cancelled_end)
     asked = {"accept": PROTOBUF}
-    assert (await post(client, older(), asked)).content == (await post(client, ask(), asked)).content
+    assert (await post(client, input_without_version(), asked)).content == (await post(client, ask(), asked)).content

@@ -29,7 +29,7 @@ PATHS = {
 """A value of each path parameter."""
 
 
-def visiting(app: FastAPI) -> httpx.AsyncClient:
+def http_client_of(app: FastAPI) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost:8080")
 
 
@@ -40,7 +40,7 @@ def app() -> FastAPI:
 
 @pytest.fixture
 async def document(app: FastAPI) -> Json:
-    async with visiting(app) as client:
+    async with http_client_of(app) as client:
         answer = await client.get("/openapi.json")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     found: Json = answer.json()
@@ -48,7 +48,7 @@ async def document(app: FastAPI) -> Json:
 
 
 def operations(document: Json) -> Iterator[tuple[str, str, Json]]:
-    """Method, path and operation."""
+    """Iterate over the methods, paths and operations."""
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield method.upper(), path, operation
@@ -67,7 +67,7 @@ def values(node: object, key: str) -> Iterator[Any]:
 
 
 def routes_of(app: FastAPI) -> set[tuple[str, str]]:
-    """The method and path of each route."""
+    """Return the method and path of each route."""
     found = set()
     for route in app.routes:
         assert isinstance(route, Route | WebSocketRoute)
@@ -119,7 +119,7 @@ async def test_routes_that_a_program_adds_are_in_it(app: FastAPI) -> None:
     def room(number: int) -> Room:
         return Room(number=number)
 
-    async with visiting(app) as client:
+    async with http_client_of(app) as client:
         document = (await client.get("/openapi.json")).json()
         page = (await client.get("/docs")).text
     assert {"/rooms/{number}", "/ping"} <= document["paths"].keys()
@@ -132,7 +132,7 @@ async def test_routes_that_a_program_adds_are_in_it(app: FastAPI) -> None:
 
 
 def check(document: Json, method: str, path: str, answer: httpx.Response) -> None:
-    """An answer has a status, a media type and a content that the document knows."""
+    """Check that the document has the status, the media type and the content of an answer."""
     responses = document["paths"][path][method.lower()]["responses"]
     assert str(answer.status_code) in responses, (method, path, answer.status_code, answer.text)
     content = responses[str(answer.status_code)].get("content", {})
@@ -144,7 +144,7 @@ def check(document: Json, method: str, path: str, answer: httpx.Response) -> Non
 
 
 def close_schemas(node: Any) -> Any:  # noqa: ANN401 - any JSON
-    """The schemas, with no other properties than those that they name."""
+    """Return the schemas without properties that they do not name."""
     if isinstance(node, list):
         return [close_schemas(item) for item in node]
     if not isinstance(node, dict):
@@ -159,7 +159,7 @@ def url(path: str) -> str:
 
 @requirement("openapi.answers")
 async def test_every_operation_answers_with_what_it_declares(app: FastAPI, document: Json) -> None:
-    async with visiting(app) as client:
+    async with http_client_of(app) as client:
         for method, path, _ in operations(document):
             if path == "/ws":
                 continue
@@ -175,7 +175,7 @@ async def test_threads_and_runs_are_what_their_schemas_say(document: Json) -> No
     rules = '[{"tool_pattern": "calculate", "policy": "ask", "reason": "costly"}]'
     app = build_app(Settings.model_validate({"tool_policy": rules}))
     goal = {"goals": [{"type": "sum", "description": "a sum", "schema": {"type": "object"}}]}
-    async with visiting(app) as client:
+    async with http_client_of(app) as client:
 
         async def says(method: str, path: str, template: str, body: object = None) -> Json:
             content = None if body is None else json.dumps(body).encode()
@@ -228,7 +228,7 @@ def test_bodies_and_parameters_are_the_fields_of_the_commands(document: Json) ->
 async def test_the_examples_work(app: FastAPI, document: Json) -> None:
     content = document["paths"]["/invocations"]["post"]["requestBody"]["content"]["application/json"]
     schema = {**content["schema"], "components": document["components"]}
-    async with visiting(app) as client:
+    async with http_client_of(app) as client:
         for example in content["examples"].values():
             Draft202012Validator(schema).validate(example["value"])
             assert "RUN_FINISHED" in (await client.post("/invocations", json=example["value"])).text
@@ -239,7 +239,7 @@ async def test_the_examples_work(app: FastAPI, document: Json) -> None:
 
 @requirement("openapi.page")
 async def test_the_page_shows_every_operation_and_loads_nothing(app: FastAPI, document: Json) -> None:
-    async with visiting(app) as client:
+    async with http_client_of(app) as client:
         page = await client.get("/docs")
     assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert page.headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
@@ -253,7 +253,7 @@ async def test_the_page_shows_every_operation_and_loads_nothing(app: FastAPI, do
 
 @requirement("openapi.page")
 async def test_page_and_document_work_under_a_prefix(app: FastAPI) -> None:
-    async with visiting(FastAPI(routes=[Mount("/agents/tea", app)])) as client:
+    async with http_client_of(FastAPI(routes=[Mount("/agents/tea", app)])) as client:
         assert 'href="openapi.json"' in (await client.get("/agents/tea/docs")).text
         document = (await client.get("/agents/tea/openapi.json")).json()
     assert document["servers"] == [{"url": "/agents/tea"}]
@@ -262,7 +262,7 @@ async def test_page_and_document_work_under_a_prefix(app: FastAPI) -> None:
 @requirement("openapi.page", "origin.foreign")
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
 async def test_web_pages_that_may_not_call_read_neither(app: FastAPI, path: str) -> None:
-    async with visiting(app) as client:
+    async with http_client_of(app) as client:
         foreign = await client.get(path, headers={"origin": "http://evil.example"})
         rebound = await client.get(path, headers={"host": "evil.example", "sec-fetch-site": "same-origin"})
     assert (foreign.status_code, rebound.status_code) == (403, 403)

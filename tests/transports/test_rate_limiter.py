@@ -35,7 +35,7 @@ def departures(pauses: list[float], woken_late: float = 0.0, sent_late: float = 
 
 
 def busiest_second(times: list[float]) -> int:
-    """The most frames in any window of a second, whoever counts: with both ends, and as exact as a clock is."""
+    """Return the largest number of frames in any second, with both of its ends and the precision of a clock."""
     return max(sum(1 for time in times if start <= time <= start + 1 + 1e-6) for start in times)
 
 

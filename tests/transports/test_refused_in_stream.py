@@ -14,8 +14,8 @@ from tests.transports.responses import brief, post, refusal_event
 SSE = {"accept": "text/event-stream"}
 
 
-def declaring(version: object, **fields: object) -> bytes:
-    """A body with this ``protocolVersion``, or without one for None."""
+def body_with_version(version: object, **fields: object) -> bytes:
+    """Return a body with this ``protocolVersion``; None leaves it out."""
     body: Json = {**ask(run="r2"), **fields}
     body.pop("protocolVersion")
     return json.dumps(body if version is None else {**body, "protocolVersion": version}).encode()
@@ -28,11 +28,11 @@ MALFORMED = {"messages": "none"}
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (declaring("1.0"), "THREAD_BUSY"),
-        (declaring("1.0", threadId="t2"), "RATE_LIMIT_EXCEEDED"),
-        (declaring("1.0", forwardedProps={"command": {"type": "cancel", "runId": "nobody"}}), "RUN_NOT_FOUND"),
-        (declaring("1.0", **MALFORMED), "VALIDATION_ERROR"),
-        (declaring("2.0"), "VALIDATION_ERROR"),
+        (body_with_version("1.0"), "THREAD_BUSY"),
+        (body_with_version("1.0", threadId="t2"), "RATE_LIMIT_EXCEEDED"),
+        (body_with_version("1.0", forwardedProps={"command": {"type": "cancel", "runId": "nobody"}}), "RUN_NOT_FOUND"),
+        (body_with_version("1.0", **MALFORMED), "VALIDATION_ERROR"),
+        (body_with_version("2.0"), "VALIDATION_ERROR"),
         (b'{"protocolVersion":"1.0"}', "VALIDATION_ERROR"),
         (b'{"protocolVersion":"1.0","command":{"type":"cancel","runId":"nobody"}}', "RUN_NOT_FOUND"),
     ],
@@ -48,12 +48,12 @@ async def test_a_client_of_1_0_is_refused_in_the_stream(serve: Serve, body: byte
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        (declaring(None), 409),
-        (declaring(None, **MALFORMED), 400),
-        (declaring(1.0), 400),
+        (body_with_version(None), 409),
+        (body_with_version(None, **MALFORMED), 400),
+        (body_with_version(1.0), 400),
         (b'{"protocolVersion":"1.0"', 400),
         (b'["protocolVersion","1.0"]', 400),
-        (declaring("1.0", filler=" " * 2_000), 413),
+        (body_with_version("1.0", filler=" " * 2_000), 413),
     ],
 )
 async def test_a_body_that_declares_no_version_keeps_its_status(serve: Serve, body: bytes, status: int) -> None:
@@ -78,11 +78,11 @@ async def test_a_body_that_declares_no_version_keeps_its_status(serve: Serve, bo
 )
 async def test_a_client_that_names_no_event_format_keeps_its_status(serve: Serve, accept: str, status: int) -> None:
     client, _ = await serve(brief)
-    response = await post(client, declaring("1.0", **MALFORMED), {"accept": accept})
+    response = await post(client, body_with_version("1.0", **MALFORMED), {"accept": accept})
     assert response.status_code == status
 
 
 @requirement("http.refused-in-stream")
 async def test_a_foreign_page_keeps_its_status(serve: Serve) -> None:
     client, _ = await serve(brief)
-    assert (await post(client, declaring("1.0"), {**SSE, "origin": "http://evil.example"})).status_code == 403
+    assert (await post(client, body_with_version("1.0"), {**SSE, "origin": "http://evil.example"})).status_code == 403

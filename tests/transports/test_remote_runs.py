@@ -27,7 +27,7 @@ ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
 
 
 async def raise_unavailable(*_: object) -> None:
-    """A store operation that is not available."""
+    """Raise the error of a store that is unavailable."""
     raise StoreUnavailable("gone")
 
 
@@ -72,8 +72,8 @@ async def test_a_reader_with_all_events_of_a_run_that_ended_elsewhere_gets_204()
 
 
 @contextmanager
-def noted_readings() -> Iterator[list[AsyncGeneratorType[object, object]]]:
-    """The async generators of the module that reads runs of other replicas, from their first step on."""
+def record_readings() -> Iterator[list[AsyncGeneratorType[object, object]]]:
+    """Record the async generators of the module that reads runs of other replicas, from their first step."""
     noted, hooks = list[AsyncGeneratorType[object, object]](), sys.get_asyncgen_hooks()
 
     def note(generator: AsyncGenerator[object, object]) -> None:
@@ -96,7 +96,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() 
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url, http_client(url) as http:
-        with noted_readings() as readings:
+        with record_readings() as readings:
             async with http.stream("GET", "/runs/r1/events") as response:
                 live, pieces = b"", response.aiter_bytes()
                 while live.count(b"data: ") < 2:

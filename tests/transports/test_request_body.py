@@ -30,8 +30,8 @@ def share_of(limit: int) -> CallerBytes:
     return ByteBudget(limit).share_of(caller())
 
 
-def sends(*chunks: bytes) -> Receive:
-    """A client that sends these pieces of a body."""
+def client_with_chunks(*chunks: bytes) -> Receive:
+    """Return ``receive`` of a client that sends these pieces of a body."""
     left = list(chunks)
 
     async def receive() -> Message:
@@ -54,7 +54,7 @@ async def test_large_bodies_are_parsed_aside_and_one_after_the_other(
 
     monkeypatch.setattr(request_body, parser, parsed)
     service = make_service(forever)
-    await asyncio.gather(*(read(request_from(sends(LARGE)), len(LARGE), service) for _ in range(8)))
+    await asyncio.gather(*(read(request_from(client_with_chunks(LARGE)), len(LARGE), service) for _ in range(8)))
     assert alongside == [False] * 8
 
 
@@ -70,7 +70,7 @@ async def test_a_large_body_of_a_second_caller_is_not_behind_fifty_of_the_first(
 
     async def read(account: str) -> None:
         body = account.encode() + LARGE
-        await read_request(request_from(sends(body), account=account), len(body), make_service(forever))
+        await read_request(request_from(client_with_chunks(body), account=account), len(body), make_service(forever))
 
     monkeypatch.setattr(request_body, "parse", record)
     tasks = [asyncio.create_task(read(account)) for account in "a" * 50 + "b"]
@@ -102,7 +102,7 @@ async def test_a_refusal_holds_nothing_of_the_bodies_that_were_refused_before() 
 
 
 async def test_an_absent_body_adds_nothing() -> None:
-    assert await read_fields(request_from(sends(b"")), 100, make_service(forever)) == ({}, 0)
+    assert await read_fields(request_from(client_with_chunks(b"")), 100, make_service(forever)) == ({}, 0)
 
 
 async def silent() -> Message:

@@ -83,7 +83,7 @@ async def test_the_callers_runs_are_listed_newest_first(serve: Serve) -> None:
     await client.run(ask(run="r1"))
     client.clock.advance(2)
     await client.run(ask(run="r2"))
-    await client.having(**{name.replace("-", "_"): "other"}).run(ask(run="r3"))
+    await client.with_headers(**{name.replace("-", "_"): "other"}).run(ask(run="r3"))
     newest, oldest = (await get(client, "/runs")).json()["runs"]
     assert (newest["runId"], oldest["runId"]) == ("r2", "r1")
     assert {**newest, "readers": 0} == {

@@ -24,8 +24,8 @@ Sent = list[tuple[float, Json]]
 """Frames, and when each was sent."""
 
 
-class Hurried(selectors.DefaultSelector):
-    """A selector that waits for nothing and advances the time instead."""
+class InstantSelector(selectors.DefaultSelector):
+    """A selector that does not wait but advances the time."""
 
     now = 0.0
 
@@ -41,7 +41,7 @@ class Loop(asyncio.SelectorEventLoop):
     """A loop with such a time."""
 
     def __init__(self) -> None:
-        self.hurried = Hurried()
+        self.hurried = InstantSelector()
         super().__init__(self.hurried)
 
     def time(self) -> float:

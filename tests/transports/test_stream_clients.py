@@ -259,8 +259,8 @@ async def test_a_slow_client_whose_write_ends_slowly_harms_no_other_stream() -> 
 # --- silence ---
 
 
-class Silence:
-    """A stream that is open, and its agent, which yields what the test gives it."""
+class OpenStream:
+    """An open stream and its agent, which yields the items of the test."""
 
     def __init__(self, takes: Callable[[bytes], bool] | None) -> None:
         self.items = asyncio.Queue[str]()
@@ -292,7 +292,7 @@ class Silence:
 async def test_a_silent_stream_gets_a_comment_and_one_with_tokens_does_not(
     takes: Callable[[bytes], bool] | None,
 ) -> None:
-    async with Silence(takes) as stream:
+    async with OpenStream(takes) as stream:
         begin = now()
         stream.items.put_nowait("word")
         await stream.has_written(b"word")
@@ -328,7 +328,7 @@ async def test_a_silent_stream_of_a_run_on_another_replica_gets_a_comment(monkey
     await here.drain(0)
 
 
-class Passing:
+class PassThroughMiddleware:
     """Middleware that wraps ``send`` and changes nothing."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -346,7 +346,7 @@ async def test_a_silent_stream_behind_middleware_gets_comments() -> None:
     service = make_service(forever)
     await service.open()
     app = build_app(Settings(keepalive=0.001), service)
-    app.add_middleware(Passing)
+    app.add_middleware(PassThroughMiddleware)
     exchange = AsgiExchange(takes=takes_all)
     answering = asyncio.create_task(exchange.answer(app))
     await eventually(lambda: exchange.bodies.count(SseFormat.comment) == 3)

@@ -28,7 +28,7 @@ async def ask_for(
         return await http.request(method, path, content=content, headers=headers)
 
 
-async def got(client: OverSse, method: str, path: str, body: object = None) -> Json:
+async def get_json(client: OverSse, method: str, path: str, body: object = None) -> Json:
     answer = await ask_for(client, method, path, body)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "application/json"
@@ -63,12 +63,14 @@ async def test_every_route_answers_as_its_command(serve: Serve) -> None:
         ),
     ]
     for method, path, body, command in routes:
-        answer = await got(client, method, path, body)
+        answer = await get_json(client, method, path, body)
         assert {"command": command["type"], **answer} == await client.command({"command": command}), path
-    fork = await got(client, "POST", "/threads/t1/fork", {"messageId": "m1"})
-    assert (await got(client, "GET", f"/threads/{fork['threadId']}"))["messages"] == [QUESTION]
-    assert await got(client, "DELETE", "/threads/t1") == {"threadId": "t1", "deleted": True}
-    assert [thread["threadId"] for thread in (await got(client, "GET", "/threads"))["threads"]] == [fork["threadId"]]
+    fork = await get_json(client, "POST", "/threads/t1/fork", {"messageId": "m1"})
+    assert (await get_json(client, "GET", f"/threads/{fork['threadId']}"))["messages"] == [QUESTION]
+    assert await get_json(client, "DELETE", "/threads/t1") == {"threadId": "t1", "deleted": True}
+    assert [thread["threadId"] for thread in (await get_json(client, "GET", "/threads"))["threads"]] == [
+        fork["threadId"]
+    ]
 
 
 @requirement("thread.routes", "thread.transcript")
@@ -96,13 +98,15 @@ async def test_an_id_of_any_characters_has_its_own_address(serve: Serve, name: s
     await store_conversation(store, {**ANSWER, "id": name}, thread=name)
     await store_conversation(store, thread="a")
     address = f"/threads/{quote(name, safe='')}"
-    assert (await got(client, "GET", address))["threadId"] == name
-    assert (await got(client, "PATCH", address, {"title": "X"}))["threadId"] == name
+    assert (await get_json(client, "GET", address))["threadId"] == name
+    assert (await get_json(client, "PATCH", address, {"title": "X"}))["threadId"] == name
     assert (await ask_for(client, "GET", f"{address}/transcript")).text.startswith("X\n")
-    said = await got(client, "POST", f"{address}/messages/{quote(name, safe='')}/feedback", {"sentiment": "positive"})
+    said = await get_json(
+        client, "POST", f"{address}/messages/{quote(name, safe='')}/feedback", {"sentiment": "positive"}
+    )
     assert (said["threadId"], said["messageId"]) == (name, name)
-    assert (await got(client, "DELETE", address))["threadId"] == name
-    assert (await got(client, "GET", "/threads/a"))["messages"] == list(TALK)
+    assert (await get_json(client, "DELETE", address))["threadId"] == name
+    assert (await get_json(client, "GET", "/threads/a"))["messages"] == list(TALK)
 
 
 @requirement("thread.ids")

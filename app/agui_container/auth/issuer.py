@@ -185,7 +185,7 @@ def keys_of(entry: Mapping[str, object]) -> Mapping[tuple[str, str], PyJWK]:
     try:
         keys = {(key_id, name): PyJWK(public, name) for name in algorithms}
     except (PyJWTError, UnsupportedAlgorithm, ValueError, TypeError) as error:
-        logger.warning("issuer key skipped %s", format_fields({"kid": key_id, "cause": type(error).__name__}))
+        logger.warning("issuer key skipped %s", format_fields({"kid": key_id, "error": type(error).__name__}))
         return {}
     key = keys[key_id, algorithms[0]].key
     if isinstance(key, RSAPublicKey) and key.key_size not in RSA_BITS:

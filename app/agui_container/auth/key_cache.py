@@ -83,7 +83,7 @@ class KeyCache:
         return None if key is None else (self._issuer_keys.issuer, key)
 
     async def _ask(self) -> None:
-        """Read the keys, or wait for the reading that is under way. Returns at once if it is too early to ask again."""
+        """Read the keys, or wait for the reading that is under way. Return at once if it is too early to ask again."""
         self._start()
         if self._task is not None:
             await asyncio.wait([self._task])
@@ -101,7 +101,7 @@ class KeyCache:
             self._fetched_at, self._has_failed = self._now(), False
         except IssuerFailure as failure:
             self._has_failed = True
-            logger.warning("issuer keys not read %s", format_fields({"cause": failure}))
+            logger.warning("issuer keys not read %s", format_fields({"error": failure}))
         except Exception:
             self._has_failed = True
             logger.exception("issuer keys not read")

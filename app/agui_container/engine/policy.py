@@ -78,7 +78,8 @@ class CallerLimits(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
         log_bytes: bytes of the events of all runs in memory, open and ended.
         streams: open readers of runs.
         sockets: open WebSockets and gRPC calls.
-        messages_per_second: messages on all WebSockets in a second. There is no such limit of the process.
+        messages_per_second: messages on all WebSockets and gRPC calls in a second. There is no such limit of the
+            process.
         background_tasks: tasks that outlive their runs.
     """
 

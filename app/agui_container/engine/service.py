@@ -213,7 +213,7 @@ class Service:
     async def _snapshot(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
         """Read the stored thread as a run.
 
-        Returns None if this run is known, or if the thread is empty and the agent may produce its first message.
+        Return None if this run is known, or if the thread is empty and the agent may produce its first message.
         """
         if self.registry.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id)) is not None:
             return None
@@ -345,7 +345,7 @@ def runs_to_cancel(queue: Sequence[Run], on_busy: OnBusy, now: float) -> list[Ru
 
 
 async def wait_admitted(run: Run) -> bool:
-    """Wait for the admission of a run. Returns False if it was refused or is the retry of a stored run."""
+    """Wait for the admission of a run. Return False if it was refused or is the retry of a stored run."""
     try:
         await run.admission.wait()
     except (RunAlreadyStored, AppError):

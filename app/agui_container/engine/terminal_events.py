@@ -27,14 +27,14 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.grammar import KINDS
 from agui_container.protocol.wire.envelope import Envelope
 
-End = RunFinishedEvent | RunErrorEvent
+TerminalEvent = RunFinishedEvent | RunErrorEvent
 
-Fields = Mapping[str, object]
+EventFields = Mapping[str, object]
 """Values for an event's fields, by their Python names."""
 
 AGENT_FAILED = AppError(ErrorCode.AGENT_ERROR, "The agent failed; the server's log has the cause.")
-TOOK_TOO_LONG = AppError(ErrorCode.RUN_TIMEOUT, "The run took longer than it may.")
-ALREADY_RUN = AppError(ErrorCode.THREAD_BUSY, "A run with this id has already run on this thread.")
+RUN_TIMED_OUT = AppError(ErrorCode.RUN_TIMEOUT, "The run took longer than it may.")
+RUN_ID_USED = AppError(ErrorCode.THREAD_BUSY, "A run with this id has already run on this thread.")
 
 
 def start_failed_error() -> AppError:
@@ -56,9 +56,9 @@ def start_event(ctx: RunContext, parent_run_id: str | None, now_ms: int) -> RunS
     )
 
 
-def finish_event(
+def complete_finish_event(
     event: RunFinishedEvent | None, ctx: RunContext, pending: Callable[[], list[str]]
-) -> tuple[RunFinishedEvent, Status, Fields]:
+) -> tuple[RunFinishedEvent, Status, EventFields]:
     """Return RUN_FINISHED, the status of the run, and the fields to set on the event: ids and outcome.
 
     Without an event of the agent, a plain one is made. ``pending`` returns the ids of the calls that have no result.
@@ -74,13 +74,15 @@ def finish_event(
     return event, status, {"thread_id": ctx.thread_id, "run_id": ctx.run_id, "outcome": outcome}
 
 
-def with_totals(event: End, usage: list[TokenUsage], now_ms: int, fields: Fields | None) -> End:
+def with_totals(
+    event: TerminalEvent, usage: list[TokenUsage], now_ms: int, fields: EventFields | None
+) -> TerminalEvent:
     """Return the terminal event with the total usage of the run, its timestamp and further fields."""
     update = {"usage": sum_usage(usage), "timestamp": event.timestamp or now_ms, **(fields or {})}
     return event.model_copy(update=update)
 
 
-def cancel_event(ctx: RunContext) -> RunFinishedEvent:
+def cancelled_event(ctx: RunContext) -> RunFinishedEvent:
     """Return RUN_FINISHED with the outcome ``cancelled``."""
     outcome = RunFinishedCancelledOutcome()
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)

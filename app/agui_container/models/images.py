@@ -23,7 +23,7 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
 
 
 def decode_base64(value: str) -> bytes | None:
-    """Decode base64. Returns None if ``value`` is not base64."""
+    """Decode base64. Return None if ``value`` is not base64."""
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):

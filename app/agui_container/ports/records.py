@@ -170,13 +170,13 @@ class PendingInterrupt(Struct, frozen=True):
         id: id within its scope.
         payload: the interrupt, or its accepted answer, as JSON.
         until: time at which it expires.
-        settled: True if an answer was accepted.
+        is_settled: True if an answer was accepted.
     """
 
     id: str
     payload: bytes
     until: float
-    settled: bool = False
+    is_settled: bool = False
 
 
 class ThreadStatus(StrEnum):
@@ -351,7 +351,7 @@ class Review(Struct, frozen=True):
 def merge_metadata(metadata: bytes | None, notes: Mapping[str, object]) -> bytes | None:
     """Return metadata with ``notes`` merged in by name, as JSON. A note of None removes the entry.
 
-    Returns None if no entry remains.
+    Return None if no entry remains.
     """
     merged = {**(from_json(metadata) if metadata else {}), **notes}
     remaining = {name: value for name, value in merged.items() if value is not None}

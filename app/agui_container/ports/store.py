@@ -160,7 +160,10 @@ class RunStore(Protocol):
         """Store the progress of active runs of the replica. Runs that belong to another replica are ignored."""
 
     async def request_cancel(self, run: RunKey) -> bool:
-        """Request the cancellation of a run. Its replica learns of it from ``renew``. Returns True if it is active."""
+        """Request the cancellation of a run. Return True if the run is active.
+
+        ``renew`` reports the request to the run's replica.
+        """
 
     async def expired(self, now: float) -> Sequence[RunRecord]:
         """Return up to ``PAGE`` active runs with an expired lease, the longest expired first."""
@@ -202,12 +205,12 @@ class ThreadStore(Protocol):
         """
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
-        """Set the title of a thread; None removes it. Returns True if the thread exists."""
+        """Set the title of a thread; None removes it. Return True if the thread exists."""
 
     async def annotate(self, key: ThreadKey, notes: Mapping[str, object]) -> bool:
         """Set JSON values in a thread's metadata by name. The value None removes a name. Other names stay unchanged.
 
-        A fork begins without metadata. Returns True if the thread exists.
+        A fork begins without metadata. Return True if the thread exists.
         """
 
     async def delete(self, key: ThreadKey) -> bool:
@@ -292,7 +295,7 @@ class FeedbackStore(Protocol):
         """
 
     async def triage(self, thread: ThreadKey, message_id: str, triage: Triage) -> Review | None:
-        """Replace the triage of a feedback. Returns None if the feedback does not exist."""
+        """Replace the triage of a feedback. Return None if the feedback does not exist."""
 
 
 class Store(Protocol):

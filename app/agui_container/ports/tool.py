@@ -67,7 +67,7 @@ class Previewing(Protocol):
     """A tool that can describe the effect of a call before a person approves it."""
 
     async def preview(self, arguments: Mapping[str, object], ctx: RunContext) -> str | None:
-        """Describe the effect of a call without executing it. Returns None if there is nothing to show."""
+        """Describe the effect of a call without executing it. Return None if there is nothing to show."""
 
 
 @runtime_checkable

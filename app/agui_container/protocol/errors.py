@@ -56,40 +56,40 @@ class ErrorSpec(Struct, frozen=True):
         http: HTTP status before the event stream begins. It is 200 for errors that only occur inside a stream.
         ws_close: WebSocket close code, used if the error ends the connection.
         grpc: name of the gRPC status, used if the error ends the call.
-        retryable: True if the same request may succeed later without a change.
+        is_retryable: True if the same request may succeed later without a change.
     """
 
     http: int
     ws_close: int
     grpc: str
-    retryable: bool
+    is_retryable: bool
 
 
 ERRORS: dict[ErrorCode, ErrorSpec] = {
-    ErrorCode.UNAUTHORIZED: ErrorSpec(401, 1008, "UNAUTHENTICATED", retryable=False),
-    ErrorCode.ACCESS_DENIED: ErrorSpec(403, 1008, "PERMISSION_DENIED", retryable=False),
-    ErrorCode.VALIDATION_ERROR: ErrorSpec(400, 1007, "INVALID_ARGUMENT", retryable=False),
-    ErrorCode.PAYLOAD_TOO_LARGE: ErrorSpec(413, 1009, "RESOURCE_EXHAUSTED", retryable=False),
-    ErrorCode.RATE_LIMIT_EXCEEDED: ErrorSpec(429, 1013, "RESOURCE_EXHAUSTED", retryable=True),
-    ErrorCode.THREAD_BUSY: ErrorSpec(409, 1013, "ABORTED", retryable=True),
-    ErrorCode.RUN_NOT_FOUND: ErrorSpec(404, 1008, "NOT_FOUND", retryable=False),
-    ErrorCode.SHUTTING_DOWN: ErrorSpec(503, 1012, "UNAVAILABLE", retryable=True),
-    ErrorCode.STORE_UNAVAILABLE: ErrorSpec(503, 1013, "UNAVAILABLE", retryable=True),
-    ErrorCode.AUTH_UNAVAILABLE: ErrorSpec(503, 1013, "UNAVAILABLE", retryable=True),
-    ErrorCode.THREAD_NOT_FOUND: ErrorSpec(404, 1008, "NOT_FOUND", retryable=False),
-    ErrorCode.INTERNAL_ERROR: ErrorSpec(500, 1011, "INTERNAL", retryable=True),
-    ErrorCode.AGENT_ERROR: ErrorSpec(200, 1011, "UNKNOWN", retryable=False),
-    ErrorCode.RUN_TIMEOUT: ErrorSpec(200, 1011, "DEADLINE_EXCEEDED", retryable=True),
-    ErrorCode.RUN_LIMIT_EXCEEDED: ErrorSpec(200, 1011, "RESOURCE_EXHAUSTED", retryable=False),
-    ErrorCode.RUN_LOST: ErrorSpec(200, 1011, "UNAVAILABLE", retryable=True),
-    ErrorCode.MODEL_ERROR: ErrorSpec(200, 1011, "UNKNOWN", retryable=True),
-    ErrorCode.MODEL_ACCESS_DENIED: ErrorSpec(200, 1011, "FAILED_PRECONDITION", retryable=False),
-    ErrorCode.MODEL_NOT_FOUND: ErrorSpec(200, 1011, "FAILED_PRECONDITION", retryable=False),
-    ErrorCode.MODEL_REJECTED: ErrorSpec(200, 1011, "FAILED_PRECONDITION", retryable=False),
-    ErrorCode.MODEL_THROTTLED: ErrorSpec(200, 1011, "RESOURCE_EXHAUSTED", retryable=True),
-    ErrorCode.MODEL_TIMEOUT: ErrorSpec(200, 1011, "DEADLINE_EXCEEDED", retryable=True),
-    ErrorCode.MODEL_UNAVAILABLE: ErrorSpec(200, 1011, "UNAVAILABLE", retryable=True),
-    ErrorCode.MODEL_CONTEXT_EXCEEDED: ErrorSpec(200, 1011, "OUT_OF_RANGE", retryable=False),
+    ErrorCode.UNAUTHORIZED: ErrorSpec(401, 1008, "UNAUTHENTICATED", is_retryable=False),
+    ErrorCode.ACCESS_DENIED: ErrorSpec(403, 1008, "PERMISSION_DENIED", is_retryable=False),
+    ErrorCode.VALIDATION_ERROR: ErrorSpec(400, 1007, "INVALID_ARGUMENT", is_retryable=False),
+    ErrorCode.PAYLOAD_TOO_LARGE: ErrorSpec(413, 1009, "RESOURCE_EXHAUSTED", is_retryable=False),
+    ErrorCode.RATE_LIMIT_EXCEEDED: ErrorSpec(429, 1013, "RESOURCE_EXHAUSTED", is_retryable=True),
+    ErrorCode.THREAD_BUSY: ErrorSpec(409, 1013, "ABORTED", is_retryable=True),
+    ErrorCode.RUN_NOT_FOUND: ErrorSpec(404, 1008, "NOT_FOUND", is_retryable=False),
+    ErrorCode.SHUTTING_DOWN: ErrorSpec(503, 1012, "UNAVAILABLE", is_retryable=True),
+    ErrorCode.STORE_UNAVAILABLE: ErrorSpec(503, 1013, "UNAVAILABLE", is_retryable=True),
+    ErrorCode.AUTH_UNAVAILABLE: ErrorSpec(503, 1013, "UNAVAILABLE", is_retryable=True),
+    ErrorCode.THREAD_NOT_FOUND: ErrorSpec(404, 1008, "NOT_FOUND", is_retryable=False),
+    ErrorCode.INTERNAL_ERROR: ErrorSpec(500, 1011, "INTERNAL", is_retryable=True),
+    ErrorCode.AGENT_ERROR: ErrorSpec(200, 1011, "UNKNOWN", is_retryable=False),
+    ErrorCode.RUN_TIMEOUT: ErrorSpec(200, 1011, "DEADLINE_EXCEEDED", is_retryable=True),
+    ErrorCode.RUN_LIMIT_EXCEEDED: ErrorSpec(200, 1011, "RESOURCE_EXHAUSTED", is_retryable=False),
+    ErrorCode.RUN_LOST: ErrorSpec(200, 1011, "UNAVAILABLE", is_retryable=True),
+    ErrorCode.MODEL_ERROR: ErrorSpec(200, 1011, "UNKNOWN", is_retryable=True),
+    ErrorCode.MODEL_ACCESS_DENIED: ErrorSpec(200, 1011, "FAILED_PRECONDITION", is_retryable=False),
+    ErrorCode.MODEL_NOT_FOUND: ErrorSpec(200, 1011, "FAILED_PRECONDITION", is_retryable=False),
+    ErrorCode.MODEL_REJECTED: ErrorSpec(200, 1011, "FAILED_PRECONDITION", is_retryable=False),
+    ErrorCode.MODEL_THROTTLED: ErrorSpec(200, 1011, "RESOURCE_EXHAUSTED", is_retryable=True),
+    ErrorCode.MODEL_TIMEOUT: ErrorSpec(200, 1011, "DEADLINE_EXCEEDED", is_retryable=True),
+    ErrorCode.MODEL_UNAVAILABLE: ErrorSpec(200, 1011, "UNAVAILABLE", is_retryable=True),
+    ErrorCode.MODEL_CONTEXT_EXCEEDED: ErrorSpec(200, 1011, "OUT_OF_RANGE", is_retryable=False),
 }
 
 
@@ -130,7 +130,7 @@ def run_error(error: AppError, request_id: str) -> RunErrorEvent:
 
     ``retryAfter`` in the metadata is in seconds, as in the header of HTTP.
     """
-    metadata: dict[str, object] = {"requestId": request_id, "retryable": error.spec.retryable}
+    metadata: dict[str, object] = {"requestId": request_id, "retryable": error.spec.is_retryable}
     if error.wait_seconds is not None:
         metadata["retryAfter"] = error.wait_seconds
     return RunErrorEvent(code=error.code, message=error.message, metadata=metadata)

@@ -221,7 +221,7 @@ class Expander:
     # --- streams ---
 
     def _close_for(self, event: BaseEvent) -> list[BaseEvent]:
-        """Close the streams that an explicit event ends. Returns their END events."""
+        """Close the streams that an explicit event ends. Return their END events."""
         if isinstance(event, CLOSES_ALL):
             return self.flush()
         if isinstance(event, CLOSES_NONE):

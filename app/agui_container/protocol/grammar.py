@@ -197,7 +197,7 @@ class EventKind(Struct, frozen=True):
         boundary: effect on the state of the run.
         is_boundary: True if the event begins or ends a run.
         entity: kind of entity that the event belongs to, or None.
-        opens, closes: True if the event opens, or closes, its entity.
+        is_opening, is_closing: True if the event opens, or closes, its entity.
         is_delta: True if the event continues its entity.
         affects_calls: True if ``ProducerRules`` checks the event.
         affects_messages: True if the event changes the conversation.
@@ -209,8 +209,8 @@ class EventKind(Struct, frozen=True):
     boundary: Boundary
     is_boundary: bool
     entity: Entity | None
-    opens: bool
-    closes: bool
+    is_opening: bool
+    is_closing: bool
     is_delta: bool
     affects_calls: bool
     affects_messages: bool
@@ -233,8 +233,8 @@ def event_kind(cls: type) -> EventKind:
         boundary=BOUNDARIES.get(event, Boundary.OTHER),
         is_boundary=event in BOUNDARIES,
         entity=entity,
-        opens=phase is Phase.OPEN,
-        closes=phase is Phase.CLOSE,
+        is_opening=phase is Phase.OPEN,
+        is_closing=phase is Phase.CLOSE,
         is_delta=entity is not None and phase is Phase.CONTINUE,
         affects_calls=event in CALLS,
         affects_messages=event in MESSAGES,

@@ -93,7 +93,7 @@ def memory_size(body: bytes) -> int:
 
 
 def _check_counts(body: bytes) -> int:
-    """Refuse a body with too many values, because the parser blocks all threads. Returns the number of brackets."""
+    """Refuse a body with too many values, because the parser blocks all threads. Return the number of brackets."""
     brackets = body.count(b"[") + body.count(b"{")
     if brackets > MAX_BRACKETS and brackets - _count_in_strings(body, b"[", b"{") > MAX_BRACKETS:
         raise_validation_error(f"The body has more than {MAX_BRACKETS} lists and objects.")

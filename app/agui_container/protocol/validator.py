@@ -104,7 +104,7 @@ class RunSequence:
 
     def _feed_inner(self, kind: EventKind, entity: Entity, event: BaseEvent) -> None:
         item = (entity, entity.key(event))
-        if kind.opens:
+        if kind.is_opening:
             self._begin(item, event)
             return
         if item not in self._open:
@@ -112,7 +112,7 @@ class RunSequence:
         tag: str | None = event.subagent_run_id  # type: ignore[attr-defined]
         if tag is not None and entity.id_space is not None:
             self._agree(entity.id_space, str(item[1]), tag)
-        if kind.closes:
+        if kind.is_closing:
             del self._open[item]
 
     def _feed_boundary(self, event: BaseEvent) -> None:

@@ -1,4 +1,4 @@
-"""Addresses of this machine. Both the start and the reader of an issuer's documents ask for them."""
+"""Addresses of this machine. Used at the start and by the reader of an issuer's documents."""
 
 from ipaddress import ip_address
 

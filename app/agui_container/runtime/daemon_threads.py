@@ -6,7 +6,7 @@ of the process. The threads of anyio (4.16) and of ``ThreadPoolExecutor`` delay 
 Rules:
 
 - A cancelled caller returns immediately, whatever its thread does. A thread occupies its slot until it ends, even if
-  its caller is gone. Every exception in a thread is raised in the waiting caller.
+  its caller has been cancelled. Every exception in a thread is raised in the waiting caller.
 - ``LoopBridge`` runs every call on the event loop, and a worker thread waits for the outcome. Therefore an invalid
   event raises where it was sent, and a tool cannot get ahead of the run's log.
 """

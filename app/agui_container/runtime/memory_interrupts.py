@@ -54,9 +54,9 @@ class MemoryInterrupts:
         """Settle an interrupt that is open and has not expired. Return True if this call settled it."""
         entries = self._scopes.get(scope, {})
         interrupt = entries.get(id)
-        if interrupt is None or interrupt.settled or interrupt.until <= now:
+        if interrupt is None or interrupt.is_settled or interrupt.until <= now:
             return False
-        self._put(scope, entries | {id: replace(interrupt, payload=payload, until=until, settled=True)})
+        self._put(scope, entries | {id: replace(interrupt, payload=payload, until=until, is_settled=True)})
         return True
 
     async def expire(self, now: float) -> None:

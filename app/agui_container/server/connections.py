@@ -1,4 +1,4 @@
-"""The open connections of a process: how many there may be, and the end of those whose clients have gone.
+"""The open connections of a process: their limit, and the end of connections whose clients have disconnected.
 
 Rule: if there are too many connections, the one that has waited longest for the head of a request is closed. If none
 waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the process
@@ -59,7 +59,7 @@ logger = logging.getLogger(__name__)
 
 
 class ConnectionEvent(StrEnum):
-    """Things that happen to connections if there are too many, by their names in the log."""
+    """Events of connections at the limit, by their names in the log."""
 
     CLOSED_WITHOUT_REQUEST = "closed_without_request"
     CLOSED_IN_HEAD = "closed_in_head"
@@ -83,15 +83,15 @@ class ConnectionLimit:
 
     Args:
         descriptors: files that the process may have open.
-        by_address: False if clients connect through gateways, so that an address is no caller.
+        is_caller_address: False if clients connect through gateways, so that an address is no caller.
 
     Attributes:
         limit: connections that may be open. ``MAX_SURPLUS`` more can ask for ``/ping``.
     """
 
-    def __init__(self, descriptors: int, *, by_address: bool = True) -> None:
+    def __init__(self, descriptors: int, *, is_caller_address: bool = True) -> None:
         self.limit = max(1, descriptors - min(MAX_RESERVED, max(MIN_RESERVED, descriptors // RESERVED_SHARE)))
-        self._by_address = by_address
+        self._is_caller_address = is_caller_address
         self._accounts: dict[asyncio.Transport, str] = {}
         self._open = EvictionQueue[asyncio.Transport](self.limit, max_bytes=0)
         self._surplus = EvictionQueue[asyncio.Transport](MAX_SURPLUS, max_bytes=0)
@@ -105,14 +105,14 @@ class ConnectionLimit:
     # --- the beginning and the end of a connection ---
 
     def admit(self, transport: asyncio.Transport, address: str | None, now: float) -> bool:
-        """Admit a new connection, which waits for a head. Returns False if it can only ask for ``/ping``.
+        """Admit a new connection, which waits for a head. Return False if it can only ask for ``/ping``.
 
         Args:
             transport: the connection.
             address: network address of the client; None for a Unix socket.
             now: the event loop's time, in seconds.
         """
-        account = self._accounts[transport] = Accounts().name(address, None) if self._by_address else GATEWAYS
+        account = self._accounts[transport] = Accounts().name(address, None) if self._is_caller_address else GATEWAYS
         if self._has_room() or self._make_room(account, now, is_request=False):
             self._open.put(transport, account, 0)
             self.begin_waiting(transport)
@@ -125,7 +125,7 @@ class ConnectionLimit:
     def readmit(self, transport: asyncio.Transport, now: float) -> bool:
         """Admit a connection that could only ask for ``/ping`` and asks for something else.
 
-        Returns False if the request must be refused.
+        Return False if the request must be refused.
         """
         account = self._accounts.get(transport)
         if account is None or not (self._has_room() or self._make_room(account, now, is_request=True)):
@@ -167,19 +167,24 @@ class ConnectionLimit:
         return self._open.items.total < self.limit
 
     def _make_room(self, account: str, now: float, *, is_request: bool) -> bool:
-        """Cut off a connection that gives way to one of ``account``. Returns False if there is none.
+        """Close one connection so that a connection of ``account`` fits. Return False if none can be closed.
 
-        A connection in use gives way to a request only: ``/ping`` is answered without its place.
+        A connection in use is closed only for a request other than ``/ping``, because ``/ping`` is answered beyond the
+        limit.
         """
         largest = self._open.items.largest()
-        giving = next((each for each in (account, largest) if self._is_above_half(each, is_new=each == account)), None)
-        idle = next(self._waiting.candidates() if giving is None else self._waiting.of(giving), None)
-        if idle is not None:
-            self._abort(idle, ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
-        elif is_request and giving not in (None, account):
-            self._abort(next(self._open.of(giving)), ConnectionEvent.CLOSED_IN_USE, now)
+        evicted_account = next(
+            (each for each in (account, largest) if self._is_above_half(each, is_new=each == account)), None
+        )
+        waiting_connection = next(
+            self._waiting.candidates() if evicted_account is None else self._waiting.of(evicted_account), None
+        )
+        if waiting_connection is not None:
+            self._abort(waiting_connection, ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
+        elif is_request and evicted_account not in (None, account):
+            self._abort(next(self._open.of(evicted_account)), ConnectionEvent.CLOSED_IN_USE, now)
         else:
-            self._note(ConnectionEvent.REFUSED if is_request else ConnectionEvent.LIMITED_TO_PING, now)
+            self._count_event(ConnectionEvent.REFUSED if is_request else ConnectionEvent.LIMITED_TO_PING, now)
         return self._has_room()
 
     def _is_above_half(self, account: str | None, *, is_new: bool = False) -> bool:
@@ -187,11 +192,11 @@ class ConnectionLimit:
         return account is not None and 2 * (self._open.items.of(account) + is_new) > self.limit
 
     def _abort(self, transport: asyncio.Transport, event: ConnectionEvent, now: float) -> None:
-        self._note(event, now)
+        self._count_event(event, now)
         self.remove(transport)
         transport.abort()
 
-    def _note(self, event: ConnectionEvent, now: float) -> None:
+    def _count_event(self, event: ConnectionEvent, now: float) -> None:
         """Count an event, and log the numbers once in a while."""
         self._events[event] += 1
         largest = self._open.items.largest()
@@ -202,16 +207,16 @@ class ConnectionLimit:
             logger.warning("too many connections %s %s", format_fields(state), format_fields(self._events))
             self._logged_at, self._events = now, dict.fromkeys(ConnectionEvent, 0)
 
-    # --- clients that have gone ---
+    # --- clients that have disconnected ---
 
     def add_half_closed(self, transport: asyncio.Transport) -> None:
-        """Note that a client sends no more, and either waits for a response or has gone."""
+        """Note that a client sends no more, and either waits for a response or has disconnected."""
         self._half_closed.add(transport)
 
     def check_half_closed(self) -> None:
-        """Cut off half-closed connections whose clients have gone."""
+        """Cut off half-closed connections whose clients have disconnected."""
         for transport in tuple(self._half_closed):
-            if poll(transport, 0) & GONE:
+            if poll_socket(transport, 0) & GONE:
                 self._half_closed.discard(transport)
                 transport.abort()
 
@@ -222,21 +227,21 @@ class ConnectionLimit:
             if unsent:
                 self._check_unsent(transport, unsent, now)
             elif transport.is_closing():
-                self.remove(transport)  # a protocol that does not do so itself has ended
+                self.remove(transport)  # the protocol has ended and does not call ``remove`` itself
             else:
                 self._unsent.pop(transport, None)
 
     def _check_unsent(self, transport: asyncio.Transport, unsent: int, now: float) -> None:
         before, since = self._unsent.get(transport, (unsent, now))
         seconds = CLOSING_SECONDS if transport.is_closing() else STALLED_SECONDS
-        is_taken = unsent < before or bool(poll(transport, select.POLLOUT) & select.POLLOUT)
-        self._unsent[transport] = unsent, now if is_taken else since
-        if not is_taken and now - since >= seconds:
+        has_progress = unsent < before or bool(poll_socket(transport, select.POLLOUT) & select.POLLOUT)
+        self._unsent[transport] = unsent, now if has_progress else since
+        if not has_progress and now - since >= seconds:
             logger.info("slow reader disconnected unsent_bytes=%d idle_seconds=%d", unsent, seconds)
             transport.abort()
 
 
-def poll(transport: asyncio.Transport, events: int) -> int:
+def poll_socket(transport: asyncio.Transport, events: int) -> int:
     """Return the events of a connection's socket, of ``events``, ``POLLERR`` and ``POLLHUP``."""
     sock = transport.get_extra_info("socket")
     if sock is None or sock.fileno() < 0:
@@ -246,7 +251,7 @@ def poll(transport: asyncio.Transport, events: int) -> int:
     return next((found for _, found in poller.poll(0)), 0)
 
 
-async def overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:
-    """Answer a request on a connection beyond the limit."""
+async def answer_overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """Answer a request on a connection beyond the limit with 503."""
     await send({"type": "http.response.start", "status": 503, "headers": OVERLOADED_HEADERS})
     await send({"type": "http.response.body"})

@@ -19,7 +19,7 @@ SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "venv"}
 
 
 def serve_and_reload(arguments: Sequence[str]) -> int:
-    """Run ``agui`` with these arguments until SIGTERM or SIGINT. Returns the exit status."""
+    """Run ``agui`` with these arguments until SIGTERM or SIGINT. Return the exit status."""
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
@@ -36,7 +36,7 @@ def serve_and_reload(arguments: Sequence[str]) -> int:
 
 
 def wait_for_change(before: Mapping[str, int], stopped: threading.Event) -> list[str]:
-    """Wait until files differ from ``before``. Returns their paths, or nothing once ``stopped`` is set."""
+    """Wait until files differ from ``before``. Return their paths, or nothing once ``stopped`` is set."""
     while not stopped.wait(POLL_SECONDS):
         after = modification_times(Path())
         changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))

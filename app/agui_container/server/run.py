@@ -117,7 +117,7 @@ class Server(uvicorn.Server):
         enable_gc()
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
-            logger.info("listening on %s:%s", self.config.host, port)
+            logger.info("listening %s", format_fields({"host": self.config.host, "port": port}))
             logger.info("try: %s", EXAMPLE.format(port=port))
 
     async def on_tick(self, counter: int) -> bool:
@@ -201,7 +201,7 @@ def serve(agent: object = None, settings: Settings | None = None) -> None:
 
 
 def run_server(agent: object = None, *, settings: Settings | None = None, **overrides: str | int | None) -> int:
-    """Serve until SIGTERM or SIGINT. Returns the exit status.
+    """Serve until SIGTERM or SIGINT. Return the exit status.
 
     Args:
         agent: as for ``create_app``.
@@ -218,7 +218,7 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
         print_start_error(str(error))
         return 2
     descriptors = raise_descriptor_limit()
-    limit = ConnectionLimit(descriptors, by_address=settings.limit_by is LimitBy.ADDRESS)
+    limit = ConnectionLimit(descriptors, is_caller_address=settings.limit_by is LimitBy.ADDRESS)
     server = Server(uvicorn_config(app, settings, descriptors), app.state.service, limit)
     server.run()
     if server.start_error is not None:

@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 
 from agui_container.protocol.errors import AppError
-from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, overloaded
+from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, answer_overloaded
 from agui_container.server.request_heads import HEADER_BYTES, RequestHeads
 from agui_container.transports.bytes_in_flight import SHARE, CallerBytes, Reservation
 
@@ -204,7 +204,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_surplus and self.url != b"/ping":
             self._readmit()
             if self._is_surplus:
-                self.app = overloaded
+                self.app = answer_overloaded
         self._heads.add(len(self.url))
         super().on_headers_complete()
         if self.pipeline and self.pipeline[0][0] is self.cycle:

@@ -1,4 +1,4 @@
-"""Accounts: the names under which the limits per caller are counted.
+"""An account is the name under which a caller's limits are counted; logs call it ``caller``.
 
 Rule: a caller cannot reset its limits by choosing a new name. So a name comes from a verified token, or from the
 network address of the connection. The session header is a name only if the operator says that a platform or a gateway

@@ -95,7 +95,7 @@ class ChunkConnection(Protocol):
     def write_chunk(self, send: Send, body: bytes) -> bool:
         """Write a chunk without waiting.
 
-        Returns False if ``send`` is not the connection's own, or if the connection would have to wait.
+        Return False if ``send`` is not the connection's own, or if the connection would have to wait.
         """
 
 
@@ -179,7 +179,7 @@ class EventStreamResponse:
         return await self._format.body(self._subscription.run.log, batch) if batch.data else self._format.comment
 
     def _push(self, batch: Batch) -> bool:
-        """Write a batch without waiting. Returns False if the connection does not accept it."""
+        """Write a batch without waiting. Return False if the connection does not accept it."""
         if self._write_chunk is None:
             return False
         try:

@@ -29,13 +29,13 @@ def control_frame(kind: str, **fields: object) -> str:
 
 
 def error_frame(error: AppError, request_id: str, ids: Mapping[str, object]) -> str:
-    """Return the control frame for an error. ``ids`` tell which request it answers."""
+    """Return the control frame for an error. ``ids`` identify the request that the frame answers."""
     return control_frame(
         "error",
         **ids,
         code=error.code,
         message=error.message,
-        retryable=error.spec.retryable,
+        retryable=error.spec.is_retryable,
         retryAfter=error.wait_seconds,
         requestId=request_id,
     )

@@ -21,7 +21,8 @@ import { api, RequestError, type StoredThread } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
-import { openCalls } from "./state/messages";
+import { closeReplay } from "./replay";
+import { continued, openCalls, textOf, unsent } from "./state/messages";
 import { reduce } from "./state/reducer";
 import { type ChatState, emptyChat, type RunFailure } from "./state/types";
 import { Store } from "./store";
@@ -33,6 +34,8 @@ export const chat = new Store<ChatState>(emptyChat(newId()));
 export const link = new Store<LinkState>("idle");
 /** A sentence about the last thing that failed outside of a run; empty when there is none. */
 export const problem = new Store("");
+/** False if the thread that the address names could not be loaded. No message is sent there until it is loaded. */
+export const isLoaded = new Store(true);
 /** The last input that was sent on the thread that is shown, for `copy as curl`. */
 export const lastInput = new Store<RunAgentInput | null>(null);
 
@@ -74,6 +77,8 @@ async function run(messages: readonly Message[], options: RunOptions = {}): Prom
   lastInput.set(input);
   refusedAnswers = [];
   if (threads.selected.value !== threadId) threads.select(threadId);
+  const first = messages.find((message) => message.role === "user");
+  if (first !== undefined) threads.setBeginning(threadId, textOf(first));
   if (messages.length > 0) chat.patch({ messages });
   chat.patch({ run: { id: input.runId, status: "running", startedAt: Date.now() }, interrupts: [] });
   await follow(input);
@@ -87,8 +92,11 @@ async function follow(input: RunAgentInput): Promise<void> {
   let hasStarted = false;
   const handle = transport.run(input, {
     onEvent: (event) => {
-      hasStarted ||= event.type === EventType.RUN_STARTED;
-      if (handle === active) queue.push(event);
+      if (handle !== active) return;
+      queue.push(event);
+      if (event.type !== EventType.RUN_STARTED) return;
+      hasStarted = true;
+      void threads.refresh(); // a new thread is listed from here on
     },
     onLink: (state) => link.set(state),
   });
@@ -201,6 +209,8 @@ export function newThread(): void {
 
 /** Stop reading the thread that is shown. Its run continues at the server. */
 function leave(): void {
+  closeReplay();
+  if (active !== null) void threads.refresh();
   active?.detach();
   active = null;
   queue.clear();
@@ -208,10 +218,18 @@ function leave(): void {
   refusedAnswers = [];
   lastInput.set(null);
   problem.set("");
+  isLoaded.set(true);
   link.set("idle");
 }
 
-/** Show a stored thread, and follow its open run. */
+/** Show a thread of the list. The one that is shown already keeps a message that was refused. */
+export async function selectThread(threadId: string): Promise<void> {
+  if (threadId !== threads.selected.value || !isLoaded.value) return openThread(threadId);
+  closeReplay();
+  await refreshThread();
+}
+
+/** Load and show a stored thread, and follow its open run. */
 export async function openThread(threadId: string): Promise<void> {
   leave();
   threads.select(threadId);
@@ -219,39 +237,58 @@ export async function openThread(threadId: string): Promise<void> {
   try {
     stored = await api.thread(threadId);
   } catch (error) {
+    if (threads.selected.value !== threadId) return;
     chat.set(emptyChat(threadId));
     if (error instanceof RequestError && error.code === "THREAD_NOT_FOUND") return; // it has not begun yet
+    isLoaded.set(false);
     problem.set(error instanceof Error ? error.message : String(error));
     return;
   }
   if (threads.selected.value !== threadId) return;
-  feedback.set(Object.fromEntries(stored.feedback.map((rating) => [rating.messageId, rating])));
-  chat.set({
-    ...emptyChat(threadId),
-    messages: stored.messages,
-    runs: stored.runs,
-    shared: { value: stored.state, changed: [] },
-    goals: latestGoals(stored),
-  });
+  chat.set(emptyChat(threadId));
+  show(stored, stored.messages);
   const asks = stored.waiting.length > 0;
   if (stored.activeRunId !== undefined) await attach(threadId, stored.activeRunId);
   else if (asks) await run([]);
   else restoreCalls(stored);
 }
 
+function show(stored: StoredThread, messages: readonly Message[]): void {
+  feedback.set(Object.fromEntries(stored.feedback.map((rating) => [rating.messageId, rating])));
+  chat.patch({
+    messages,
+    runs: stored.runs,
+    shared: { value: stored.state, changed: [] },
+    goals: latestGoals(stored),
+  });
+}
+
 /**
  * Load the shown thread again if another tab has continued it.
  *
- * The next run sends the whole conversation, and an old copy would remove the other tab's messages.
+ * The next run sends the whole conversation, and an old copy would remove the other tab's messages. Messages of a run
+ * that was refused stay at the end, with the failure, because the server does not have them.
  */
 export async function refreshThread(): Promise<void> {
-  const threadId = threads.selected.value;
-  if (threadId === null || active !== null) return;
+  const { threadId } = chat.value;
+  const isIdle = () => active === null && threadId === chat.value.threadId && threadId === threads.selected.value;
+  if (!isIdle()) return;
   const stored = await api.thread(threadId).catch(() => null);
-  if (stored === null || threads.selected.value !== threadId || active !== null) return;
+  if (stored === null || !isIdle()) return;
   const known = new Set(chat.value.messages.map(({ id }) => id));
   const isBehind = stored.activeRunId !== undefined || stored.messages.some(({ id }) => !known.has(id));
-  if (isBehind) await openThread(threadId);
+  if (!isBehind) return;
+  const { messages, run } = chat.value;
+  const rest = run.status === "failed" ? unsent(messages, stored.messages) : [];
+  if (rest.length > 0) show(stored, continued(stored.messages, rest));
+  else await openThread(threadId);
+}
+
+/** Run again after a failure, on top of what another tab has added meanwhile. */
+export async function tryAgain(): Promise<void> {
+  const { run } = chat.value;
+  await refreshThread();
+  if (chat.value.run === run) await retry();
 }
 
 function latestGoals(stored: StoredThread): ChatState["goals"] {

@@ -19,6 +19,8 @@ const TICK_MS = 40;
 
 export const replay = new Store<Replay | null>(null);
 let timer: ReturnType<typeof setInterval> | undefined;
+/** Number of replays that were asked for or closed. A run that is loaded after the next one is not shown. */
+let requests = 0;
 
 /** Runs of a thread that the server still has, the newest first. */
 export async function runsOf(threadId: string): Promise<RunFacts[]> {
@@ -26,13 +28,16 @@ export async function runsOf(threadId: string): Promise<RunFacts[]> {
 }
 
 export async function openReplay(threadId: string, runId: string): Promise<void> {
+  const request = ++requests;
   const texts = await storedFrames(threadId, runId);
+  if (request !== requests) return;
   const events = texts.map((text) => JSON.parse(text) as BaseEvent);
   replay.set({ runId, events, at: 0, isPlaying: false, state: emptyChat(threadId) });
   play();
 }
 
 export function closeReplay(): void {
+  requests += 1;
   clearInterval(timer);
   replay.set(null);
 }

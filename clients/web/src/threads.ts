@@ -3,6 +3,12 @@
 import { api, type Feedback, type ThreadFacts } from "./connection/api";
 import { Store } from "./store";
 
+/** Time between two requests for the list while a listed run is open. */
+const POLL_MS = 3000;
+
+/** Length of a title that the server makes. */
+const TITLE_CHARACTERS = 80;
+
 /** Feedback by message id, for the thread that is shown. */
 export const feedback = new Store<Readonly<Record<string, Feedback>>>({});
 
@@ -11,47 +17,101 @@ class Threads {
   readonly next = new Store<string | undefined>(undefined);
   readonly selected = new Store<string | null>(null);
   readonly isReachable = new Store(true);
+  /** A sentence about the last change of the list that failed; empty when there is none. */
+  readonly problem = new Store("");
+  private readonly beginnings = new Map<string, string>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  /** Number of requests for the list. An answer to an earlier one is dropped. */
+  private requests = 0;
 
   /** Put the thread's id into the address, so that a reload or another tab shows the same thread. */
   select(threadId: string | null): void {
     this.selected.set(threadId);
     feedback.set({});
+    this.problem.set("");
     const hash = threadId === null ? "" : `#/${encodeURIComponent(threadId)}`;
     if (location.hash !== hash) history.pushState(null, "", hash || location.pathname + location.search);
   }
 
+  /** Remember the beginning of a thread, because the server makes a title only when the first run ends. */
+  setBeginning(threadId: string, text: string): void {
+    this.beginnings.set(threadId, text.slice(0, TITLE_CHARACTERS).replace(/\s+/g, " ").trim());
+  }
+
+  titleOf({ threadId, title }: ThreadFacts): string {
+    return title ?? (this.beginnings.get(threadId) || "Untitled");
+  }
+
+  /** Ask for the list, and again as long as a listed run is open. */
   async refresh(): Promise<void> {
+    const request = ++this.requests;
     try {
       const page = await api.threads();
+      if (request !== this.requests) return;
       this.isReachable.set(true);
-      this.list.set(page.threads);
-      this.next.set(page.next);
+      this.putFirst(page.threads, page.next);
     } catch {
+      if (request !== this.requests) return;
       this.isReachable.set(false);
     }
+    clearTimeout(this.timer);
+    const isRunning = this.list.value.some(({ activeRunId }) => activeRunId !== undefined);
+    if (isRunning) this.timer = setTimeout(() => void this.refresh(), POLL_MS);
+  }
+
+  /** Replace the first page of the list. The pages behind it stay if no thread is missing between them and it. */
+  private putFirst(page: readonly ThreadFacts[], next: string | undefined): void {
+    const list = this.list.value;
+    const last = page.at(-1);
+    const isNext = list.some((thread) => thread.threadId === last?.threadId && thread.changedAt === last.changedAt);
+    const listed = new Set(page.map(({ threadId }) => threadId));
+    const isBehind = (thread: ThreadFacts) => thread.changedAt < last!.changedAt && !listed.has(thread.threadId);
+    const rest = isNext && next !== undefined ? list.filter(isBehind) : [];
+    if (rest.length === 0) this.next.set(next);
+    this.list.set([...page, ...rest]);
   }
 
   /** Load all pages, so that a search finds every thread. */
   async all(): Promise<void> {
-    while (this.next.value !== undefined) await this.more();
+    while (this.next.value !== undefined && (await this.more())) {}
   }
 
-  async more(): Promise<void> {
-    if (this.next.value === undefined) return;
-    const page = await api.threads(this.next.value);
-    const known = new Set(this.list.value.map(({ threadId }) => threadId));
-    this.list.update((list) => [...list, ...page.threads.filter(({ threadId }) => !known.has(threadId))]);
-    this.next.set(page.next);
+  more(): Promise<boolean> {
+    return this.attempt("No more threads were loaded.", async () => {
+      if (this.next.value === undefined) return;
+      const page = await api.threads(this.next.value);
+      const known = new Set(this.list.value.map(({ threadId }) => threadId));
+      this.list.update((list) => [...list, ...page.threads.filter(({ threadId }) => !known.has(threadId))]);
+      this.next.set(page.next);
+    });
   }
 
-  async rename(threadId: string, title: string): Promise<void> {
-    const facts = await api.rename(threadId, title);
-    this.list.update((list) => list.map((thread) => (thread.threadId === threadId ? facts : thread)));
+  rename(threadId: string, title: string): Promise<boolean> {
+    return this.attempt("The thread was not renamed.", async () => {
+      const facts = await api.rename(threadId, title);
+      this.list.update((list) => list.map((thread) => (thread.threadId === threadId ? facts : thread)));
+      void this.refresh(); // the answer to a request from before the change is dropped
+    });
   }
 
-  async remove(threadId: string): Promise<void> {
-    await api.remove(threadId);
-    this.list.update((list) => list.filter((thread) => thread.threadId !== threadId));
+  remove(threadId: string): Promise<boolean> {
+    return this.attempt("The thread was not deleted.", async () => {
+      await api.remove(threadId);
+      this.list.update((list) => list.filter((thread) => thread.threadId !== threadId));
+      void this.refresh(); // the answer to a request from before the change is dropped
+    });
+  }
+
+  /** Do what was asked for. If it fails, show why and return false. */
+  private async attempt(failure: string, action: () => Promise<void>): Promise<boolean> {
+    this.problem.set("");
+    try {
+      await action();
+      return true;
+    } catch (error) {
+      this.problem.set(`${failure} ${error instanceof Error ? error.message : String(error)}`);
+      return false;
+    }
   }
 }
 

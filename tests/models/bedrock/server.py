@@ -130,7 +130,7 @@ async def _send(answer: BedrockResponse, reader: asyncio.StreamReader, writer: a
 
 
 async def _hold(answer: BedrockResponse, reader: asyncio.StreamReader) -> None:
-    """Until the test lets go or the client leaves."""
+    """Wait until the test releases the answer or the client disconnects."""
     answer.held.set()
     leaving, releasing = asyncio.create_task(reader.read(1)), asyncio.create_task(answer.release.wait())
     await asyncio.wait((leaving, releasing), return_when=asyncio.FIRST_COMPLETED)

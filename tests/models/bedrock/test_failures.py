@@ -37,7 +37,7 @@ def test_class_names_in_the_table_exist() -> None:
 def test_only_what_is_retryable_is_tried_again() -> None:
     for name, failure in FAILURES.items():
         assert failure.code.value.startswith("MODEL_")
-        assert not failure.retry or CODES[failure.code].retryable, name
+        assert not failure.is_retryable or CODES[failure.code].is_retryable, name
 
 
 @pytest.mark.parametrize(

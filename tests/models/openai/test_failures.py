@@ -151,7 +151,7 @@ def test_a_wait_is_read(name: str) -> None:
 
 
 def test_waits_grow_to_a_limit_and_are_spread() -> None:
-    failure = ModelFailure(ErrorCode.MODEL_THROTTLED, retry=True)
+    failure = ModelFailure(ErrorCode.MODEL_THROTTLED, is_retryable=True)
     retry_policy = RetryPolicy(retries=9, jitter=lambda: 0.5)
     assert [retry_policy.wait(failure, attempt) for attempt in (0, 1, 8, 9)] == [0.375, 0.75, 15.0, None]
     assert retry_policy.wait(ModelFailure(ErrorCode.MODEL_REJECTED), 0) is None
@@ -283,7 +283,7 @@ async def test_a_cause_in_the_log_hides_the_key(
     _, failure = await read_deltas(models().stream(PROMPT))
     assert failure is not None
     assert isinstance(failure, AppError)
-    assert 'cause="RemoteProtocolError' in caplog.text
+    assert 'error="RemoteProtocolError' in caplog.text
     assert KEY not in caplog.text
 
 

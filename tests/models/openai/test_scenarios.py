@@ -64,4 +64,4 @@ def described(failure: object) -> Any:  # noqa: ANN401 - as the file has it
     if failure is None:
         return None
     assert isinstance(failure, ModelFailure)
-    return {"code": failure.code.value, "retry": failure.retry}
+    return {"code": failure.code.value, "retry": failure.is_retryable}

@@ -15,7 +15,7 @@ from fastapi.responses import StreamingResponse
 
 from tests.models.bedrock import reasoning as bedrock
 from tests.models.openai import reasoning as openai
-from tests.models.reasoning_server.observed import Json, WatchedModel, prompts_as_json
+from tests.models.reasoning_server.watched_model import Json, WatchedModel, prompts_as_json
 from tests.secret_search import planted
 
 EVENT_STREAM = "application/vnd.amazon.eventstream"

@@ -24,7 +24,7 @@ from tests.contexts import client_tool
 from tests.models.bedrock import reasoning as bedrock
 from tests.models.bedrock.doubles import MODEL
 from tests.models.openai import reasoning as openai
-from tests.models.reasoning_server.observed import prompts_as_json
+from tests.models.reasoning_server.watched_model import prompts_as_json
 
 ARGUMENTS = '{"text": "Grüße"}'
 CALL = ToolCall(id="c1", function=FunctionCall(name="echo", arguments=ARGUMENTS))

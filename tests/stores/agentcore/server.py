@@ -54,16 +54,16 @@ class Memory:
     events: dict[Address, dict[str, dict[str, Any]]] = field(default_factory=dict)
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def counted(self) -> Counter[str]:
-        """Number of requests for each operation."""
+    def request_counts(self) -> Counter[str]:
+        """Count the requests for each operation."""
         return Counter(call.operation for call in self.calls)
 
-    def made(self) -> list[dict[str, Any]]:
-        """The parameters of every event that was asked for."""
+    def requested_events(self) -> list[dict[str, Any]]:
+        """Return the parameters of every request to create an event."""
         return [call.params for call in self.calls if call.operation == "CreateEvent"]
 
-    def kept(self) -> list[dict[str, Any]]:
-        """All events."""
+    def stored_events(self) -> list[dict[str, Any]]:
+        """Return all events."""
         return [event for events in self.events.values() for event in events.values()]
 
     async def answer(self, method: str, path: str, body: bytes) -> tuple[int, Mapping[str, Any] | str] | None:

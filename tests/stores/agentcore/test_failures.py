@@ -48,13 +48,13 @@ async def test_throttling_and_conflicts_are_tried_again(
     service.faults[0] = Fault(429, "ThrottledException", only="ListEvents")
     await turn(store)
     assert pauses == [1, 1, 2, 3]
-    assert (len(service.kept()), take_warnings(store)) == (1, [])
+    assert (len(service.stored_events()), take_warnings(store)) == (1, [])
 
 
 async def test_tries_are_bounded(store: AgentCoreStore, service: Memory) -> None:
     service.down = THROTTLED
     await turn(store)
-    assert service.counted() == {"ListEvents": ATTEMPTS, "CreateEvent": ATTEMPTS}
+    assert service.request_counts() == {"ListEvents": ATTEMPTS, "CreateEvent": ATTEMPTS}
 
 
 @requirement("memory.degrades")
@@ -73,7 +73,10 @@ async def test_a_turn_that_cannot_be_written_goes_with_the_next_one(
     service.down = None
     await turn(store, 4)
     assert take_warnings(store) == []
-    assert (len(service.kept()), service.counted()["CreateEvent"]) == (2, len(service.made()))
+    assert (len(service.stored_events()), service.request_counts()["CreateEvent"]) == (
+        2,
+        len(service.requested_events()),
+    )
     assert await ids(process()) == [f"{who}{n}" for n in (1, 2, 3, 4) for who in "ua"]
 
 
@@ -100,7 +103,7 @@ async def test_a_run_begins_without_a_history_that_cannot_be_read(process: Proce
     assert await ids(store) == whole
     assert await ids(process()) == whole
     assert take_warnings(store) == []
-    shown = [item["conversational"] for item in service.kept()[-1]["payload"] if "conversational" in item]
+    shown = [item["conversational"] for item in service.stored_events()[-1]["payload"] if "conversational" in item]
     assert [item["content"]["text"] for item in shown] == ["question 2", "answer 2", "question 3", "answer 3"]
 
 

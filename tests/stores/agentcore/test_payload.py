@@ -54,7 +54,7 @@ def test_strategies_see_nothing_else(message: object) -> None:
 
 async def test_a_long_history_is_shown_to_strategies_from_its_end(store: AgentCoreStore, service: Memory) -> None:
     await turn(store, 1, Change([user(f"u{n}", f"text {n}") for n in range(5_000)]))
-    (event,) = service.made()
+    (event,) = service.requested_events()
     shown = [item["conversational"]["content"]["text"] for item in event["payload"] if "conversational" in item]
     assert shown == [f"text {n}" for n in range(5_000 - MAX_CONVERSATION_ITEMS, 5_000)]
     assert len(await ids(AgentCoreStore("chats-0123456789")) or ()) == 5_000
@@ -70,7 +70,7 @@ async def test_a_change_that_fits_into_one_event_is_one_event(
 ) -> None:
     attachment = user("u1", [{"type": "image", "source": {"type": "data", "value": "A" * 6_000_000}}])
     await turn(store, 1, Change([attachment]))
-    assert len(service.made()) == 1
+    assert len(service.requested_events()) == 1
     assert await stored_messages(process()) == [("u1", attachment.data)]
 
 
@@ -78,7 +78,7 @@ async def test_a_turn_that_one_event_cannot_take_is_several(
     store: AgentCoreStore, process: Process, service: Memory
 ) -> None:
     await turn(store, 1, Change(LARGE))
-    made = service.made()
+    made = service.requested_events()
     assert [event["metadata"]["agui.part"]["stringValue"] for event in made] == [
         f"{n}/{len(made)}" for n in range(1, len(made) + 1)
     ]
@@ -93,7 +93,10 @@ async def test_a_turn_that_was_not_written_in_whole_is_not_read_in_part(
     await turn(store, 1, Change([user("u0", "before")]))
     service.faults += [Fault(403, "AccessDeniedException", only="CreateEvent", passes=1)]
     await turn(store, 2, Change(LARGE))
-    assert (len(service.kept()), [lapse.name for lapse in store.take_warnings(THREAD)]) == (2, ["history.unwritten"])
+    assert (len(service.stored_events()), [lapse.name for lapse in store.take_warnings(THREAD)]) == (
+        2,
+        ["history.unwritten"],
+    )
     assert await ids(process()) == ["u0"]
     await turn(store, 3, Change([user("u3", "after")]))
     assert await ids(process()) == ["u0", "u1", "a1", "a2", "u2", "u3"]

@@ -29,7 +29,7 @@ async def test_a_title_that_somebody_chose_is_written_at_once(
     for chosen in ("One", "Two", "One"):
         assert await process().threads.rename(THREAD, chosen, 2000.0)
         assert await title(process()) == chosen
-    assert all("conversational" not in item for made in service.made()[1:] for item in made["payload"])
+    assert all("conversational" not in item for made in service.requested_events()[1:] for item in made["payload"])
 
 
 async def test_metadata_is_written_at_once(store: AgentCoreStore, process: Process) -> None:
@@ -45,7 +45,7 @@ async def test_a_title_that_was_made_goes_with_its_turn(
     store: AgentCoreStore, process: Process, service: Memory
 ) -> None:
     await turn(store, change=Change(turn_messages(1), title="Made"))
-    assert (await title(process()), len(service.made())) == ("Made", 1)
+    assert (await title(process()), len(service.requested_events())) == ("Made", 1)
 
 
 async def test_a_title_that_cannot_be_written_goes_with_the_next_turn(
@@ -68,7 +68,7 @@ async def test_a_fork_is_there_after_a_restart_and_is_no_new_speech(
     fork = await process().threads.get(FORK)
     assert fork is not None
     assert (fork.forked_from, fork.created_at) == (("t1", "u2"), 2000.0)
-    assert all("blob" in item for item in service.made()[-1]["payload"])
+    assert all("blob" in item for item in service.requested_events()[-1]["payload"])
     assert (await process().threads.fork(THREAD, "u2", "f1", 3000.0)).created_at == 2000.0
     with pytest.raises(CannotFork):
         await process().threads.fork(THREAD, "a2", "f1", 3000.0)
@@ -114,9 +114,9 @@ async def test_a_list_has_the_threads_of_earlier_processes(
 
 async def test_threads_that_are_here_are_not_read_again_for_a_list(store: AgentCoreStore, service: Memory) -> None:
     await turn(store)
-    reads = service.counted()["ListEvents"]
+    reads = service.request_counts()["ListEvents"]
     await store.threads.list("owner")
-    assert service.counted()["ListEvents"] == reads
+    assert service.request_counts()["ListEvents"] == reads
 
 
 async def test_the_history_of_a_forgotten_thread_is_read_again_before_it_is_written(
@@ -126,9 +126,9 @@ async def test_the_history_of_a_forgotten_thread_is_read_again_before_it_is_writ
     for n in (1, 2):
         await turn(store, n)
         await turn(store, n, thread_id="t2")
-    assert [[item for item in event["payload"] if "conversational" in item] for event in service.made()] == [
-        [conversation_item(message) for message in turn_messages(n)] for n in (1, 1, 2, 2)
-    ]
+    assert [
+        [item for item in event["payload"] if "conversational" in item] for event in service.requested_events()
+    ] == [[conversation_item(message) for message in turn_messages(n)] for n in (1, 1, 2, 2)]
     assert await ids(process()) == ["u1", "a1", "u2", "a2"]
 
 
@@ -139,9 +139,9 @@ async def test_threads_that_are_not_there_push_out_none_that_is(
     await turn(store)
     for n in range(5):
         assert await store.threads.get(ThreadKey("owner", f"none {n}")) is None
-    reads = service.counted()["ListEvents"]
+    reads = service.request_counts()["ListEvents"]
     await store.threads.list("owner")
-    assert service.counted()["ListEvents"] == reads
+    assert service.request_counts()["ListEvents"] == reads
 
 
 async def test_a_thread_that_went_on_elsewhere_after_a_list_is_read_again_by_its_run(process: Process) -> None:
@@ -171,7 +171,7 @@ async def test_a_deleted_thread_has_no_events(store: AgentCoreStore, process: Pr
         await turn(store, n, Change([message("m1", str(n))]))
     await turn(store, thread_id="t2")
     assert await process().threads.delete(THREAD)
-    assert [event["sessionId"] for event in service.kept()] == ["t2"]
+    assert [event["sessionId"] for event in service.stored_events()] == ["t2"]
     assert await process().threads.get(THREAD) is None
     assert not await process().threads.delete(THREAD)
 
@@ -185,7 +185,7 @@ async def test_a_removal_that_fails_is_an_error_and_can_be_repeated(
     with pytest.raises(StoreUnavailable):
         await store.threads.delete(THREAD)
     assert await store.threads.delete(THREAD)
-    assert (service.kept(), await ids(process())) == ([], None)
+    assert (service.stored_events(), await ids(process())) == ([], None)
 
 
 async def test_a_run_on_a_deleted_thread_writes_nothing(store: AgentCoreStore, service: Memory) -> None:
@@ -193,7 +193,7 @@ async def test_a_run_on_a_deleted_thread_writes_nothing(store: AgentCoreStore, s
     await store.threads.delete(THREAD)
     with pytest.raises(LeaseLost):
         await store.runs.finish(RUN, A, [], ending(Change([message("m1")])))
-    assert service.made() == []
+    assert service.requested_events() == []
 
 
 async def test_a_thread_can_be_made_again(store: AgentCoreStore, process: Process) -> None:

@@ -25,7 +25,7 @@ def conversation_of(event: dict[str, Any]) -> list[tuple[str, str]]:
 async def test_a_turn_is_one_event_with_what_was_said_in_it(store: AgentCoreStore, service: Memory) -> None:
     for n in (1, 2):
         await turn(store, n)
-    first, second = service.made()
+    first, second = service.requested_events()
     assert (first["actorId"], first["sessionId"], first["eventTimestamp"]) == ("owner", "t1", 1001.5)
     assert conversation_of(first) == [("USER", "question 1"), ("ASSISTANT", "answer 1")]
     assert conversation_of(second) == [("USER", "question 2"), ("ASSISTANT", "answer 2")]
@@ -41,7 +41,7 @@ async def test_a_message_that_is_written_with_a_title_is_part_of_the_conversatio
     await store.runs.change(key, A, 1001.0, Change([question]))
     await store.threads.rename(THREAD, "Chosen", 1001.2)
     await store.runs.finish(key, A, [], ending(Change([reply]), 1001.5))
-    assert [conversation_of(event) for event in service.made()] == [
+    assert [conversation_of(event) for event in service.requested_events()] == [
         [("USER", "question 1")],
         [("ASSISTANT", "answer 1")],
     ]
@@ -54,13 +54,13 @@ async def test_a_message_that_a_title_writes_late_is_part_of_the_conversation(
     service.faults.append(Fault(403, "AccessDeniedException"))
     await turn(store, 2)
     await store.threads.rename(THREAD, "Chosen", 2000.0)
-    assert conversation_of(service.kept()[-1]) == [("USER", "question 2"), ("ASSISTANT", "answer 2")]
+    assert conversation_of(service.stored_events()[-1]) == [("USER", "question 2"), ("ASSISTANT", "answer 2")]
 
 
 async def test_a_turn_costs_one_call_and_a_new_thread_one_more(store: AgentCoreStore, service: Memory) -> None:
     for n in (1, 2, 3):
         await turn(store, n)
-    assert service.counted() == {"ListEvents": 1, "CreateEvent": 3}
+    assert service.request_counts() == {"ListEvents": 1, "CreateEvent": 3}
 
 
 async def test_a_new_process_has_the_threads_messages(store: AgentCoreStore, process: Process) -> None:
@@ -77,8 +77,8 @@ async def test_a_new_process_goes_on_where_the_last_one_ended(process: Process, 
     for n in (1, 2, 3):
         await turn(process(), n)
     assert await ids(process()) == ["u1", "a1", "u2", "a2", "u3", "a3"]
-    assert [len(conversation_of(event)) for event in service.made()] == [2, 2, 2]
-    assert service.counted()["ListEvents"] == 4
+    assert [len(conversation_of(event)) for event in service.requested_events()] == [2, 2, 2]
+    assert service.request_counts()["ListEvents"] == 4
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ async def test_messages_come_back_byte_for_byte(store: AgentCoreStore, process: 
 async def test_more_than_a_hundred_turns_are_read_in_order(store: AgentCoreStore, service: Memory) -> None:
     for n in range(1, 251):
         await turn(store, n)
-    before = service.counted()["ListEvents"]
+    before = service.request_counts()["ListEvents"]
     restarted = AgentCoreStore("chats-0123456789")
     assert await ids(restarted) == [f"{who}{n}" for n in range(1, 251) for who in "ua"]
-    assert service.counted()["ListEvents"] - before == 3
+    assert service.request_counts()["ListEvents"] - before == 3
 
 
 async def test_turns_of_one_moment_stay_in_order(store: AgentCoreStore, process: Process) -> None:
@@ -141,7 +141,7 @@ async def test_an_edit_and_a_removal_are_read_as_such(store: AgentCoreStore, pro
 async def test_an_end_that_is_told_twice_is_one_event(store: AgentCoreStore, service: Memory) -> None:
     key = await turn(store)
     await store.runs.finish(key, A, [], ending(Change([turn_messages(1)[1]]), 1001.5))
-    assert len(service.kept()) == 1
+    assert len(service.stored_events()) == 1
 
 
 @requirement("memory.turn")
@@ -150,8 +150,8 @@ async def test_an_event_whose_answer_was_lost_is_made_once(
 ) -> None:
     service.faults.append(Fault(only="CreateEvent", after=True))
     await turn(store)
-    assert (len(service.made()), len(service.kept())) == (2, 1)
-    assert len({event["clientToken"] for event in service.made()}) == 1
+    assert (len(service.requested_events()), len(service.stored_events())) == (2, 1)
+    assert len({event["clientToken"] for event in service.requested_events()}) == 1
     assert not store.take_warnings(THREAD)
 
 
@@ -161,14 +161,14 @@ async def test_the_same_turn_of_another_thread_or_run_is_another_event(store: Ag
     await turn(store, 1, same, thread_id="t2")
     await turn(store, 2, Change([message("m1", "changed")]))
     await turn(store, 3, same)
-    assert len({event["clientToken"] for event in service.made()}) == len(service.kept()) == 4
+    assert len({event["clientToken"] for event in service.requested_events()}) == len(service.stored_events()) == 4
 
 
 async def test_a_run_that_says_nothing_costs_no_event(store: AgentCoreStore, service: Memory) -> None:
     await turn(store, 1, Change())
     await turn(store, 2, Change([message("m1")]))
     await turn(store, 3, Change([message("m1")]))
-    assert len(service.made()) == 1
+    assert len(service.requested_events()) == 1
 
 
 async def test_a_thread_that_memory_has_no_room_for_is_read_again(process: Process) -> None:
@@ -184,11 +184,11 @@ async def test_events_of_somebody_else_are_left_alone(
     store: AgentCoreStore, process: Process, service: Memory, caplog: pytest.LogCaptureFixture
 ) -> None:
     await turn(store)
-    (event,) = service.kept()
+    (event,) = service.stored_events()
     changes: list[dict[str, Any]] = [{}, {"payload": [{"blob": "no record"}]}, {"payload": []}]
     for n, change in enumerate(changes, 1):
         facts = {**event["metadata"], "agui.turn": {"stringValue": f"x{n}"}}
         service.events["owner", "t1"][f"000{n}#aa"] = {**event, "metadata": facts, "eventId": f"000{n}#aa", **change}
     del service.events["owner", "t1"]["0001#aa"]["metadata"]
     assert await ids(process()) == ["u1", "a1"]
-    assert "turn record unreadable" in caplog.text
+    assert "turn record unreadable, skipped turn=x2" in caplog.text

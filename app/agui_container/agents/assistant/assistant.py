@@ -197,13 +197,13 @@ class Assistant:
         offered: Sequence[ToolSpec],
         options: ApprovalOptions,
     ) -> Toolbox:
-        complete = not any(failure.down for failure in source_failures)
+        is_complete = not any(failure.is_down for failure in source_failures)
         own = [*tools, *goals.tools(tools, offered)]
         return Toolbox.build(
             own,
             offered,
             self.policy,
-            complete=complete,
+            is_complete=is_complete,
             asks_always=options.asks_always,
             monotonic=self.monotonic,
         )

@@ -25,12 +25,12 @@ class SourceFailure(Struct, frozen=True):
     Attributes:
         source: name of the source.
         message: the reason, for the client.
-        down: True if the source could not list its tools, False if other tools have the same names.
+        is_down: True if the source could not list its tools, False if other tools have the same names.
     """
 
     source: str
     message: str
-    down: bool = True
+    is_down: bool = True
 
     @property
     def event(self) -> CustomEvent:
@@ -55,7 +55,7 @@ async def gather_tools(
         failure = listed if isinstance(listed, SourceFailure) else _add_tools(by_name, source, listed)
         if failure is not None:
             ctx.logger.warning(
-                "tools unavailable %s", format_fields({"source": failure.source, "reason": failure.message})
+                "tools unavailable %s", format_fields({"source": failure.source, "error": failure.message})
             )
             failures.append(failure)
     return list(by_name.values()), failures
@@ -82,5 +82,5 @@ def _add_tools(by_name: dict[str, Tool], source: ToolSource, tools: Sequence[Too
     if not duplicates:
         return None
     return SourceFailure(
-        source.name, f"Left out, because other tools have these names: {', '.join(duplicates)}.", down=False
+        source.name, f"Left out, because other tools have these names: {', '.join(duplicates)}.", is_down=False
     )

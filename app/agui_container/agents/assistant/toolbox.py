@@ -110,7 +110,7 @@ class Toolbox(Struct, frozen=True):
         server: server tools by name.
         client: descriptions of client tools by name.
         policy: decides for each tool name if it may run, needs approval or is denied.
-        complete: False while a tool source is unavailable.
+        is_complete: False while a tool source is unavailable.
         asks_always: True if every call needs an approval, also one that cannot run.
         monotonic: monotonic clock in seconds, by which calls are timed.
     """
@@ -118,7 +118,7 @@ class Toolbox(Struct, frozen=True):
     server: Mapping[str, Tool]
     client: Mapping[str, ToolSpec]
     policy: Policy
-    complete: bool
+    is_complete: bool
     asks_always: bool
     monotonic: Callable[[], float]
 
@@ -129,14 +129,14 @@ class Toolbox(Struct, frozen=True):
         offered: Sequence[ToolSpec],
         policy: Policy,
         *,
-        complete: bool = True,
+        is_complete: bool = True,
         asks_always: bool = False,
         monotonic: Callable[[], float],
     ) -> "Toolbox":
         """Build a toolbox of the server's tools and the tools that a client offers."""
         server = {tool.spec.name: tool for tool in tools}
         client = {spec.name: spec for spec in offered if spec.name not in server}
-        return cls(server, client, policy, complete, asks_always, monotonic)
+        return cls(server, client, policy, is_complete, asks_always, monotonic)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
@@ -154,7 +154,7 @@ class Toolbox(Struct, frozen=True):
 
     def is_unavailable(self, call: ModelToolCall) -> bool:
         """Return True if the tool is missing and may belong to a source that is unavailable now."""
-        return call.name not in self.server and not self.complete
+        return call.name not in self.server and not self.is_complete
 
     def required_approval(self, call: ModelToolCall) -> PolicyDecision | None:
         """Return the policy decision if the call needs an approval before it runs, else None."""

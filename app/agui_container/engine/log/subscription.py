@@ -213,7 +213,7 @@ class LocalSubscription:
             self._waiter.set_result(None)
 
     def _push_ready(self) -> bool:
-        """Push the ready events. Returns True if all are written. The iteration handles the end of a run."""
+        """Push the ready events. Return True if all are written. The iteration handles the end of a run."""
         if self._push is None or self._log.has_ended:
             return False
         if self._after == self._log.watermark:

@@ -12,7 +12,7 @@ from msgspec import structs
 from pydantic_core import to_json
 
 from agui_container.engine.log.event_log import EventLog
-from agui_container.engine.terminal_events import End, number_events
+from agui_container.engine.terminal_events import TerminalEvent, number_events
 from agui_container.ports.records import Ending, RunStatus
 from agui_container.protocol.conversation.recovery import EVENT, advance
 from agui_container.protocol.errors import AppError
@@ -40,7 +40,7 @@ async def early_end(log: EventLog, ending: Ending, error: AppError) -> tuple[lis
     return number_events(log.run_id, log.watermark, [*closers, last]), ending
 
 
-def terminal_event(log: EventLog, error: AppError) -> End:
+def terminal_event(log: EventLog, error: AppError) -> TerminalEvent:
     """Return the run's own terminal event if it is still true without the dropped events, else RUN_ERROR."""
     own = EVENT.validate_json(log.batch(len(log) - 1, len(log)).data[0])
     if isinstance(own, RunErrorEvent):

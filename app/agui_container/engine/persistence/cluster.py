@@ -116,7 +116,7 @@ class Cluster:
             reason = reason_of(error)
             logger.warning(
                 "bus publish failed %s",
-                format_fields({"run": run.run_id, "pause_seconds": QUIET_SECONDS, "error": reason}),
+                format_fields({"run": run.run_id, "retry_in": f"{QUIET_SECONDS:g}s", "error": reason}),
             )
 
     def lease(self) -> float:

@@ -215,8 +215,8 @@ class Leases:
         try:
             name, owner, thread_id, run_id, *more = from_json(command)
             handlers[ReplicaCommand(name)](RunKey(owner, thread_id, run_id), *more)
-        except (TypeError, ValueError):
-            logger.warning("replica command invalid")
+        except (TypeError, ValueError) as error:
+            logger.warning("replica command invalid %s", format_fields({"error": error}))
 
 
 async def run_periodically(job: Callable[[], Awaitable[None]], pause: float) -> None:
@@ -247,7 +247,7 @@ def log_failures(key: RunKey) -> Iterator[None]:
 def recover(key: RunKey, events: list[bytes], thread: ThreadDelta | None) -> RecoveredRun | None:
     """Recover a run from its stored events.
 
-    Returns None if they cannot be read, because the end of the run must not depend on them.
+    Return None if they cannot be read, because the end of the run must not depend on them.
     """
     messages = [message.data for message in thread.messages] if thread else []
     try:

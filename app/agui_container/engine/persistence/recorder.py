@@ -32,6 +32,7 @@ from agui_container.protocol.conversation.merge import MergedHistory, append_his
 from agui_container.protocol.conversation.state import dump_state, load_state
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.futures import mark_retrieved
 from agui_container.runtime.large_work import LargeWork
 from agui_container.runtime.log_values import format_fields
 
@@ -117,7 +118,7 @@ class RunRecorder:
     # --- claim ---
 
     async def begin(self, run_input: RunAgentInput) -> RunAgentInput:
-        """Claim the thread. Returns the input merged with the stored messages and state of the thread.
+        """Claim the thread. Return the input merged with the stored messages and state of the thread.
 
         Raises:
             RunAlreadyStored: the run must not be executed again; its record can be read.
@@ -132,7 +133,7 @@ class RunRecorder:
     async def _uncancellable(self, claim: Coroutine[object, None, None]) -> None:
         """Complete the claim even if the run is cancelled, because ``write`` must know its result to end the run."""
         self._claiming = asyncio.ensure_future(claim)
-        self._claiming.add_done_callback(ignore_result)
+        self._claiming.add_done_callback(mark_retrieved)
         await asyncio.shield(self._claiming)
         self._claiming = None
 
@@ -245,7 +246,7 @@ class RunRecorder:
     async def _record_unclaimed(self) -> WriteOutcome:
         """Look for a stored run with the same ids, because this run ended before its claim.
 
-        Returns LEASE_LOST if that run has ended, so that readers get its events, else FAILED.
+        Return LEASE_LOST if that run has ended, so that readers get its events, else FAILED.
         """
         try:
             stored = await self.cluster.store.runs.get(self.key) if self.cluster.durable else None
@@ -345,12 +346,6 @@ class RunRecorder:
         log.rollback_unpublished()
         log.append_foreign(envelopes)
         await self.cluster.publish(self.key, envelopes)
-
-
-def ignore_result(claiming: asyncio.Future[None]) -> None:
-    """Mark the exception of a claim as retrieved, because nothing awaits the claim of a run that was cancelled."""
-    if not claiming.cancelled():
-        claiming.exception()
 
 
 def with_state(run_input: RunAgentInput, stored: bytes | None) -> RunAgentInput:

@@ -37,7 +37,10 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 SILENCE_SECONDS, LONGEST_SILENCE = 0.25, 2.0
-"""Shortest and longest silence of the bus before the store is read. It doubles each time that the store has no news."""
+"""Shortest and longest silence of the bus before the store is read.
+
+The pause doubles each time the store has no new events.
+"""
 
 TERMINAL = (EventType.RUN_FINISHED, EventType.RUN_ERROR)
 

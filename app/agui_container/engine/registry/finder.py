@@ -31,7 +31,7 @@ class RunFinder:
     def find_local(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         """Return the run if it is in this process.
 
-        Without ``run_id``, returns the active run of the thread, or its latest one if nothing is stored.
+        Without ``run_id``, return the active run of the thread, or its latest one if nothing is stored.
         """
         if run_id is None:
             return None if thread_id is None else self._latest(ThreadKey(caller.owner, thread_id))
@@ -117,7 +117,7 @@ class RunFinder:
         )
 
     async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
-        """Cancel a run on any replica. Returns its view.
+        """Cancel a run on any replica. Return its view.
 
         Raises:
             AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE.

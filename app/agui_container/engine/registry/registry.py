@@ -255,7 +255,7 @@ class RunRegistry:
                 return
 
     def _forget_first(self, keys: Iterator[RunKey]) -> bool:
-        """Forget the first of these ended runs that is not needed. Returns False if there is none."""
+        """Forget the first of these ended runs that is not needed. Return False if there is none."""
         ended = (self._ended_runs[key] for key in keys)
         run = next((run for run in ended if not run.presence.local and run not in self.recorder_tasks), None)
         if run is not None:

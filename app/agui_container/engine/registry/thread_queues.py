@@ -31,13 +31,13 @@ class ThreadQueues:
         return [run for queue in self._queues.values() for run in queue[1:]]
 
     def append(self, run: Run) -> bool:
-        """Add a run at the end of its thread's queue. Returns True if it is active."""
+        """Add a run at the end of its thread's queue. Return True if it is active."""
         queue = self._queues.setdefault(run.key.thread, [])
         queue.append(run)
         return queue[0] is run
 
     def remove(self, run: Run) -> Run | None:
-        """Remove a run. Returns the run that is active now, or None if that has not changed or there is none."""
+        """Remove a run. Return the run that is active now, or None if that has not changed or there is none."""
         queue = self._queues[run.key.thread]
         was_active = queue[0] is run
         queue.remove(run)

@@ -69,7 +69,7 @@ class EventPipeline:
     # --- items of agents and tools ---
 
     def submit(self, item: Item) -> bool:
-        """Accept an item: a string of assistant text or an event. Returns True if the item took the fast path.
+        """Accept an item: a string of assistant text or an event. Return True if the item took the fast path.
 
         If an item expands to several events and one is illegal, the events before it stay accepted.
 

@@ -21,12 +21,12 @@ from agui_container.engine.run.fairness import BURST, EVENT_COST, FairScheduler
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.terminal_events import (
     AGENT_FAILED,
-    ALREADY_RUN,
-    TOOK_TOO_LONG,
-    End,
-    Fields,
-    cancel_event,
-    finish_event,
+    RUN_ID_USED,
+    RUN_TIMED_OUT,
+    EventFields,
+    TerminalEvent,
+    cancelled_event,
+    complete_finish_event,
     start_event,
     start_failed_error,
     warning_event,
@@ -182,7 +182,7 @@ class Run:
     async def _begin(self) -> bool:
         """Claim the thread, merge the history and send RUN_STARTED.
 
-        Returns False if the run was refused or has ended meanwhile.
+        Return False if the run was refused or has ended meanwhile.
         """
         run_input = self._input
         try:
@@ -207,15 +207,15 @@ class Run:
     def _refuse(self, error: RunAlreadyStored | AppError) -> None:
         # A run that was queued or has claimed its thread is visible to readers and needs a terminal event.
         if self.admission.is_settled or (self.recorder is not None and self.recorder.is_claimed):
-            self.fail(error if isinstance(error, AppError) else ALREADY_RUN)
+            self.fail(error if isinstance(error, AppError) else RUN_ID_USED)
             return
         self.log.end()
         self._on_end(self)
         self.admission.settle(error)
-        self._trace.refuse(error.code if isinstance(error, AppError) else ALREADY_RUN.code)
+        self._trace.refuse(error.code if isinstance(error, AppError) else RUN_ID_USED.code)
 
     def _handle_failure(self, error: BaseException) -> bool:
-        """End the run as failed. Returns False if the exception must be raised again."""
+        """End the run as failed. Return False if the exception must be raised again."""
         try:
             match error:
                 case KeyboardInterrupt():
@@ -235,7 +235,7 @@ class Run:
                     self._log_fault(logging.ERROR, "agent raised an exception", error, type=type(error).__name__)
                     self.fail(AGENT_FAILED)
         except Exception:
-            logger.exception("run could not end in order")  # its message may be too large for an event
+            logger.exception("run could not end in order")  # the error message may be too large for an event
             self.fail(AGENT_FAILED)
         return True
 
@@ -282,7 +282,7 @@ class Run:
         if self.log.has_ended:
             return
         self._pipeline.flush_chunks()
-        self._end(*finish_event(event, self.ctx, self._pipeline.pending_calls))
+        self._end(*complete_finish_event(event, self.ctx, self._pipeline.pending_calls))
 
     def cancel(self) -> None:
         """End as cancelled, now. Harmless once the run has ended."""
@@ -290,7 +290,7 @@ class Run:
             return
         if self.status is Status.QUEUED:
             self._send_started()
-        self._end(cancel_event(self.ctx), Status.CANCELLED, failure="The run was cancelled.")
+        self._end(cancelled_event(self.ctx), Status.CANCELLED, failure="The run was cancelled.")
         self._unwind()
 
     def fail(self, error: AppError) -> None:
@@ -313,7 +313,9 @@ class Run:
         exc_info = None if is_explained else user_exc_info(cause)
         logger.log(level, "%s", f"{phrase} {format_fields(facts)}".strip(), exc_info=exc_info)
 
-    def _end(self, event: End, status: Status, fields: Fields | None = None, *, failure: str | None = None) -> None:
+    def _end(
+        self, event: TerminalEvent, status: Status, fields: EventFields | None = None, *, failure: str | None = None
+    ) -> None:
         """Write the closing events and the terminal event, with ``fields`` set on it. Every run ends here."""
         self.ctx.usage[:0] = event.usage or ()
         event = with_totals(event, self.ctx.usage, self._now_ms(), fields)
@@ -321,7 +323,7 @@ class Run:
         try:
             self._pipeline.close(failure)
         except (IllegalEvent, ValueError):
-            logger.exception("run could not be closed in order")
+            logger.exception("run could not be closed in order %s", format_fields({"run": self.ctx.run_id}))
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
             data = encode(event)
         self._pipeline.write_encoded(event, data)
@@ -342,7 +344,7 @@ class Run:
         if self.recorder is not None:  # as for the span
             self._log_end(event, status, seconds)
 
-    def _log_end(self, event: End, status: Status, seconds: float) -> None:
+    def _log_end(self, event: TerminalEvent, status: Status, seconds: float) -> None:
         """Log the end in one line, with the ids of the run and not those of a request that has cancelled it."""
         error_code = (event.code or status) if isinstance(event, RunErrorEvent) else None
         facts = {
@@ -359,7 +361,7 @@ class Run:
 
     def _expire(self) -> None:
         """End a run that exceeded its time. Unwind an agent that continues after the end of its run."""
-        self.fail(TOOK_TOO_LONG)
+        self.fail(RUN_TIMED_OUT)
         self._unwind()
 
     def _unwind(self) -> None:

@@ -16,11 +16,11 @@ from agui_container.protocol.errors import AppError, ErrorCode
 
 
 class Failure(Struct, frozen=True):
-    """A row of the table: error code and message for clients. ``retry`` is true if the call may be repeated."""
+    """A row of the table: error code and message for clients. ``is_retryable`` is true if the call may be repeated."""
 
     code: ErrorCode
     message: str
-    retry: bool = False
+    is_retryable: bool = False
 
     def error(self) -> AppError:
         """Return the failure as the error that the model raises."""
@@ -42,20 +42,24 @@ _SETUP = Failure(ErrorCode.MODEL_NOT_FOUND, "The server is not set up to reach t
 _REJECTED = Failure(ErrorCode.MODEL_REJECTED, "The model refused the request as invalid.")
 _CONTEXT = Failure(ErrorCode.MODEL_CONTEXT_EXCEEDED, "The conversation is longer than the model can read.")
 _THROTTLED = Failure(
-    ErrorCode.MODEL_THROTTLED, "The model is receiving too many requests. Try again later.", retry=True
+    ErrorCode.MODEL_THROTTLED, "The model is receiving too many requests. Try again later.", is_retryable=True
 )
 _QUOTA = Failure(ErrorCode.MODEL_THROTTLED, "The quota for the model is used up. Try again later.")
-_NOT_READY = Failure(ErrorCode.MODEL_UNAVAILABLE, "The model is not ready yet. Try again later.", retry=True)
-_UNAVAILABLE = Failure(ErrorCode.MODEL_UNAVAILABLE, "The model service is not available. Try again later.", retry=True)
-_INTERNAL = Failure(
-    ErrorCode.MODEL_UNAVAILABLE, "The model service had an internal error. Try again later.", retry=True
+_NOT_READY = Failure(ErrorCode.MODEL_UNAVAILABLE, "The model is not ready yet. Try again later.", is_retryable=True)
+_UNAVAILABLE = Failure(
+    ErrorCode.MODEL_UNAVAILABLE, "The model service is not available. Try again later.", is_retryable=True
 )
-_UNREACHABLE = Failure(ErrorCode.MODEL_UNAVAILABLE, "The model service cannot be reached. Try again later.", retry=True)
-_SLOW_MODEL = Failure(ErrorCode.MODEL_TIMEOUT, "The model took too long to answer.", retry=True)
+_INTERNAL = Failure(
+    ErrorCode.MODEL_UNAVAILABLE, "The model service had an internal error. Try again later.", is_retryable=True
+)
+_UNREACHABLE = Failure(
+    ErrorCode.MODEL_UNAVAILABLE, "The model service cannot be reached. Try again later.", is_retryable=True
+)
+_SLOW_MODEL = Failure(ErrorCode.MODEL_TIMEOUT, "The model took too long to answer.", is_retryable=True)
 _SILENT = Failure(ErrorCode.MODEL_TIMEOUT, "The model stopped answering.")
-_FAILED = Failure(ErrorCode.MODEL_ERROR, "The model failed while answering.", retry=True)
-_BROKEN = Failure(ErrorCode.MODEL_ERROR, "The model's answer was cut off.", retry=True)
-_MALFORMED = Failure(ErrorCode.MODEL_ERROR, "The model's answer could not be understood.", retry=True)
+_FAILED = Failure(ErrorCode.MODEL_ERROR, "The model failed while answering.", is_retryable=True)
+_BROKEN = Failure(ErrorCode.MODEL_ERROR, "The model's answer was cut off.", is_retryable=True)
+_MALFORMED = Failure(ErrorCode.MODEL_ERROR, "The model's answer could not be understood.", is_retryable=True)
 _UNKNOWN = Failure(ErrorCode.MODEL_ERROR, "The model call failed.")
 
 FAILURES: dict[str, Failure] = {
@@ -102,13 +106,15 @@ FAILURES: dict[str, Failure] = {
     "ResponseParserError": _BROKEN,
     # faults of this package
     "busy": Failure(
-        ErrorCode.MODEL_THROTTLED, "The server is making too many model calls. Try again later.", retry=True
+        ErrorCode.MODEL_THROTTLED, "The server is making too many model calls. Try again later.", is_retryable=True
     ),
-    "incomplete": Failure(ErrorCode.MODEL_ERROR, "The model's answer ended before it was complete.", retry=True),
+    "incomplete": Failure(ErrorCode.MODEL_ERROR, "The model's answer ended before it was complete.", is_retryable=True),
     "nameless_call": _MALFORMED,
     # stop reasons that are failures
     "malformed_model_output": _MALFORMED,
-    "malformed_tool_use": Failure(ErrorCode.MODEL_ERROR, "The model made a tool call that cannot be read.", retry=True),
+    "malformed_tool_use": Failure(
+        ErrorCode.MODEL_ERROR, "The model made a tool call that cannot be read.", is_retryable=True
+    ),
     "model_context_window_exceeded": _CONTEXT,
 }
 

@@ -164,7 +164,7 @@ class _MediaLimit:
         self._remaining = remaining
 
     def __call__(self, block: Block) -> bool:
-        """Count a block. Returns false if the message already has all blocks of its kind."""
+        """Count a block. Return false if the message already has all blocks of its kind."""
         (kind,) = block
         if kind not in self._remaining:
             return True

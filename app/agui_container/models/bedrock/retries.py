@@ -24,4 +24,4 @@ async def backoff(attempt: int) -> None:
 
 def may_retry(failure: Failure, attempt: int, max_attempts: int, *, has_output: bool) -> bool:
     """Return True if a call may be repeated after ``attempt`` (from 1) has failed."""
-    return failure.retry and not has_output and attempt < max_attempts
+    return failure.is_retryable and not has_output and attempt < max_attempts

@@ -148,7 +148,7 @@ class BedrockStreamParser:
         return [*reasoning_end, ReasoningDelta(piece["text"])]
 
     def _end_reasoning(self) -> list[Delta]:
-        """End the open reasoning block, if there is one. Returns its signature or redacted content as a delta."""
+        """End the open reasoning block, if there is one. Return its signature or redacted content as a delta."""
         part, self._open_reasoning = self._open_reasoning, None
         if part is None:
             return []

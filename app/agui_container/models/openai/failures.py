@@ -51,7 +51,7 @@ class ModelFailure(AppError):
     Args:
         code: one of ``MODEL_*``.
         message: text for the client; by default the sentence of ``code``.
-        retry: true if the same call may succeed soon.
+        is_retryable: true if the same call may succeed soon.
         retry_after: seconds that the server asks to wait.
         error_body: the server's error object, for the log only.
     """
@@ -61,12 +61,12 @@ class ModelFailure(AppError):
         code: ErrorCode,
         message: str | None = None,
         *,
-        retry: bool = False,
+        is_retryable: bool = False,
         retry_after: float | None = None,
         error_body: ErrorBody | None = None,
     ) -> None:
         super().__init__(code, message or TEXTS[code])
-        self.retry = retry
+        self.is_retryable = is_retryable
         self.retry_after = retry_after
         self.error_body = error_body or ErrorBody()
 
@@ -118,19 +118,22 @@ def failure_of(status: int | None, error_body: ErrorBody, retry_after: float | N
     ``status`` is None for an error inside a stream; then the status in the error object counts, if there is one.
     """
     status = status or error_body.status
-    code, retry = _code_and_retry(status, error_body.codes)
+    code, is_retryable = _code_and_retry(status, error_body.codes)
     if _NO_QUOTA.search(error_body.codes):
-        code, retry = ErrorCode.MODEL_ACCESS_DENIED, False
+        code, is_retryable = ErrorCode.MODEL_ACCESS_DENIED, False
     elif status not in _NEVER_TOO_LONG and _TOO_LONG.search(f"{error_body.codes} {error_body.text}"):
-        code, retry = ErrorCode.MODEL_CONTEXT_EXCEEDED, False
+        code, is_retryable = ErrorCode.MODEL_CONTEXT_EXCEEDED, False
     return ModelFailure(
-        code, retry=retry, retry_after=retry_after, error_body=ErrorBody(error_body.codes, error_body.text, status)
+        code,
+        is_retryable=is_retryable,
+        retry_after=retry_after,
+        error_body=ErrorBody(error_body.codes, error_body.text, status),
     )
 
 
 def _code_and_retry(status: int | None, codes: str) -> tuple[ErrorCode, bool]:
     if status is None:
-        matches = ((code, retry) for pattern, code, retry in _BY_WORD if pattern.search(codes))
+        matches = ((code, is_retryable) for pattern, code, is_retryable in _BY_WORD if pattern.search(codes))
         return next(matches, (ErrorCode.MODEL_ERROR, True))
     if status in _BY_STATUS:
         return _BY_STATUS[status]

@@ -145,7 +145,7 @@ class OpenAIModel:
             "retry_in": wait,
             "server_codes": body.codes,
             "server_text": body.text,
-            "cause": repr(failure.__cause__),
+            "error": repr(failure.__cause__),
         }
         masked = {name: self._secrets.sub("***", str(value)) for name, value in fields.items()}
         logger.warning("model call failed %s", format_fields(masked))

@@ -84,7 +84,7 @@ class CallExchange(Struct, frozen=True):
     calls: Sequence[tuple[ToolCall, ToolMessage | None]]
 
 
-def pair_calls(messages: Sequence[Message]) -> list[Message | CallExchange]:
+def group_exchanges(messages: Sequence[Message]) -> list[Message | CallExchange]:
     """Return the conversation with each tool message attached to its call.
 
     The first result of a call wins. Results of unknown calls are left out. If calls of one
@@ -235,7 +235,7 @@ def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json
     messages: list[Json] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     reasoning_texts: list[str] = []
     numbers = count(1)
-    for message in pair_calls(prompt.messages):
+    for message in group_exchanges(prompt.messages):
         if isinstance(message, ReasoningMessage):
             reasoning_texts.append(message.content)
             continue

@@ -37,7 +37,7 @@ class RetryPolicy(Struct, frozen=True):
 
     def wait(self, failure: ModelFailure, attempt: int) -> float | None:
         """Return the seconds to wait after ``attempt`` (from 0) has failed, or None if the call is not retried."""
-        if not failure.retry or attempt >= self.retries:
+        if not failure.is_retryable or attempt >= self.retries:
             return None
         if failure.retry_after is not None:
             return failure.retry_after if failure.retry_after <= self.longest else None

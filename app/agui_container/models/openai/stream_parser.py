@@ -36,7 +36,7 @@ class _PartialToolCall(Struct):
     id: str | None = None
     name: str | None = None
     arguments: list[str] = field(default_factory=list)
-    announced: bool = False
+    is_announced: bool = False
 
 
 class ToolCallParser:
@@ -61,7 +61,7 @@ class ToolCallParser:
         Raises:
             ModelFailure: a call has no name.
         """
-        if not all(call.announced for call in self._calls):
+        if not all(call.is_announced for call in self._calls):
             raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent a tool call without a name.")
 
     def _piece(self, piece: Piece) -> Sequence[ToolCallDelta]:
@@ -77,11 +77,11 @@ class ToolCallParser:
         return self._delta(call, arguments)
 
     def _delta(self, call: _PartialToolCall, arguments: str) -> Sequence[ToolCallDelta]:
-        if call.announced:
+        if call.is_announced:
             return (ToolCallDelta(call.index, arguments),) if arguments else ()
         if call.name is None:
             return ()  # delayed until the name is known
-        call.announced = True
+        call.is_announced = True
         return (ToolCallDelta(call.index, "".join(call.arguments), self._names.original(call.name)),)
 
     def _call(self, piece: Piece, name: str | None, arguments: str) -> _PartialToolCall:
@@ -138,7 +138,7 @@ MAX_COUNT = 2**53 - 1
 
 
 def usage_of(reported: Mapping[str, object], provider: str, model: str) -> TokenUsage | None:
-    """Convert the usage field of a chunk. Returns None if it has no counts."""
+    """Convert the usage field of a chunk. Return None if it has no counts."""
     prompt, completion = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
     if prompt is None and completion is None:
         return None
@@ -234,7 +234,9 @@ class ChatStreamParser:
         try:
             return self.feed(from_json(data))
         except (AttributeError, TypeError, ValueError) as error:
-            raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent what cannot be read.", retry=True) from error
+            raise ModelFailure(
+                ErrorCode.MODEL_ERROR, "The model sent an answer that cannot be read.", is_retryable=True
+            ) from error
 
     def feed(self, chunk: Mapping[str, object]) -> Sequence[Delta]:
         """Return the deltas of one chunk.
@@ -263,7 +265,9 @@ class ChatStreamParser:
         """
         if not self.is_complete:
             raise ModelFailure(
-                ErrorCode.MODEL_UNAVAILABLE, "The connection to the model ended before its answer did.", retry=True
+                ErrorCode.MODEL_UNAVAILABLE,
+                "The connection to the model ended before its answer did.",
+                is_retryable=True,
             )
         if self._finish_reason in _FAILED_REASONS:
             raise failure_of(None, ErrorBody(codes=self._finish_reason))

@@ -60,7 +60,7 @@ class SseReader:
         return events
 
     def finish(self) -> Sequence[bytes]:
-        """End the stream. Returns the last event if it lacks its closing empty line."""
+        """End the stream. Return the last event if it lacks its closing empty line."""
         return self._events([b"".join(self._pieces), b""])
 
     def _events(self, lines: Sequence[bytes]) -> Sequence[bytes]:
@@ -136,7 +136,7 @@ class Transport:
         except httpx.RequestError as error:
             raise connection_failure(error) from error
         except EventTooLong as error:
-            raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent more than can be read.") from error
+            raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent an event that is too large.") from error
 
 
 async def _error_response(response: httpx.Response) -> ModelFailure:
@@ -189,7 +189,7 @@ def connection_failure(error: httpx.RequestError) -> ModelFailure:
     if isinstance(error, httpx.ReadTimeout):
         return ModelFailure(ErrorCode.MODEL_TIMEOUT)
     if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)):
-        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, retry=True)
+        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, is_retryable=True)
     if isinstance(error, httpx.TransportError):
-        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, "The connection to the model broke.", retry=True)
+        return ModelFailure(ErrorCode.MODEL_UNAVAILABLE, "The connection to the model broke.", is_retryable=True)
     return ModelFailure(ErrorCode.MODEL_ERROR)

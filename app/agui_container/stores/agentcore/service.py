@@ -30,6 +30,7 @@ from msgspec import Struct
 from agui_container.ports.records import StoredMessage, ThreadKey
 from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.daemon_threads import DaemonThreadPool
+from agui_container.runtime.log_values import format_fields
 from agui_container.stores.agentcore.turn_events import (
     Event,
     ThreadHistory,
@@ -321,11 +322,11 @@ class MemoryService:
 
 def _history(events: Sequence[Event], owner: str) -> ThreadHistory | None:
     records: list[TurnRecord] = []
-    for text in read_turn_records(events):
+    for turn, text in read_turn_records(events):
         try:
             records.append(load_record(text, owner))
         except ValueError:
-            logger.warning("turn record unreadable, skipped")
+            logger.warning("turn record unreadable, skipped %s", format_fields({"turn": turn}))
     return merge_records(records)
 
 

@@ -173,26 +173,29 @@ def make_turn_parts(turn: str, at: float, messages: Sequence[StoredMessage], tex
     ]
 
 
-def read_turn_records(events: Iterable[Event]) -> list[str]:
-    """Return the records of all complete turns, oldest first."""
+def read_turn_records(events: Iterable[Event]) -> list[tuple[str, str]]:
+    """Return the id and the record of every complete turn, oldest first."""
     turns: defaultdict[tuple[float, str, int], dict[int, str]] = defaultdict(dict)
     for event in events:
         facts = {name: value.get("stringValue", "") for name, value in event.get("metadata", {}).items()}
         number, _, count = facts.get(PART, "").partition("/")
         try:
-            turn = float(facts[AT]), facts[TURN], int(count)
-            turns[turn][int(number)] = "".join(item["blob"] for item in event["payload"] if "blob" in item)
+            turns[float(facts[AT]), facts[TURN], int(count)][int(number)] = "".join(
+                item["blob"] for item in event["payload"] if "blob" in item
+            )
         except (KeyError, TypeError, ValueError):
             continue
     return [
-        "".join(parts[at] for at in sorted(parts)) for turn, parts in sorted(turns.items()) if len(parts) == turn[2]
+        (turn, "".join(parts[number] for number in sorted(parts)))
+        for (_, turn, count), parts in sorted(turns.items())
+        if len(parts) == count
     ]
 
 
 def conversation_item(message: StoredMessage) -> Item | None:
     """Return the text of a message as a conversational item.
 
-    Returns None for a message without text or with a role other than user, assistant and tool.
+    Return None for a message without text or with a role other than user, assistant and tool.
     """
     try:
         found = json.loads(message.data)

@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from agui_container.ports.records import RunKey, RunRecord, RunStatus
 from agui_container.ports.store import LeaseLost, StoreUnavailable
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.futures import mark_retrieved
 from agui_container.runtime.log_values import format_fields
 from agui_container.stores.page_tokens import unpersisted
 from agui_container.stores.sql.database import Database
@@ -143,7 +144,7 @@ class AppendBatcher:
             return
         size = sum(len(envelope.data) for envelope in envelopes)
         request = AppendRequest(run, replica, envelopes, size, asyncio.get_running_loop().create_future())
-        request.done.add_done_callback(ignore_result)
+        request.done.add_done_callback(mark_retrieved)
         self._queue.append(request)
         self._start_worker()
         await self._database.with_timeout(request.done)
@@ -259,12 +260,6 @@ async def append_request(connection: AsyncConnection, request: AppendRequest) ->
 def is_next(request: AppendRequest, last_seq: int) -> bool:
     """True if the request directly follows ``last_seq``."""
     return request.envelopes[0].seq == last_seq + 1
-
-
-def ignore_result(done: asyncio.Future[None]) -> None:
-    """Mark the outcome as retrieved, because the caller may have been cancelled."""
-    if not done.cancelled():
-        done.exception()
 
 
 def resolve(request: AppendRequest, error: Exception | None = None) -> None:

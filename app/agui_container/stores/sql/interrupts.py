@@ -35,7 +35,7 @@ class SqlInterrupts:
                 "interrupt_id": interrupt.id,
                 "payload": interrupt.payload,
                 "until": interrupt.until,
-                "settled": interrupt.settled,
+                "settled": interrupt.is_settled,
             }
             for interrupt in interrupts
         ]

@@ -36,6 +36,7 @@ from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, JSONRPCResponse, Tool
 from msgspec import Struct, field
 
 from agui_container.ports import ToolError
+from agui_container.runtime.futures import mark_retrieved
 from agui_container.runtime.log_values import format_fields
 from agui_container.tools.mcp.servers import HttpServer, Server, StdioServer
 
@@ -139,7 +140,7 @@ class McpConnection:
     def _open(self) -> OpenSession:
         loop = asyncio.get_running_loop()
         session = OpenSession(loop.create_future())
-        session.client.add_done_callback(_retrieve_exception)
+        session.client.add_done_callback(mark_retrieved)
         # With an empty context, because the session outlives the run that opens it and must not log its ids.
         task = loop.create_task(self._run_session(session), name=f"mcp {self._server.name}", context=Context())
         self._tasks[session] = task
@@ -233,12 +234,6 @@ def is_connection_lost(error: MCPError) -> bool:
 async def _client(session: OpenSession) -> Client:
     # Shielded, because several runs may wait for the future and a cancelled run must not cancel it.
     return await asyncio.shield(session.client)
-
-
-def _retrieve_exception(client: asyncio.Future[Client]) -> None:
-    """Retrieve the exception, because asyncio logs an unretrieved one if every waiting run was cancelled."""
-    if not client.cancelled():
-        client.exception()
 
 
 READ_SECONDS = 300.0

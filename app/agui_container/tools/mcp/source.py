@@ -228,7 +228,7 @@ class McpTool(Struct, frozen=True):
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            text = f"{self.spec.name} gave no sign of life for {self.server.timeout:g} seconds."
+            text = f"{self.spec.name} did not respond for {self.server.timeout:g} seconds."
             raise ToolError(text) from error
         except MCPError as error:
             raise ToolError(self._error_text(error)) from error

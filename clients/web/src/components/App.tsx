@@ -1,6 +1,6 @@
 /** The page: threads on the left, the conversation in the middle, the inspector on the right. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { isRunning, newThread, stop } from "../chat";
 import { read, write } from "../config";
 import { replay } from "../replay";
@@ -10,8 +10,9 @@ import { Composer } from "./Composer";
 import { ConfirmDialog } from "./Dialog";
 import { Inspector } from "./Inspector";
 import { Messages } from "./Messages";
+import { INSPECTOR_OVER, THREADS_OVER, useFocusReturn, useMedia } from "./overlays";
 import { ReplayBar } from "./Replays";
-import { Shortcuts } from "./Shortcuts";
+import { Shortcuts, useShortcuts } from "./Shortcuts";
 import { Sidebar } from "./Sidebar";
 import { TopBar } from "./TopBar";
 
@@ -21,36 +22,43 @@ export function App() {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [isInspectorShown, setInspectorShown] = useState(read(INSPECTOR_KEY) === "shown");
   const [isHelpOpen, setHelpOpen] = useState(false);
+  const isNarrow = useMedia(THREADS_OVER);
+  const isDrawerOpen = isNarrow && isMenuOpen;
+  const isInspectorOver = useMedia(INSPECTOR_OVER) && isInspectorShown;
   const shownReplay = useStore(replay);
   const toggleInspector = (isShown: boolean) => {
     write(INSPECTOR_KEY, isShown ? "shown" : "hidden");
     setInspectorShown(isShown);
   };
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const action = shortcut(event);
-      if (action === null) return;
-      event.preventDefault();
-      if (action === "help") setHelpOpen(true);
-      if (action === "inspector") toggleInspector(!isInspectorShown);
-      if (action === "search") setMenuOpen(true);
-      if (action === "search") requestAnimationFrame(() => document.getElementById("thread-search")?.focus());
-      if (action === "new") newThread();
-      if (action === "write") document.querySelector<HTMLElement>(".composer textarea")?.focus();
-      if (action === "stop") {
-        setMenuOpen(false);
-        if (isRunning()) stop();
-      }
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
+  useFocusReturn(isDrawerOpen, ".sidebar");
+  useFocusReturn(isInspectorShown, ".inspector");
+  useLayoutEffect(() => {
+    if (isDrawerOpen) document.querySelector<HTMLElement>(".sidebar button")?.focus();
+  }, [isDrawerOpen]);
+  useShortcuts({
+    help: () => setHelpOpen(true),
+    inspector: () => toggleInspector(!isInspectorShown),
+    search: () => {
+      setMenuOpen(isNarrow);
+      requestAnimationFrame(() => document.getElementById("thread-search")?.focus());
+    },
+    new: () => {
+      newThread();
+      setMenuOpen(false);
+    },
+    write: () => document.querySelector<HTMLElement>(".composer textarea")?.focus(),
+    close: () => {
+      if (isDrawerOpen) setMenuOpen(false);
+      else if (isInspectorOver) toggleInspector(false);
+      else if (isRunning()) stop();
+    },
   });
-  const classes = ["app", isMenuOpen ? "menu-open" : "", isInspectorShown ? "with-inspector" : ""];
+  const classes = ["app", isDrawerOpen ? "menu-open" : "", isInspectorShown ? "with-inspector" : ""];
   return (
     <div class={classes.filter(Boolean).join(" ")}>
       <Sidebar onLeave={() => setMenuOpen(false)} />
-      {isMenuOpen && <div class="scrim" onClick={() => setMenuOpen(false)} aria-hidden="true" />}
-      <main class="main">
+      {isDrawerOpen && <div class="scrim" onClick={() => setMenuOpen(false)} aria-hidden="true" />}
+      <main class="main" inert={isDrawerOpen}>
         <TopBar
           onMenu={() => setMenuOpen(true)}
           onInspector={() => toggleInspector(!isInspectorShown)}
@@ -59,7 +67,7 @@ export function App() {
         <Messages replay={shownReplay?.state} />
         <div class="dock">{shownReplay === null ? <Composer /> : <ReplayBar />}</div>
       </main>
-      {isInspectorShown && <Inspector onClose={() => toggleInspector(false)} />}
+      {isInspectorShown && <Inspector isInert={isDrawerOpen} onClose={() => toggleInspector(false)} />}
       {isHelpOpen && <Shortcuts onClose={() => setHelpOpen(false)} />}
       <ConfirmDialog />
       <Announcer />
@@ -68,19 +76,4 @@ export function App() {
       </div>
     </div>
   );
-}
-
-type Action = "help" | "inspector" | "search" | "new" | "write" | "stop";
-
-/** The shortcut of a key, if it has one here. Keys that write text count only outside of fields. */
-function shortcut(event: KeyboardEvent): Action | null {
-  const isCommand = event.ctrlKey || event.metaKey;
-  if (isCommand && event.key === "k") return "search";
-  if (isCommand && event.shiftKey && event.key.toLowerCase() === "o") return "new";
-  if (isCommand && event.key === "i" && !event.shiftKey) return "inspector";
-  if (event.key === "Escape") return document.querySelector("dialog[open], .user-editor, .rename") ? null : "stop";
-  const target = event.target as HTMLElement;
-  if (isCommand || event.altKey || target.closest("input, textarea, select, [contenteditable]")) return null;
-  if (event.key === "/") return "write";
-  return event.key === "?" ? "help" : null;
 }

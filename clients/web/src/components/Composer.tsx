@@ -3,7 +3,7 @@
 import type { ContentPart } from "@ag-ui/core";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Attachment, describeLimit, readFiles } from "../attachments";
-import { chat, isRunning, send, stop } from "../chat";
+import { chat, isLoaded, isRunning, send, stop } from "../chat";
 import { useStore } from "../store";
 import { Icon, IconButton } from "./icons";
 
@@ -12,6 +12,7 @@ export function Composer() {
   const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
   const [problem, setProblem] = useState("");
   const isBusy = useStore(chat, isRunning);
+  const isReady = useStore(isLoaded);
   const threadId = useStore(chat, (state) => state.threadId);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
@@ -28,8 +29,9 @@ export function Composer() {
   };
   useDroppedFiles((files) => void add(files));
 
+  const canSend = isReady && !isBusy && (text.trim() !== "" || attachments.length > 0);
   const submit = () => {
-    if (isBusy || (text.trim() === "" && attachments.length === 0)) return;
+    if (!canSend) return;
     void send(contentOf(text.trim(), attachments));
     setText("");
     setAttachments([]);
@@ -98,19 +100,13 @@ export function Composer() {
           }}
         />
         <IconButton icon="clip" label="Attach files" onClick={() => picker.current?.click()} />
-        <span class="composer-hint">{isBusy ? "Esc stops" : "Enter sends"}</span>
+        <span class="composer-hint">{isBusy ? "Esc stops" : isReady && "Enter sends"}</span>
         {isBusy ? (
           <button type="button" class="send" aria-label="Stop" title="Stop" onClick={() => stop()}>
             <Icon name="stop" />
           </button>
         ) : (
-          <button
-            type="submit"
-            class="send"
-            aria-label="Send"
-            title="Send"
-            disabled={text.trim() === "" && attachments.length === 0}
-          >
+          <button type="submit" class="send" aria-label="Send" title="Send" disabled={!canSend}>
             <Icon name="send" />
           </button>
         )}

@@ -1,6 +1,6 @@
 /** A new chat, with one button for each suggestion. */
 
-import { chat, send } from "../chat";
+import { chat, isLoaded, send } from "../chat";
 import { title } from "../config";
 import { capabilities } from "../server";
 import { useStore } from "../store";
@@ -24,7 +24,8 @@ const SUGGESTIONS: Suggestion[] = [
 export function EmptyState() {
   const isOffline = useStore(capabilities, (known) => known === null || !isOtherAgent(known));
   const hasThread = useStore(chat, (state) => state.run.status !== "idle");
-  if (hasThread) return null;
+  const isReady = useStore(isLoaded);
+  if (hasThread || !isReady) return null;
   return (
     <div class="empty">
       <h1>{title}</h1>

@@ -21,7 +21,7 @@ const NAMES = Object.keys(TABS) as TabName[];
 
 const tab = new Store<TabName>("Events");
 
-export function Inspector({ onClose }: { onClose: () => void }) {
+export function Inspector({ isInert, onClose }: { isInert: boolean; onClose: () => void }) {
   const current = useStore(tab);
   const Panel = TABS[current];
   const move = (event: KeyboardEvent) => {
@@ -32,7 +32,7 @@ export function Inspector({ onClose }: { onClose: () => void }) {
     document.getElementById(`tab-${next}`)?.focus();
   };
   return (
-    <aside class="inspector" aria-label="Inspector">
+    <aside class="inspector" aria-label="Inspector" inert={isInert}>
       <div class="inspector-head">
         <div class="tabs" role="tablist" aria-label="Inspector" onKeyDown={move}>
           {NAMES.map((name) => (

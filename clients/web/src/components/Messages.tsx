@@ -2,7 +2,7 @@
 
 import type { Message } from "@ag-ui/core";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { chat, isRunning, openThread, problem, retry } from "../chat";
+import { chat, isRunning, openThread, problem, tryAgain } from "../chat";
 import { arrange, type Block, type Turn } from "../state/blocks";
 import type { ChatState } from "../state/types";
 import { useStore } from "../store";
@@ -30,25 +30,26 @@ export function Messages({ replay }: { replay?: ChatState | undefined }) {
   useEffect(() => setShown(SHOWN_TURNS), [state.threadId]);
   const { frame, content, isAway, toBottom } = useStickyScroll(state.threadId);
   const isBusy = isRunning(state);
+  const isReplay = replay !== undefined;
   const earlier = Math.max(0, turns.length - shown);
   return (
     <div class="scroll-frame">
       <div class="scroll" ref={frame} tabIndex={-1}>
         <div class="column" ref={content} role="log" aria-label="Conversation" aria-busy={isBusy} aria-live="off">
-          {turns.length === 0 && !isBusy && <EmptyState />}
+          {turns.length === 0 && !isBusy && !isReplay && <EmptyState />}
           {earlier > 0 && (
             <button type="button" class="quiet-button earlier" onClick={() => setShown(shown + SHOWN_TURNS)}>
               Show {Math.min(earlier, SHOWN_TURNS)} earlier
             </button>
           )}
           {turns.slice(earlier).map((turn, index, all) => (
-            <TurnView key={turn.key} turn={turn} state={state} isLast={index === all.length - 1} isReplay={!!replay} />
+            <TurnView key={turn.key} turn={turn} state={state} isLast={index === all.length - 1} isReplay={isReplay} />
           ))}
           {isBusy && <Working state={state} />}
           <Steps steps={state.steps} isRunning={isBusy} />
-          {replay === undefined && <Interrupts />}
-          <Ending state={state} />
-          <Problem />
+          {!isReplay && <Interrupts />}
+          <Ending state={state} isReplay={isReplay} />
+          {!isReplay && <Problem />}
         </div>
       </div>
       {isAway && (
@@ -124,7 +125,7 @@ function Working({ state }: { state: ChatState }) {
   );
 }
 
-function Ending({ state }: { state: ChatState }) {
+function Ending({ state, isReplay }: { state: ChatState; isReplay: boolean }) {
   const { status, failure } = state.run;
   if (status === "cancelled") return <p class="notice">You stopped this answer.</p>;
   if (status !== "failed" || failure === undefined) return null;
@@ -135,9 +136,11 @@ function Ending({ state }: { state: ChatState }) {
         <p>{failure.message}</p>
         <p class="failure-code">{failure.code}</p>
       </div>
-      <button type="button" class="button" onClick={() => void retry()}>
-        Try again
-      </button>
+      {!isReplay && (
+        <button type="button" class="button" onClick={() => void tryAgain()}>
+          Try again
+        </button>
+      )}
     </div>
   );
 }

@@ -1,12 +1,13 @@
 /** The keys of this page. */
 
+import { useEffect } from "preact/hooks";
 import { Dialog } from "./Dialog";
 
 const KEYS: [string, string][] = [
   ["Enter", "Send"],
   ["Shift+Enter", "New line"],
   ["Arrow up", "Edit your last message (in an empty field)"],
-  ["Escape", "Stop the answer, or close"],
+  ["Escape", "Close what lies over the chat, or stop the answer"],
   ["/", "Write a message"],
   ["Ctrl+K", "Search threads"],
   ["Ctrl+Shift+O", "New chat"],
@@ -29,4 +30,34 @@ export function Shortcuts({ onClose }: { onClose: () => void }) {
       </dl>
     </Dialog>
   );
+}
+
+type Action = "help" | "inspector" | "search" | "new" | "write" | "close";
+
+/** Do the action of a key. */
+export function useShortcuts(actions: Record<Action, () => void>): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const action = shortcut(event);
+      if (action === null) return;
+      event.preventDefault();
+      actions[action]();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  });
+}
+
+/** The shortcut of a key, if it has one here. Keys that write text count only outside of fields. */
+function shortcut(event: KeyboardEvent): Action | null {
+  if (event.isComposing) return null; // the key belongs to an input method
+  const isCommand = event.ctrlKey || event.metaKey;
+  if (isCommand && event.key === "k") return "search";
+  if (isCommand && event.shiftKey && event.key.toLowerCase() === "o") return "new";
+  if (isCommand && event.key === "i" && !event.shiftKey) return "inspector";
+  if (event.key === "Escape") return document.querySelector("dialog[open], .user-editor, .rename") ? null : "close";
+  const target = event.target as HTMLElement;
+  if (isCommand || event.altKey || target.closest("input, textarea, select, [contenteditable]")) return null;
+  if (event.key === "/") return "write";
+  return event.key === "?" ? "help" : null;
 }

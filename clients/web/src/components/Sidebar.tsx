@@ -1,7 +1,7 @@
 /** The list of threads: begin, search, open, rename, delete. */
 
 import { useState } from "preact/hooks";
-import { newThread, openThread } from "../chat";
+import { newThread, selectThread } from "../chat";
 import { title } from "../config";
 import type { ThreadFacts } from "../connection/api";
 import { useStore } from "../store";
@@ -14,8 +14,9 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
   const list = useStore(threads.list);
   const next = useStore(threads.next);
   const isReachable = useStore(threads.isReachable);
+  const problem = useStore(threads.problem);
   const [query, setQuery] = useState("");
-  const found = list.filter((thread) => nameOf(thread).toLowerCase().includes(query.trim().toLowerCase()));
+  const found = list.filter((thread) => threads.titleOf(thread).toLowerCase().includes(query.trim().toLowerCase()));
   return (
     <nav class="sidebar" aria-label="Threads">
       <div class="sidebar-head">
@@ -43,10 +44,15 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
           value={query}
           onInput={(event) => {
             setQuery(event.currentTarget.value);
-            void threads.all().catch(() => undefined); // the loaded threads are searched
+            void threads.all();
           }}
         />
       </label>
+      {problem !== "" && (
+        <p class="sidebar-problem" role="alert">
+          {problem}
+        </p>
+      )}
       <div class="thread-list">
         {groups(found).map(([heading, group]) => (
           <section key={heading} aria-label={heading}>
@@ -56,9 +62,9 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
                 <ThreadItem
                   key={thread.threadId}
                   thread={thread}
-                  name={nameOf(thread)}
+                  name={threads.titleOf(thread)}
                   onOpen={() => {
-                    void openThread(thread.threadId);
+                    void selectThread(thread.threadId);
                     onLeave();
                   }}
                 />
@@ -83,10 +89,6 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
       </div>
     </nav>
   );
-}
-
-function nameOf(thread: ThreadFacts): string {
-  return thread.title ?? "Untitled";
 }
 
 function groups(list: readonly ThreadFacts[]): [string, ThreadFacts[]][] {

@@ -6,6 +6,7 @@ import type { ThreadFacts } from "../connection/api";
 import { useStore } from "../store";
 import { threads } from "../threads";
 import { confirmed } from "./Dialog";
+import { shortened } from "./format";
 import { Icon, IconButton } from "./icons";
 
 interface ThreadItemProps {
@@ -25,9 +26,9 @@ export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
     );
   }
   const remove = async () => {
-    if (!(await confirmed(`Delete “${name}”?`, "Its messages and its runs are deleted as well.", "Delete"))) return;
-    await threads.remove(thread.threadId);
-    if (isSelected) newThread();
+    const title = `Delete “${shortened(name)}”?`;
+    if (!(await confirmed(title, "Its messages and its runs are deleted as well.", "Delete"))) return;
+    if ((await threads.remove(thread.threadId)) && threads.selected.value === thread.threadId) newThread();
   };
   return (
     <li class={isSelected ? "thread is-selected" : "thread"}>
@@ -49,8 +50,8 @@ function RenameForm({ thread, name, onClose }: { thread: ThreadFacts; name: stri
   const [draft, setDraft] = useState(name);
   const submit = async (event: Event) => {
     event.preventDefault();
-    onClose();
-    if (draft.trim() !== "" && draft !== name) await threads.rename(thread.threadId, draft.trim());
+    const isChanged = draft.trim() !== "" && draft !== name;
+    if (!isChanged || (await threads.rename(thread.threadId, draft.trim()))) onClose();
   };
   return (
     <form class="rename" onSubmit={submit}>
@@ -64,7 +65,7 @@ function RenameForm({ thread, name, onClose }: { thread: ThreadFacts; name: stri
         }}
         onInput={(event) => setDraft(event.currentTarget.value)}
         onKeyDown={(event) => {
-          if (event.key === "Escape") onClose();
+          if (event.key === "Escape" && !event.isComposing) onClose();
         }}
         onBlur={onClose}
       />

@@ -17,12 +17,15 @@ const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "syst
 
 export function TopBar({ onMenu, onInspector, isInspectorShown }: TopBarProps) {
   const selected = useStore(threads.selected);
-  const name = useStore(threads.list, (list) => list.find(({ threadId }) => threadId === selected)?.title);
+  const name = useStore(threads.list, (list) => {
+    const thread = list.find(({ threadId }) => threadId === selected);
+    return thread === undefined ? "New chat" : threads.titleOf(thread);
+  });
   const chosen = useStore(theme);
   return (
     <header class="top-bar">
       <IconButton icon="menu" label="Threads" class="only-narrow" onClick={onMenu} />
-      <h1 class="thread-title">{name ?? "New chat"}</h1>
+      <h1 class="thread-title">{name}</h1>
       <Connection />
       <ContextMeter />
       <IconButton icon={chosen satisfies IconName} label={`Theme: ${chosen}`} onClick={() => setTheme(NEXT[chosen])} />

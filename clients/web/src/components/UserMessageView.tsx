@@ -3,6 +3,7 @@
 import type { UserMessage } from "@ag-ui/core";
 import { useState } from "preact/hooks";
 import { chat, isRunning, send } from "../chat";
+import { textOf } from "../state/messages";
 import { useStore } from "../store";
 import { ContentParts } from "./ContentParts";
 import { copyText } from "./copy";
@@ -28,11 +29,6 @@ export function UserMessageView({ message, isReadOnly }: { message: UserMessage;
       </div>
     </article>
   );
-}
-
-function textOf(message: UserMessage): string {
-  if (typeof message.content === "string") return message.content;
-  return message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
 
 function Editor({ message, text, onClose }: { message: UserMessage; text: string; onClose: () => void }) {

@@ -34,3 +34,9 @@ export function oneLine(text: string, limit = 90): string {
   const shown = line === "{}" ? "" : line;
   return shown.length > limit ? `${shown.slice(0, limit)}…` : shown;
 }
+
+/** The beginning of a text that may be long. */
+export function shortened(text: string, limit = 60): string {
+  const characters = [...text];
+  return characters.length > limit ? `${characters.slice(0, limit).join("")}…` : text;
+}

@@ -1,6 +1,6 @@
 /** Fold events into AG-UI messages, without changing what was there before. */
 
-import type { AssistantMessage, Message, ToolCall } from "@ag-ui/core";
+import type { AssistantMessage, Message, ToolCall, UserMessage } from "@ag-ui/core";
 
 /** Replace the message with this id, searching from the end because streams write there. */
 export function update(
@@ -64,4 +64,25 @@ export function openCalls(messages: readonly Message[]): ToolCall[] {
   return messages.flatMap((message) =>
     message.role === "assistant" ? (message.toolCalls ?? []).filter((call) => !answered.has(call.id)) : [],
   );
+}
+
+/** The text of a user message without its attachments. */
+export function textOf({ content }: UserMessage): string {
+  if (typeof content === "string") return content;
+  return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+}
+
+/** The user messages at the end that the stored conversation does not have. A run that was refused leaves them. */
+export function unsent(messages: readonly Message[], stored: readonly Message[]): UserMessage[] {
+  const end = messages.slice(messages.findLastIndex(({ role }) => role !== "user") + 1) as UserMessage[];
+  return end.filter((message) => {
+    const known = find(stored, message.id);
+    return known?.role !== "user" || textOf(known) !== textOf(message);
+  });
+}
+
+/** The stored conversation, continued by unsent messages. An edited message replaces everything from its place on. */
+export function continued(stored: readonly Message[], rest: readonly UserMessage[]): readonly Message[] {
+  const edited = stored.findIndex(({ id }) => id === rest[0]?.id);
+  return [...(edited < 0 ? stored : stored.slice(0, edited)), ...rest];
 }

@@ -212,10 +212,10 @@ class Approvals:
         """
         claimed, now = replace(approval, suspension=None).with_result(result), self.now()
         with store_errors_as_app_errors():
-            is_ours = await self._interrupts.settle(
+            is_claimed = await self._interrupts.settle(
                 self._scope(at), approval.call.id, _dump_approval(claimed), now + self._lifetime, now
             )
-        return claimed if is_ours else None
+        return claimed if is_claimed else None
 
     async def settle(self, at: ScopeKey, approval: Approval, result: ToolResult, ctx: RunContext) -> Approval:
         """Store the result of a claimed call. If the store fails, only this run gets the result."""
@@ -238,7 +238,9 @@ class Approvals:
         return PendingInterrupt(approval.call.id, _dump_approval(approval), self.now() + 2 * self._lifetime)
 
     async def _store_result(self, at: ScopeKey, settled: Approval) -> None:
-        record = PendingInterrupt(settled.call.id, _dump_approval(settled), self.now() + self._lifetime, settled=True)
+        record = PendingInterrupt(
+            settled.call.id, _dump_approval(settled), self.now() + self._lifetime, is_settled=True
+        )
         try:
             await self._interrupts.put(self._scope(at), [record])
         except StoreUnavailable:

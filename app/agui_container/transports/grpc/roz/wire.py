@@ -86,7 +86,7 @@ class RozEncoder:
 
     def session_rejected(self, error: AppError) -> Responses:
         """Report a failed request or turn. The session continues."""
-        facts = {"code": error.code.value, "message": error.message, "retryable": error.spec.retryable}
+        facts = {"code": error.code.value, "message": error.message, "retryable": error.spec.is_retryable}
         old = pb.SessionResponse(error=pb.SessionError(**facts))  # type: ignore[arg-type] # typed above
         rejected = pb.SessionRejectedPayload(**facts)  # type: ignore[arg-type] # as above
         return self._responses(old, "session_rejected", session_rejected=rejected)
@@ -94,7 +94,7 @@ class RozEncoder:
     def session_failed(self, error: AppError) -> Responses:
         """Report the end of the session because of the server."""
         old = pb.SessionResponse(
-            error=pb.SessionError(code=error.code.value, message=error.message, retryable=error.spec.retryable)
+            error=pb.SessionError(code=error.code.value, message=error.message, retryable=error.spec.is_retryable)
         )
         failed = pb.SessionFailedPayload(failure=error.code.value)
         return self._responses(old, "session_failed", session_failed=failed)
