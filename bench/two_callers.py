@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from itertools import count
 
 import grpc
+from h2.config import H2Configuration
+from h2.connection import H2Connection
 from websockets.exceptions import WebSocketException
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
@@ -168,6 +170,17 @@ def connections(port: int) -> None:
     hold(lambda: connect_and_send(port, b"POST /invocations HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{"), 1_900)
 
 
+def pipelines(port: int) -> None:
+    """Long runs, and 14,000 requests behind each. A connection that is closed is opened again."""
+
+    def send() -> socket.socket:
+        connection = ask(port, request("first", "wait 3600"))
+        connection.sendall(b"GET / HTTP/1.1\r\n\r\n" * 14_000)
+        return connection
+
+    hold(send, MANY)
+
+
 def answers(port: int) -> None:
     """Answers of 6 MB that are not read."""
     with ask(port, request("first", "x" * 3 * PIECE)) as connection:
@@ -276,6 +289,21 @@ def sessions(port: int) -> None:
     hold(lambda: channel.stream_stream("/roz.v1.AgentService/StreamSession")(iter((start, run))), MANY)
 
 
+def calls(port: int) -> None:
+    """Health checks over gRPC, 95 on each of many connections, with 15 KB of headers and without a message."""
+    headers = [(":method", "POST"), (":scheme", "http"), (":path", "/grpc.health.v1.Health/Check"), (":authority", "x")]
+    headers += [("content-type", "application/grpc"), ("te", "trailers"), *[("x-a", "x" * 1_000)] * 14]
+
+    def send() -> socket.socket:
+        client = H2Connection(H2Configuration(validate_outbound_headers=False))
+        client.initiate_connection()
+        for _ in range(95):
+            client.send_headers(client.get_next_available_stream_id(), headers)
+        return connect_and_send(port, client.data_to_send())
+
+    hold(send, 40)
+
+
 def connect_and_send(port: int, data: bytes) -> socket.socket:
     """Send data on a new connection, and read nothing."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=60)
@@ -304,7 +332,7 @@ def at_once(work: Callable[[], None], times: int) -> None:
 
 LOOP = (listings, commands, unauthorised, hundred)
 RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets, goals, *LOOP)
-BYTES = (bodies, frames, heads, connections, answers, results, sessions)
+BYTES = (bodies, frames, heads, connections, pipelines, answers, results, sessions, calls)
 ATTACKS = {attack.__name__: attack for attack in RUNS + READS + BYTES}
 
 # --- the second caller ---

@@ -1,5 +1,6 @@
 """The documents of an issuer: keys that are used and skipped, and documents that cannot be read."""
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
@@ -110,7 +111,7 @@ DISCOVERY = "/.well-known/openid-configuration"
         (b" " * 500_001, f"ISSUER{DISCOVERY} is larger than 500000 bytes"),
         (
             b'{"issuer": "https://i", "jwks_uri": "http://169.254.169.254/x"}',
-            "http://169.254.169.254/x is neither https nor on this machine",
+            "http://169.254.169.254/x is neither https nor on the machine of both the issuer and this server",
         ),
     ],
 )
@@ -164,4 +165,24 @@ async def test_an_issuer_that_nobody_serves_is_a_failure() -> None:
     ],
 )
 def test_documents_come_over_https_or_from_this_machine(url: str, *, expected: bool) -> None:
-    assert is_safe(url) is expected
+    assert is_safe(url, url) is expected
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9000/x", "http://localhost/x", "https://[::1]/x"])
+def test_a_remote_issuer_cannot_name_keys_on_this_machine(url: str) -> None:
+    assert not is_safe(url, "https://issuer.example/x")
+    assert is_safe("https://keys.example/x", "https://issuer.example/x")
+
+
+async def test_a_key_set_on_this_machine_is_not_read_for_a_remote_issuer(
+    issuer: TestIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = httpx.AsyncClient(
+        transport=httpx.MockTransport(lambda _: httpx.Response(200, json=issuer.discovery_document()))
+    )
+    monkeypatch.setattr(documents, "make_client", lambda: client)
+    remote = IssuerClient("https://issuer.example/.well-known/openid-configuration")
+    with pytest.raises(IssuerFailure, match=r"/keys is neither https nor on the machine of both"):
+        await remote.fetch()
+    await remote.aclose()
+    assert issuer.asked == []

@@ -132,16 +132,16 @@ async def is_served(caller: GrpcCaller) -> bool:
 
 
 class Callers:
-    """Callers of one server. ``service`` is its engine."""
+    """Callers of one server. ``service`` is its engine, and ``port`` its port."""
 
     def __init__(self, service: Service, port: int, closing: AsyncExitStack) -> None:
         self.service = service
-        self._port = port
+        self.port = port
         self._closing = closing
 
     def connect(self, name: str, *, window: int = 4_000_000) -> GrpcCaller:
         """Connect a caller. ``window`` are the bytes that a call of it takes unread."""
-        return connect_caller(self._port, name, self._closing, window=window)
+        return connect_caller(self.port, name, self._closing, window=window)
 
 
 @asynccontextmanager

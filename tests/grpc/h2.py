@@ -90,6 +90,13 @@ class Raw:
             if not self.read():
                 raise ConnectionError(f"closed without {kind.__name__}: {self.events}")
 
+    def ping(self) -> None:
+        """Wait until the server has handled what was sent."""
+        self.h2.ping(bytes(8))
+        self.flush()
+        self.events.clear()
+        self.until(h2.events.PingAckReceived)
+
     def status(self, stream: int) -> tuple[str, str]:
         """The status of a call that ends, and its message."""
         while True:

@@ -13,6 +13,7 @@ from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc.call import PIECE_BYTES, Call, CallAdmission
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.messages import PREFIX
+from agui_container.transports.grpc.open_calls import AgentCalls
 from tests.engine.doubles import FakeClock, caller
 
 SIZE = 3 * PIECE_BYTES
@@ -69,6 +70,7 @@ def call_of(client: Sender | Reader, budget: ByteBudget, account: str = "somebod
         authentication=NO_AUTHENTICATION,
         accounts=Accounts(),
         usages=usages,
+        open_calls=AgentCalls(usages),
         turns=RequestTurns(),
         budget=budget,
     )

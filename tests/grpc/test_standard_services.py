@@ -1,5 +1,6 @@
 """Reflection and health, as grpcurl, buf and load balancers use them."""
 
+import queue
 from typing import Any
 
 import grpc
@@ -9,6 +10,7 @@ from grpclib.health.v1 import health_pb2
 from grpclib.reflection.v1 import reflection_pb2 as v1
 from grpclib.reflection.v1alpha import reflection_pb2 as v1alpha
 
+from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
@@ -74,13 +76,23 @@ def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> N
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
-        first = watch(health_pb2.HealthCheckRequest(), timeout=30)
-        assert next(first).status == health_pb2.HealthCheckResponse.SERVING
+        watches = [watch(health_pb2.HealthCheckRequest(), timeout=30) for _ in range(3)]
+        assert {next(each).status for each in watches} == {health_pb2.HealthCheckResponse.SERVING}
+        session = channel.stream_stream(
+            "/roz.v1.AgentService/StreamSession",
+            request_serializer=roz.SessionRequest.SerializeToString,
+            response_deserializer=roz.SessionResponse.FromString,
+        )
+        start = roz.SessionRequest(start=roz.StartSession())
+        requests = queue.SimpleQueue[roz.SessionRequest]()
+        requests.put(start)
+        assert next(session(iter(requests.get, None), timeout=30)).HasField("session_started")
         with pytest.raises(grpc.RpcError) as refused:
-            next(watch(health_pb2.HealthCheckRequest(), timeout=30))
+            next(session(iter([start]), timeout=30))
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "1 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)" in refused.value.details()
         assert checked(channel, "") == health_pb2.HealthCheckResponse.SERVING
+        requests.put(roz.SessionRequest(cancel_session=roz.CancelSession()))
 
 
 @requirement("grpc.standard", "grpc.drain")

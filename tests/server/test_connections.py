@@ -202,6 +202,30 @@ async def test_a_head_behind_another_request_counts_too(monkeypatch: pytest.Monk
     assert not LimitedServer().connect(REQUEST + b"y" * 10).is_aborted
 
 
+@pytest.mark.parametrize(
+    "waiting",
+    [
+        HEAD + b"x: " + b"y" * 1_000 + b"\r\n\r\n",
+        HEAD + b"x:\r\n" * 6 + b"\r\n",
+        HEAD + b"content-length: 1001\r\n\r\n" + b"y" * 1_000,
+    ],
+    ids=["large header", "many headers", "body"],
+)
+async def test_a_request_that_waits_behind_another_counts_until_it_is_answered(
+    monkeypatch: pytest.MonkeyPatch, waiting: bytes
+) -> None:
+    monkeypatch.setattr(connections, "MAX_HEAD_BYTES", 1_000)
+    assert LimitedServer().connect(REQUEST + waiting).is_aborted
+    assert not LimitedServer().connect(waiting).is_aborted
+    monkeypatch.setattr(connections, "MAX_HEAD_BYTES", 2_500)
+    server = LimitedServer()
+    first = server.connect(REQUEST + waiting)
+    server.app.may_answer.release()
+    await until(lambda: len(server.app.scopes) == 2)
+    server.connect(REQUEST + waiting)
+    assert not first.is_aborted
+
+
 async def test_the_limit_is_logged_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     limit = ConnectionLimit(0)
     for now in (0.0, 0.0, 1.0, LOG_SECONDS, LOG_SECONDS + 1):

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from agui_container.server.uvicorn_protocols import MAX_HEAD, HttpProtocol
+from agui_container.server.request_heads import HEADER_BYTES, MAX_HEAD, MAX_WAITING
+from agui_container.server.uvicorn_protocols import MAX_UNPARSED, HttpProtocol
 from tests.server.doubles import (
     HEAD,
     UPGRADE,
@@ -29,17 +30,57 @@ async def test_a_head_that_does_not_end_is_refused(piece: bytes) -> None:
     connection = connect_http(RecordingApp(), transport)
     connection.data_received(HEAD)
     for _ in range(3):
-        connection.data_received(piece * (MAX_HEAD // len(piece) // 2))
+        if not transport.is_closing():
+            connection.data_received(piece * (MAX_UNPARSED // len(piece) // 2))
+    assert transport.written.startswith(b"HTTP/1.1 400 ")
+    assert transport.written.endswith(b"The head of the request is too large.")
+    assert transport.is_closing()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /" + b"x" * MAX_HEAD + b" HTTP/1.1\r\n\r\n",
+        HEAD + b"a: " + b"x" * MAX_HEAD + b"\r\n\r\n",
+        HEAD + b"a:\r\n" * (MAX_HEAD // HEADER_BYTES) + b"\r\n",
+    ],
+    ids=["URL", "value", "headers"],
+)
+async def test_a_head_that_takes_too_much_memory_is_refused_although_it_is_complete(head: bytes) -> None:
+    transport, app = RecordingTransport(), RecordingApp()
+    connect_http(app, transport).data_received(head)
     assert transport.written.startswith(b"HTTP/1.1 400 ")
     assert transport.is_closing()
+    assert app.scopes == []
+
+
+async def test_more_requests_than_may_wait_are_refused_and_the_rest_of_the_read_is_not_parsed() -> None:
+    transport, app = RecordingTransport(), RecordingApp()
+    connection = connect_http(app, transport)
+    connection.data_received((HEAD + b"\r\n") * 10_000)
+    assert len(connection.pipeline) == MAX_WAITING
+    assert transport.written.endswith(b"Too many requests wait on this connection.")
+    assert transport.is_closing()
+
+
+async def test_as_many_requests_as_may_wait_are_answered_in_order() -> None:
+    transport, app = RecordingTransport(), RecordingApp()
+    connection = connect_http(app, transport)
+    for begun in (0, MAX_WAITING + 1):
+        connection.data_received(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % (begun + n) for n in range(MAX_WAITING + 1)))
+        for _ in range(MAX_WAITING + 1):
+            app.may_answer.release()
+        await until(lambda begun=begun: transport.written.count(b"HTTP/1.1 200 ") == begun + MAX_WAITING + 1)  # type: ignore[misc]
+    assert [scope["path"] for scope in app.scopes] == [f"/{number}" for number in range(2 * MAX_WAITING + 2)]
+    assert not transport.is_closing()
 
 
 async def test_a_large_body_is_not_a_large_head() -> None:
     transport, app = RecordingTransport(), RecordingApp()
     connection = connect_http(app, transport)
-    connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % (4 * MAX_HEAD))
+    connection.data_received(HEAD + b"content-length: %d\r\n\r\n" % (4 * MAX_UNPARSED))
     for _ in range(4):
-        connection.data_received(b"x" * MAX_HEAD)
+        connection.data_received(b"x" * MAX_UNPARSED)
     assert transport.written == b""
     assert not transport.is_closing()
 

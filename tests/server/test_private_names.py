@@ -29,7 +29,7 @@ HTTP_STATE = (
 )
 CYCLE_STATE = (
     *("chunked_encoding", "response_complete", "disconnected", "message_event", "scope"),
-    *("more_body", "keep_alive"),
+    *("more_body", "keep_alive", "body"),
 )
 SOCKET_METHODS = (
     *("data_received", "shutdown", "handle_cont", "handle_ping", "handle_pong", "handle_parser_exception"),

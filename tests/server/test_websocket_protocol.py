@@ -7,7 +7,7 @@ from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
 from agui_container.server import uvicorn_protocols
-from agui_container.server.uvicorn_protocols import MAX_FRAMES, MAX_HEAD, MAX_MESSAGES, WebSocketProtocol
+from agui_container.server.uvicorn_protocols import MAX_FRAMES, MAX_MESSAGES, MAX_UNPARSED, WebSocketProtocol
 from agui_container.transports.bytes_in_flight import SHARE, ByteBudget
 from tests.engine.doubles import caller
 from tests.server.doubles import (
@@ -29,7 +29,7 @@ async def test_a_handshake_that_cannot_be_read_is_refused() -> None:
     transport = RecordingTransport()
     connection = WebSocketProtocol(uvicorn.Config(RecordingApp(), log_config=None), ServerState(), {})
     connection.connection_made(transport)
-    connection.data_received(UPGRADE + b"a: " + b"x" * MAX_HEAD + b"\r\n\r\n")
+    connection.data_received(UPGRADE + b"a: " + b"x" * MAX_UNPARSED + b"\r\n\r\n")
     assert transport.written.startswith(b"HTTP/1.1 400 ")
     assert transport.is_closing()
 

@@ -4,20 +4,35 @@ Memory is measured from outside the process.
 """
 
 import asyncio
+import contextlib
 import json
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 
 import pytest
 from grpclib.exceptions import GRPCError
+from h2.events import SettingsAcknowledged
 from websockets.frames import Frame, Opcode
 
 from agui_container.server.connections import MAX_HEAD_BYTES
-from agui_container.server.uvicorn_protocols import HEADER_BYTES
+from agui_container.server.request_heads import MAX_HEAD
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.grpc.open_calls import MAX_HEALTH_CALLS
 from tests.grpc.callers import connect_caller, is_served
+from tests.grpc.h2 import Raw
 from tests.requirements import requirement
-from tests.sockets.client import HttpExchange, Json, ask, get, receive_frame, request, run_input, socket_to, wait_until
+from tests.sockets.client import (
+    PATIENCE,
+    HttpExchange,
+    Json,
+    ask,
+    get,
+    receive_frame,
+    request,
+    run_input,
+    socket_to,
+    wait_until,
+)
 from tests.sockets.process import ServerProcess, Servers
 
 BUDGET = 40_000_000
@@ -35,7 +50,18 @@ SESSION_MARGIN = 30_000_000
 """Memory besides these histories. It has no room for the parts of refused ones, 2 MB each."""
 
 HEADER, HEADERS = b"a: b\r\n", 16_000
-"""The smallest header, and as many as make a head of 100 kB. They take 25 times as much memory once they are parsed."""
+"""A small header, and as many as make a head of 100 kB. They take 25 times as much memory once they are parsed."""
+
+VALUE = 100_000
+"""Bytes of a header, of which a head may have one."""
+
+PIPELINED = b"GET / HTTP/1.1\r\n\r\n" * 14_000
+"""Requests behind another one, of which one read takes all."""
+
+FLOODS = 30
+CHECKS = 95
+CALL_BYTES = 120_000
+"""Memory of a call with 15 KB of headers, with its part of the connections."""
 
 LOG_BYTES = 10_000_000
 LONG_RUNS = 4
@@ -188,7 +214,26 @@ async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of
     await ask(bounded.port, request("GET", "/threads/big", headers=(f"{SESSION}: socket-reader",)))  # behind the others
 
 
-# --- gRPC sessions, heads of requests and events of runs --------------------------------------------------------------
+# --- gRPC calls, heads of requests and events of runs -----------------------------------------------------------------
+
+
+def begin_checks(client: Raw) -> None:
+    """Begin health checks whose message does not come, each with headers of 15 KB that take few bytes."""
+    for _ in range(CHECKS):
+        client.call("/grpc.health.v1.Health/Check", *[("x-a", "x" * 1_000)] * 14)
+    client.ping()
+
+
+@requirement("grpc.memory")
+async def test_health_checks_without_a_message_take_a_bounded_amount_of_memory(bounded: ServerProcess) -> None:
+    with Raw(bounded.port) as client:
+        await asyncio.to_thread(client.until, SettingsAcknowledged)  # gRPC is imported
+        before = bounded.memory
+        with ExitStack() as connections:
+            for _ in range(FLOODS):
+                await asyncio.to_thread(begin_checks, connections.enter_context(Raw(bounded.port)))
+            assert bounded.memory - before < MAX_HEALTH_CALLS * CALL_BYTES
+            await assert_served(bounded)
 
 
 @requirement("grpc.memory")
@@ -211,15 +256,50 @@ async def test_histories_of_grpc_sessions_take_no_more_than_half_of_the_budget(b
 @requirement("caller.connections")
 async def test_heads_that_do_not_end_take_a_bounded_amount_of_memory(bounded: ServerProcess) -> None:
     before = bounded.memory
-    head = b"GET / HTTP/1.1\r\nHost: x\r\n" + HEADER * HEADERS
-    half = await asyncio.gather(*(HttpExchange.open(bounded.port, head) for _ in range(CLIENTS)))
+    head = b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * VALUE
+    half, clients = list[HttpExchange](), 10 * CLIENTS
+    for _ in range(10):
+        half += await asyncio.gather(*(HttpExchange.open(bounded.port, head) for _ in range(CLIENTS)))
 
     async def cut() -> bool:
         ended = sum(exchange.reader.at_eof() or exchange.reader.exception() is not None for exchange in half)
-        return ended >= CLIENTS - MAX_HEAD_BYTES / HEADERS / HEADER_BYTES
+        return ended >= clients - MAX_HEAD_BYTES / VALUE
 
     await wait_until(cut)
     assert bounded.memory - before < MAX_HEAD_BYTES + MARGIN
+    await assert_served(bounded)
+
+
+async def until_ended(exchange: HttpExchange) -> None:
+    """Read until the server ends the connection."""
+    async with asyncio.timeout(PATIENCE):
+        with contextlib.suppress(ConnectionError):
+            await exchange.reader.read()
+
+
+@requirement("caller.connections")
+@pytest.mark.parametrize("end", [b"", b"\r\nContent-Length: 2\r\n\r\n{"], ids=["incomplete", "complete"])
+async def test_heads_with_many_headers_take_a_bounded_amount_of_memory(bounded: ServerProcess, end: bytes) -> None:
+    before = bounded.memory
+    head = b"POST /invocations HTTP/1.1\r\nHost: x\r\n" + (HEADER * HEADERS).removesuffix(b"\r\n") + end
+    sent = await asyncio.gather(*(HttpExchange.open(bounded.port, head) for _ in range(CLIENTS)))
+    await asyncio.gather(*map(until_ended, sent))
+    assert bounded.memory - before < CLIENTS * MAX_HEAD
+    await assert_served(bounded)
+
+
+@requirement("caller.connections")
+async def test_requests_behind_each_other_take_a_bounded_amount_of_memory(bounded: ServerProcess) -> None:
+    runs = []
+    for _ in range(FLOODS):
+        body = json.dumps(run_input("wait 100")).encode()
+        sent = request("POST", "/invocations", body, (f"Content-Length: {len(body)}", ATTACKER))
+        runs.append(await (await HttpExchange.open(bounded.port, sent)).head())
+    before = bounded.memory
+    for exchange in runs:
+        exchange.writer.write(PIPELINED)
+    await asyncio.gather(*map(until_ended, runs))
+    assert bounded.memory - before < FLOODS * MAX_HEAD
     await assert_served(bounded)
 
 

@@ -67,7 +67,7 @@ async def test_a_configured_page_is_let_in_and_may_read_the_answer(serve: Serve)
         response = await post(client.url, {"origin": origin})
         assert response.status_code == 200
         assert response.headers["access-control-allow-origin"] == origin
-        assert response.headers["access-control-expose-headers"] == "X-Request-Id, WWW-Authenticate"
+        assert response.headers["access-control-expose-headers"] == "X-Request-Id, WWW-Authenticate, Retry-After"
     assert (await post(client.url, {"origin": "http://three.example"})).status_code == 403
 
 

@@ -192,7 +192,7 @@ async def test_a_page_can_read_of_a_fault_of_the_server(serve: Serve, monkeypatc
     monkeypatch.setattr(client.service, "start", broken)
     response = await post(client, ask(), page)
     assert response.headers["access-control-allow-origin"] == page["origin"]
-    assert response.headers["access-control-expose-headers"] == "X-Request-Id, WWW-Authenticate"
+    assert response.headers["access-control-expose-headers"] == "X-Request-Id, WWW-Authenticate, Retry-After"
     assert response.headers["x-request-id"] == refusal_event(response)["metadata"]["requestId"]
 
 

@@ -23,6 +23,7 @@ from agui_container.transports.browser_policy import BrowserPolicy
 from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.caller_middleware import CallerMiddleware
 from agui_container.transports.grpc.call import CallAdmission
+from agui_container.transports.grpc.open_calls import AgentCalls
 from tests.engine.doubles import START, WAIT, FakeClock, eventually, forever, make_service
 from tests.requirements import requirement
 
@@ -160,6 +161,7 @@ async def test_a_grpc_call_behind_a_hundred_of_another_caller_begins_among_the_f
         authentication=authentication,
         accounts=Accounts(),
         usages=usages,
+        open_calls=AgentCalls(usages),
         turns=RequestTurns(),
         budget=budget,
     )

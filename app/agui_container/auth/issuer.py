@@ -106,8 +106,8 @@ class IssuerClient:
             await self._client.aclose()
 
     async def _document(self, client: httpx.AsyncClient, url: str) -> Mapping[str, object]:
-        if not is_safe(url):
-            raise IssuerFailure(f"{url} is neither https nor on this machine")
+        if not is_safe(url, self._discovery_url):
+            raise IssuerFailure(f"{url} is neither https nor on the machine of both the issuer and this server")
         async with client.stream("GET", url) as response:
             if response.status_code != httpx.codes.OK:
                 raise IssuerFailure(f"{url} answered {response.status_code}")
@@ -128,10 +128,15 @@ def make_client() -> httpx.AsyncClient:
     )
 
 
-def is_safe(url: str) -> bool:
-    """Return True if the URL is https or loopback, so that no third party can change the document."""
+def is_safe(url: str, discovery_url: str) -> bool:
+    """Return True if the URL is https or loopback, so that no third party can change the document.
+
+    Loopback must be the issuer's own: a remote issuer could otherwise make the server call ports of this machine.
+    """
     parts = urlsplit(url)
-    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+    if is_loopback(parts.hostname or ""):
+        return parts.scheme in ("http", "https") and is_loopback(urlsplit(discovery_url).hostname or "")
+    return parts.scheme == "https"
 
 
 def parse_object(body: bytes, url: str) -> Mapping[str, object]:

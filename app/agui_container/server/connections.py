@@ -34,7 +34,7 @@ MAX_SURPLUS = 16
 """Connections beyond the limit, which can only ask for ``/ping``."""
 
 MAX_HEAD_BYTES = 32_000_000
-"""Memory for incomplete heads of requests on all connections together."""
+"""Memory for heads that are incomplete, or whose requests wait behind another one, on all connections together."""
 
 LOG_SECONDS = 5.0
 """Seconds between two log lines about too many connections."""
@@ -153,9 +153,10 @@ class ConnectionLimit:
         self._waiting.remove(transport)
         self._heads.remove(transport)
 
-    def count_head(self, transport: asyncio.Transport, size: int, now: float) -> None:
-        """Count the memory of an incomplete head. If all heads together are too large, some connections are cut off."""
-        if (account := self._accounts.get(transport)) is not None:
+    def count_heads(self, transport: asyncio.Transport, size: int, now: float) -> None:
+        """Count the memory of heads that are incomplete or wait. If all are too large, some connections are cut off."""
+        self._heads.remove(transport)
+        if size and (account := self._accounts.get(transport)) is not None:
             self._heads.put(transport, account, size)
         while self._heads.bytes.is_over:
             self._abort(next(self._heads.candidates()), ConnectionEvent.CLOSED_IN_HEAD, now)

@@ -5,7 +5,6 @@ pyproject.toml pins their minor versions for this file.
 
 uvicorn accepts a head of any size at any pace, any number of pipelined requests and any number of frames. uvloop reads
 up to eight megabytes from one connection before it serves another one. The subclasses below bound each of these.
-Within these limits they parse and answer as uvicorn does.
 """
 
 import asyncio
@@ -19,6 +18,7 @@ from websockets.frames import CloseCode, Frame
 
 from agui_container.protocol.errors import AppError
 from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, answer_overloaded
+from agui_container.server.request_heads import HEADER_BYTES, RequestHeads
 from agui_container.transports.bytes_in_flight import SHARE, CallerBytes, Reservation
 
 CONNECTION_EXTENSION = "agui.connection"
@@ -37,11 +37,8 @@ LINGER_SECONDS = 5.0
 MESSAGE_SECONDS = 60.0
 """Seconds in which a client must have sent a WebSocket message whose first frame has arrived."""
 
-MAX_HEAD = 128_000
+MAX_UNPARSED = 128_000
 """Bytes a client may send without completing a head, a piece of a body or a request."""
-
-HEADER_BYTES = 150
-"""Memory of a parsed header, besides its name and its value."""
 
 PREFACE_START = b"P"
 """First byte of HTTP/2. A request for ``/ping`` begins with another one."""
@@ -50,8 +47,7 @@ MAX_FRAMES = 10_000
 """Fragments of one message, and control frames of one read."""
 
 MAX_MESSAGES = 1_000
-"""Messages of one WebSocket that wait for the application. A read of small frames can have ten times as many, and
-parsing them would hold the event loop for a tenth of a second."""
+"""Messages of one WebSocket that wait for the application. Ten times as many take a tenth of a second to parse."""
 
 PIECE_BYTES = 4_096
 """Bytes that are parsed before the messages are counted."""
@@ -60,12 +56,13 @@ BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: c
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """An HTTP/1.1 connection. The keep-alive timeout also bounds the time until a head is complete."""
+    """An HTTP/1.1 connection. The keep-alive timeout also bounds the time until a head is complete.
+
+    Attributes:
+        limit: the limit that the connection counts in.
+    """
 
     _unparsed_bytes = 0
-    _head_bytes = 0
-    """Bytes of the reads that belong to an incomplete head."""
-    _is_in_head = True
     _is_reading = False
     _is_surplus = False
     """True for a connection beyond the limit, which can only ask for ``/ping``."""
@@ -81,12 +78,9 @@ class HttpProtocol(HttpToolsProtocol):
             body: the content of the chunk.
 
         Returns:
-            True if the chunk was written. False if it must be sent with ``send``, because ``send`` is wrapped or
-            belongs to another request, the response has not begun, is complete or is not chunked, the request is a
-            HEAD, the client has left or is slow, or ``body`` is empty.
-
-        Raises:
-            Exception: as raised by the transport.
+            False if the chunk must be sent with ``send``, because ``send`` is wrapped or belongs to another request,
+            the response has not begun, is complete or is not chunked, the request is a HEAD, the client has left or is
+            slow, or ``body`` is empty.
         """
         cycle = self._active_cycle
         if cycle is None or send != cycle.send or not cycle.chunked_encoding or cycle.response_complete or not body:
@@ -101,11 +95,12 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the timeout for the first head."""
         super().connection_made(transport)
-        self._limit: ConnectionLimit = self.app_state.get(CONNECTION_LIMIT) or ConnectionLimit(MAX_DESCRIPTORS)
+        self.limit: ConnectionLimit = self.app_state.get(CONNECTION_LIMIT) or ConnectionLimit(MAX_DESCRIPTORS)
         address = self.client[0] if self.client is not None else None
-        self._is_surplus = not self._limit.admit(transport, address, self.loop.time())
+        self._is_surplus = not self.limit.admit(transport, address, self.loop.time())
         hand_over = self.app_state.get(HTTP2)
         self._opening = hand_over() if hand_over is not None else None
+        self._heads = RequestHeads()
         self._restart_head_timeout(self.timeout_keep_alive)
 
     def eof_received(self) -> bool:  # type: ignore[override] # as asyncio has it
@@ -114,7 +109,7 @@ class HttpProtocol(HttpToolsProtocol):
         if cycle is None or cycle.response_complete or self.cycle.more_body or cycle.chunked_encoding:
             return False
         self.cycle.keep_alive = False
-        self._limit.add_half_closed(self.transport)
+        self.limit.add_half_closed(self.transport)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -128,7 +123,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._active_cycle.message_event.set()
         super().connection_lost(exc)
         super()._unset_keepalive_if_required()
-        self._limit.remove(self.transport)
+        self.limit.remove(self.transport)
         self._release_request()
 
     def handle_websocket_upgrade(self) -> None:
@@ -144,16 +139,11 @@ class HttpProtocol(HttpToolsProtocol):
         self.parser = None  # type: ignore[assignment] # uvicorn does the same in connection_lost
         self._release_request()
 
-    @property
-    def limit(self) -> ConnectionLimit:
-        """The limit that the connection counts in."""
-        return self._limit
-
     def release(self) -> asyncio.Transport:
         """Give the transport up to another protocol, before any request was read."""
         self.connections.discard(self)
         super()._unset_keepalive_if_required()
-        self._limit.end_waiting(self.transport)
+        self.limit.end_waiting(self.transport)
         self.parser = None  # type: ignore[assignment] # uvicorn does the same in connection_lost
         return self.transport
 
@@ -166,7 +156,7 @@ class HttpProtocol(HttpToolsProtocol):
     # --- reading ---
 
     def data_received(self, data: bytes) -> None:
-        """Parse the data. Refuse a head that is too large."""
+        """Parse the data. Refuse heads that are too large or too many."""
         if self._opening is not None:
             if self._is_surplus and data.startswith(PREFACE_START):
                 self._readmit()
@@ -178,27 +168,36 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_reading = True
         super().data_received(data)
         self._is_reading = False
-        if self._unparsed_bytes > MAX_HEAD and not self.transport.is_closing():
+        if self._unparsed_bytes > MAX_UNPARSED and not self.transport.is_closing():
             self.send_400_response("The head of the request is too large.")
-        if self._is_in_head:
-            self._head_bytes += len(data)
-            size = self._head_bytes + HEADER_BYTES * len(self.headers or ())
-            self._limit.count_head(self.transport, size, self.loop.time())
+        if self._heads.is_incomplete:
+            self._heads.add_unparsed(len(data))
+        if self._heads.is_incomplete or self.pipeline:
+            self._count_heads()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a request that cannot be parsed. uvicorn calls this for every exception of a method below."""
+        super().send_400_response(self._heads.refusal or msg)
+
+    def _count_heads(self) -> None:
+        bodies = sum(len(cycle.body) for cycle, _ in self.pipeline)
+        self.limit.count_heads(self.transport, self._heads.memory + bodies, self.loop.time())
 
     def _readmit(self) -> None:
-        self._is_surplus = not self._limit.readmit(self.transport, self.loop.time())
+        self._is_surplus = not self.limit.readmit(self.transport, self.loop.time())
 
     def on_message_begin(self) -> None:
         """Begin a head."""
+        self._heads.begin()
         super().on_message_begin()
         self.scope["extensions"] = {CONNECTION_EXTENSION: self}  # type: ignore[dict-item] # uvicorn's type is narrower
-        self._is_in_head = True
         self._restart_head_timeout(self.timeout_keep_alive)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header. Ignore trailers, because proxies do not check them as they check headers."""
-        if self._is_in_head:
+        if self._heads.is_incomplete:
             super().on_header(name, value)
+            self._heads.add(len(name) + len(value) + HEADER_BYTES)
 
     def on_headers_complete(self) -> None:
         """End the head."""
@@ -206,10 +205,14 @@ class HttpProtocol(HttpToolsProtocol):
             self._readmit()
             if self._is_surplus:
                 self.app = answer_overloaded
+        self._heads.add(len(self.url))
         super().on_headers_complete()
-        self._unparsed_bytes, self._head_bytes, self._is_in_head = 0, 0, False
+        if self.pipeline and self.pipeline[0][0] is self.cycle:
+            self._heads.begin_waiting()
+        self._heads.end()
+        self._unparsed_bytes = 0
         super()._unset_keepalive_if_required()
-        self._limit.end_waiting(self.transport)
+        self.limit.end_waiting(self.transport)
 
     def on_body(self, body: bytes) -> None:
         """Add a piece of the body."""
@@ -226,17 +229,16 @@ class HttpProtocol(HttpToolsProtocol):
     # --- requests ---
 
     def on_response_complete(self) -> None:
-        """Start the next pipelined request.
-
-        Nothing is read while others wait. Otherwise each response would admit more requests than it removes.
-        """
+        """Start the next pipelined request. While others wait, nothing is read, or each response would admit more."""
         super().on_response_complete()
+        if self._heads.end_waiting():
+            self._count_heads()
         if self.pipeline:
             self.flow.pause_reading()
         elif self.cycle.more_body and not self.transport.is_closing():
             self._restart_head_timeout(LINGER_SECONDS)
         else:
-            self._limit.begin_waiting(self.transport)
+            self.limit.begin_waiting(self.transport)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._active_cycle = cycle
@@ -343,10 +345,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             self._fail(CloseCode.TRY_AGAIN_LATER, error.code)
 
     def shutdown(self) -> None:
-        """Close the connection. Send a close frame first unless one was sent.
-
-        An exception here would stop the shutdown of the server.
-        """
+        """Close the connection, with a close frame. An exception here would stop the shutdown of the server."""
         try:
             super().shutdown()
         except InvalidState:

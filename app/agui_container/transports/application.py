@@ -76,7 +76,7 @@ class Application(FastAPI):
             allow_origins=list(self.cors_origins),
             allow_methods=["GET", "POST", "PATCH", "DELETE"],
             allow_headers=["*"],
-            expose_headers=["X-Request-Id", "WWW-Authenticate"],
+            expose_headers=["X-Request-Id", "WWW-Authenticate", "Retry-After"],
         )
 
     def _build_layers(self) -> ASGIApp:

@@ -12,7 +12,6 @@ Source: gRPC over HTTP/2.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, ParamSpec, Protocol, TypeVar
@@ -26,7 +25,7 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
-from agui_container.engine.caller_usage import CallerUsages, Resource
+from agui_container.engine.caller_usage import CallerUsages
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.run.fairness import RequestTurns
 from agui_container.ports import LOG_FIELDS, Caller
@@ -40,6 +39,7 @@ from agui_container.transports.bytes_in_flight import ByteBudget, Reservation
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.interrupts import Event
 from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed, is_larger
+from agui_container.transports.grpc.open_calls import OpenCalls
 from agui_container.transports.grpc.status import status_of
 from agui_container.transports.request_body import LARGE_BYTES, large_bodies
 
@@ -88,7 +88,8 @@ class CallAdmission:
         origins: web origins that may call.
         authentication: verifies the tokens of callers.
         accounts: chooses the account that the limits per caller are counted under.
-        usages: resources in use by each caller, which count its open calls.
+        usages: resources in use by each caller, which count its messages.
+        open_calls: counts open calls.
         turns: turns of callers, which each call and message waits for.
         budget: bytes in flight of the process, of which each caller gets a share.
         refused_pages: logs the others.
@@ -100,6 +101,7 @@ class CallAdmission:
     authentication: CallerAuthentication
     accounts: Accounts
     usages: CallerUsages
+    open_calls: OpenCalls
     turns: RequestTurns
     budget: ByteBudget
     refused_pages: RefusedPages = field(default_factory=RefusedPages)
@@ -342,16 +344,12 @@ def method(
     reply_type: type[Out],
     cardinality: Cardinality = Cardinality.STREAM_STREAM,
 ) -> Method:
-    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message.
-
-    A method with one request and one reply, such as a health check, does not count as an open call.
-    """
-    is_brief = cardinality is Cardinality.UNARY_UNARY
+    """Make a method for grpclib. Every failure of ``handler`` becomes a status with a safe message."""
 
     async def handle(stream: "Stream[In, Out]") -> None:
         try:
             caller = await admission.caller(stream)
-            with nullcontext() if is_brief else admission.usages.of(caller.account).use(Resource.SOCKETS):
+            with admission.open_calls.use(caller.account, stream._stream):
                 call = Call(stream, caller, admission)
                 with call.kept:
                     await handler(call)

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 from grpclib.config import Configuration
@@ -41,6 +42,7 @@ from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
 from agui_container.runtime.log_values import format_fields
+from agui_container.transports.grpc.call_turns import CallBuffer
 from agui_container.transports.grpc.handover import OpenConnections
 
 MAX_STREAMS = 100
@@ -49,12 +51,15 @@ MAX_STREAMS = 100
 MAX_CONTROLS = 1_000
 """Pings, settings, resets and unknown frames of one connection in one second."""
 
+MAX_HEADERS = 16_384
+"""Bytes of the headers of a call, 32 more for each one. A client can send the same header again with one byte."""
+
 STREAM_WINDOW = 128 * 1024
 CONNECTION_WINDOW = 256 * 1024
 """Bytes that a client may send before the application has read them."""
 
-MAX_UNUSED = 2 * CONNECTION_WINDOW
-"""Bytes that may arrive without completing a frame. h2 checks the length of a frame only once the frame is complete."""
+MAX_INCOMPLETE = 2 * MAX_HEADERS
+"""Bytes of a frame and of headers that have not arrived in full. h2 checks the length of a complete frame only."""
 
 END_SECONDS = 0.2
 """Seconds after a shutdown has begun until open calls are ended. Finished calls can send their status until then."""
@@ -145,6 +150,9 @@ class CallTasks(Handler):
         stream.headers = headers
 
         def release() -> None:
+            self._tasks.pop(stream, None)  # grpclib keeps ended calls until ten others have begun
+            if stream.wrapper is not None:
+                stream.wrapper._error = None  # its traceback would keep the call until the garbage collector runs
             release_stream()
             self._on_change()
 
@@ -185,6 +193,7 @@ class GrpcProtocol(H2Protocol):
         methods: the services' methods by path.
         connections: set of open connections, which the server shuts down at its end.
         limits: limits of open connections, in which a connection without calls waits.
+        frames: buffer of the frames that arrive.
         has_room: False if the server has too many connections; this one is then closed.
     """
 
@@ -196,6 +205,7 @@ class GrpcProtocol(H2Protocol):
         methods: dict[str, Method],
         connections: set[asyncio.Protocol],
         limits: Sequence[OpenConnections],
+        frames: CallBuffer,
         *,
         has_room: bool,
     ) -> None:
@@ -205,7 +215,9 @@ class GrpcProtocol(H2Protocol):
         self._has_room = has_room
         self._loop = asyncio.get_running_loop()
         self._idle: asyncio.TimerHandle | None = None
-        self._controls, self._window_start, self._unused = 0, 0.0, 0
+        self._frames = frames
+
+        self._controls, self._window_start = 0, 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the settings. Like grpclib's method, with a limit of open calls and the classes of this module."""
@@ -214,8 +226,10 @@ class GrpcProtocol(H2Protocol):
         if sock is not None:
             _set_nodelay(sock)
         h2 = H2Connection(config=self.h2_config)
+        h2.incoming_buffer = self._frames
         h2.local_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = MAX_STREAMS
         h2.local_settings[SettingCodes.INITIAL_WINDOW_SIZE] = STREAM_WINDOW
+        h2.local_settings[SettingCodes.MAX_HEADER_LIST_SIZE] = h2.decoder.max_header_list_size = MAX_HEADERS
         h2.local_settings.acknowledge()
         h2.initiate_connection()
         h2.increment_flow_control_window(CONNECTION_WINDOW - 65_535)
@@ -229,7 +243,11 @@ class GrpcProtocol(H2Protocol):
         self._calls_changed()
 
     def data_received(self, data: bytes) -> None:
-        """Handle bytes of the client. Bytes that are not HTTP/2 end the connection."""
+        """Handle bytes of the client, calls in turns of their caller. Bytes that are not HTTP/2 end the connection.
+
+        Args:
+            data: the bytes, or none to continue with those that have arrived.
+        """
         if self.connection.is_closing():
             return
         try:
@@ -241,8 +259,7 @@ class GrpcProtocol(H2Protocol):
                 self.connection.go_away(ErrorCodes.PROTOCOL_ERROR)
             self.processor.close("Protocol error")
             return
-        self._unused = 0 if events else self._unused + len(data)
-        if self._unused > MAX_UNUSED:
+        if self._frames.incomplete_bytes > MAX_INCOMPLETE:
             self._end(ErrorCodes.FRAME_SIZE_ERROR, "a frame is too large")
             return
         if not self._is_within_control_limit(events):
@@ -252,18 +269,27 @@ class GrpcProtocol(H2Protocol):
         for event in events:
             self.processor.process(event)
         self.connection.flush()
+        if self._frames.is_holding:
+            self._frames.wait(partial(self.data_received, b""))
+        self._pause_or_resume_reading()
 
     def pause_writing(self) -> None:
         """Stop reading while the client does not read, because answers to its pings would accumulate."""
         super().pause_writing()
-        if not self.connection.is_closing():
-            self.connection._transport.pause_reading()
+        self._pause_or_resume_reading()
 
     def resume_writing(self) -> None:
         """Resume reading once the client reads again."""
         super().resume_writing()
-        if not self.connection.is_closing():
-            self.connection._transport.resume_reading()
+        self._pause_or_resume_reading()
+
+    def _pause_or_resume_reading(self) -> None:
+        if self.connection.is_closing():
+            return
+        if self._frames.is_holding or not self.connection.write_ready.is_set():
+            self.transport.pause_reading()
+        else:
+            self.transport.resume_reading()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End the calls of a lost connection."""

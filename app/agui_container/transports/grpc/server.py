@@ -16,11 +16,13 @@ from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc.call import CallAdmission, Servable, address_of
+from agui_container.transports.grpc.call_turns import CallBuffer, CallTurns
 from agui_container.transports.grpc.connection import GrpcProtocol
 from agui_container.transports.grpc.handover import HttpConnection
 from agui_container.transports.grpc.health import HealthService
 from agui_container.transports.grpc.kontekst.daemon import DaemonService
 from agui_container.transports.grpc.kontekst.service import KontekstService
+from agui_container.transports.grpc.open_calls import AgentCalls, HealthCalls
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.reflection import with_reflection
 from agui_container.transports.grpc.roz.service import RozService
@@ -86,14 +88,14 @@ class GrpcServer:
             self._methods.update(service.__mapping__())
         self._accounts = accounts
         self._connections = GrpcConnections()
+        self._turns = CallTurns()
 
     def connect(self, connection: HttpConnection) -> GrpcProtocol:
         """Return the protocol of a connection. The connection is closed if there are too many."""
-        has_room = self._connections.admit(
-            connection.transport, self._accounts.name(address_of(connection.transport), None)
-        )
-        limits = connection.limit, self._connections
-        return GrpcProtocol(self._methods, connection.connections, limits, has_room=has_room)
+        account = self._accounts.name(address_of(connection.transport), None)
+        has_room = self._connections.admit(connection.transport, account)
+        limits, frames = (connection.limit, self._connections), CallBuffer(self._turns, account)
+        return GrpcProtocol(self._methods, connection.connections, limits, frames, has_room=has_room)
 
 
 def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> GrpcServer:
@@ -105,10 +107,11 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
         options.authentication,
         options.accounts,
         service.usages,
+        AgentCalls(service.usages),
         service.request_turns,
         budget,
     )
-    open_admission = replace(admission, authentication=NO_AUTHENTICATION)  # health and reflection need no token
+    open_admission = replace(admission, authentication=NO_AUTHENTICATION, open_calls=HealthCalls())
     agents: list[Servable] = [
         RozService(service, admission, options),
         KontekstService(service, admission, options.agent_names),

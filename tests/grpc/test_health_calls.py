@@ -1,0 +1,182 @@
+"""Calls of health and reflection, which need no token, and calls whose message does not come."""
+
+import asyncio
+import gc
+from collections.abc import Iterator
+from functools import partial
+
+import h2.config
+import h2.connection
+import h2.events
+import pytest
+from h2.errors import ErrorCodes
+from hyperframe.frame import ContinuationFrame, HeadersFrame
+
+from agui_container.engine.caller_usage import Resource
+from agui_container.transports.grpc import open_calls
+from agui_container.transports.grpc.call_turns import CallBuffer, CallTurns
+from agui_container.transports.grpc.connection import MAX_HEADERS, CallStream
+from tests.engine.doubles import eventually, wait_for_event
+from tests.grpc.beside import STATUS, begin_run, beside, port_of, raw
+from tests.grpc.callers import serving_callers
+from tests.grpc.h2 import Raw, message
+from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent
+
+CHECK, WATCH = "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"
+REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
+OTHER = "127.0.0.2"
+SERVED, EXHAUSTED = "0", "8"
+LIMIT = 8
+
+
+@pytest.fixture(autouse=True)
+def _small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_calls, "MAX_HEALTH_CALLS", LIMIT)
+
+
+async def begin(client: Raw, path: str, number: int) -> list[int]:
+    """Begin calls without a message, and wait until the server has them."""
+    streams = [client.call(path) for _ in range(number)]
+    await beside(client.ping)
+    return streams
+
+
+async def check(client: Raw) -> str:
+    stream = client.call(CHECK)
+    client.data(stream, message(b""), end=True)
+    return (await beside(client.status, stream))[0]
+
+
+@requirement("caller.streams", "grpc.calls")
+@pytest.mark.parametrize("path", [CHECK, WATCH, REFLECTION])
+async def test_the_oldest_call_without_a_token_gives_way_to_a_new_one(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with port_of(WaitingAgent()) as port, raw(port) as first, raw(port, address=OTHER) as second:
+        streams = await begin(first, path, LIMIT)
+        assert await check(second) == SERVED
+        assert await beside(first.status, streams[0]) == (EXHAUSTED, "Too many health checks are open.")
+        assert "limit reached limit=healthCalls caller=address:127.0.0.1" in caplog.messages
+        await begin(first, path, LIMIT)
+        assert [(await beside(first.status, stream))[0] for stream in streams[1:]] == [EXHAUSTED] * (LIMIT - 1)
+        assert await check(second) == SERVED
+
+
+@requirement("caller.streams", "grpc.calls")
+async def test_watches_of_one_caller_end_none_of_another() -> None:
+    async with port_of(WaitingAgent()) as port, raw(port) as first, raw(port, address=OTHER) as second:
+        watch = second.call(WATCH)
+        second.data(watch, message(b""), end=True)
+        await beside(second.until, h2.events.DataReceived)
+        await begin(first, CHECK, 3 * LIMIT)
+        assert await check(second) == SERVED
+        assert not any(isinstance(event, h2.events.StreamEnded) and event.stream_id == watch for event in second.events)
+
+
+@requirement("caller.streams", "grpc.calls")
+async def test_calls_without_a_token_take_no_room_of_sockets() -> None:
+    async with serving_callers(WaitingAgent()) as callers, raw(callers.port) as client:
+        for path in (CHECK, WATCH, REFLECTION):
+            await begin(client, path, 1)
+        assert await check(client) == SERVED
+        assert callers.service.usages.used[Resource.SOCKETS] == 0
+
+
+@requirement("caller.streams", "grpc.calls")
+async def test_a_call_with_one_reply_counts_as_a_socket_while_its_message_does_not_come() -> None:
+    async with port_of(WaitingAgent(), caller_limits='{"sockets": 1}') as port, raw(port) as client:
+        waiting, refused = client.call(STATUS), client.call(STATUS)
+        status, words = await beside(client.status, refused)
+        assert (status, "1 open sockets for one caller" in words) == (EXHAUSTED, True)
+        client.data(waiting, message(b""), end=True)
+        assert (await beside(client.status, waiting))[0] == SERVED
+
+
+@requirement("grpc.calls")
+async def test_headers_that_are_too_large_end_their_connection() -> None:
+    agent = WaitingAgent()
+    async with port_of(agent) as port, raw(port) as other:
+        stream = await begin_run(other)
+        async with raw(port) as client:
+            client.call(CHECK, ("x-a", "x" * MAX_HEADERS))
+            assert await beside(client.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
+        agent.may_end.set()
+        assert (await beside(other.status, stream))[0] == SERVED
+
+
+def headers_without_an_end() -> bytes:
+    first, further = HeadersFrame(1, data=bytes(16_000)), ContinuationFrame(1, data=bytes(16_000))
+    return first.serialize() + further.serialize() * 2
+
+
+FRAME_WITHOUT_AN_END = (10_000_000).to_bytes(3, "big") + bytes(5) + b"\x01" + bytes(2 * MAX_HEADERS)
+
+
+@requirement("grpc.calls")
+@pytest.mark.parametrize("sent", [headers_without_an_end(), FRAME_WITHOUT_AN_END], ids=["headers", "frame"])
+async def test_frames_and_headers_that_do_not_end_are_kept_up_to_a_limit(sent: bytes) -> None:
+    async with port_of(WaitingAgent()) as port, raw(port) as client:
+        client.send(sent)
+        assert await beside(client.goodbye) is ErrorCodes.FRAME_SIZE_ERROR
+
+
+async def test_one_call_of_a_caller_begins_in_a_turn_and_callers_do_not_wait_for_each_other() -> None:
+    turns = CallTurns()
+    first, again, other = (CallBuffer(turns, name) for name in ("first", "first", "other"))
+    begun = [0, 0, 0]
+
+    def read(number: int, frames: CallBuffer) -> None:
+        begun[number] += sum(isinstance(frame, HeadersFrame) for frame in frames)
+        if frames.is_holding:
+            frames.wait(partial(read, number, frames))
+
+    for number, frames in enumerate((first, again, other)):
+        frames.max_frame_size = 16_384
+        frames.add_data(three_calls())
+        read(number, frames)
+    turns_of_all = [tuple(begun)]
+    while begun != [3, 3, 3]:
+        await asyncio.sleep(0)
+        turns_of_all.append(tuple(begun))
+    assert turns_of_all == [(1, 0, 1), (2, 0, 2), (2, 1, 3), (3, 1, 3), (3, 2, 3), (3, 3, 3)]
+
+
+async def test_a_connection_that_has_ended_does_not_keep_others_waiting() -> None:
+    turns, resumed = CallTurns(), asyncio.Event()
+    turns.wait("first", lambda: None)
+    turns.wait("first", resumed.set)
+    await wait_for_event(resumed)
+
+
+def three_calls() -> bytes:
+    client = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding="ascii"))
+    client.initiate_connection()
+    for stream in (1, 3, 5):
+        client.send_headers(stream, [(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "here")])
+        client.send_data(stream, b"x")
+    return client.data_to_send()
+
+
+@pytest.fixture
+def no_garbage_collector() -> Iterator[None]:
+    """References must be dropped, because the garbage collector may be late."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@requirement("grpc.calls")
+@pytest.mark.usefixtures("no_garbage_collector")
+async def test_calls_that_are_ended_leave_nothing_behind() -> None:
+    async with port_of(WaitingAgent()) as port, raw(port) as client:
+        streams = await begin(client, CHECK, 10 * LIMIT)
+        for stream in streams[-LIMIT:]:
+            client.h2.reset_stream(stream)
+        client.flush()
+        await eventually(lambda: live_streams() == 0)
+
+
+def live_streams() -> int:
+    return sum(isinstance(each, CallStream) for each in gc.get_objects())
