@@ -110,7 +110,6 @@ async def test_bodies_that_do_not_end_take_no_more_than_half_of_the_budget(bound
     assert bounded.memory - before < BUDGET / 2 + MARGIN
     assert {answer.status for answer in answers} == {400, 429}
     assert {answer.headers.get("retry-after") for answer in answers if answer.status == 429} == {"1"}
-    assert sum(answer.status == 400 for answer in answers) <= BUDGET / 2 / PIECE
 
 
 async def test_frames_that_do_not_end_take_no_more_than_half_of_the_budget(bounded: ServerProcess) -> None:
