@@ -28,7 +28,7 @@ MAX_DESCRIPTORS = 65_536
 RESERVED_SHARE = 8
 """Divisor of the limit of open files: an eighth of it, up to ``MAX_RESERVED``, is kept for files, stores and pings."""
 
-MIN_RESERVED, MAX_RESERVED = 32, 256
+MIN_RESERVED, MAX_RESERVED = 48, 256
 
 MAX_SURPLUS = 16
 """Connections beyond the limit, which can only ask for ``/ping``."""
