@@ -42,6 +42,13 @@ async def wait_until_followed(clients: Clients, thread: str) -> None:
 # --- roz --------------------------------------------------------------------------------------------------------------
 
 
+async def ask_client(clients: Clients) -> tuple[RozTurn, str]:
+    """Begin a turn in which the agent calls a tool of the client. Return it with the id of the call."""
+    turn = RozTurn(clients.grpc.new_session())
+    await turn.say(call_text("look"), tools=LOOK)
+    return turn, (await turn.until("tool_call_requested")).call_id
+
+
 @requirement("roz.approvals", "protocol.crossed")
 @each_policy
 async def test_a_late_approval_in_roz_is_refused_and_the_denial_is_told(on_busy: str) -> None:
@@ -82,9 +89,7 @@ async def test_a_late_decision_in_roz_leaves_the_other_clients_run_alone_and_fol
 @each_policy
 async def test_a_late_result_in_roz_is_refused_and_begins_no_second_run(on_busy: str) -> None:
     async with two_clients(on_busy=on_busy) as clients:
-        turn = RozTurn(clients.grpc.new_session())
-        await turn.say(call_text("look"), tools=LOOK)
-        call_id = (await turn.until("tool_call_requested")).call_id
+        turn, call_id = await ask_client(clients)
         result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": "seen over SSE"}
         await clients.run(turn.thread, messages=[result])
         await turn.send(tool_result=roz.ToolResult(tool_call_id=call_id, success=True, result="seen in roz"))
@@ -99,9 +104,7 @@ async def test_a_late_result_in_roz_is_refused_and_begins_no_second_run(on_busy:
 @requirement("roz.tools", "protocol.crossed")
 async def test_a_late_result_follows_every_run_of_the_other_client_in_order() -> None:
     async with two_clients() as clients:
-        turn = RozTurn(clients.grpc.new_session())
-        await turn.say(call_text("look"), tools=LOOK)
-        call_id = (await turn.until("tool_call_requested")).call_id
+        turn, call_id = await ask_client(clients)
         result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": "seen over SSE"}
         await clients.run(turn.thread, messages=[result])
         await clients.run(turn.thread, runId="r3", messages=[{"id": "m3", "role": "user", "content": "stream 1"}])
@@ -116,9 +119,7 @@ async def test_a_late_result_follows_every_run_of_the_other_client_in_order() ->
 @requirement("roz.tools", "protocol.crossed")
 async def test_a_result_for_a_call_that_the_thread_has_left_behind_is_refused() -> None:
     async with two_clients() as clients:
-        turn = RozTurn(clients.grpc.new_session())
-        await turn.say(call_text("look"), tools=LOOK)
-        call_id = (await turn.until("tool_call_requested")).call_id
+        turn, call_id = await ask_client(clients)
         await clients.run(turn.thread, messages=[{"id": "m2", "role": "user", "content": "never mind"}])
         await turn.send(tool_result=roz.ToolResult(tool_call_id=call_id, success=True, result="seen"))
         await turn.until("turn_finished")

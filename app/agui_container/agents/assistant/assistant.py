@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from ag_ui.core import (
     AgentCapabilities,
@@ -159,12 +160,11 @@ class Assistant:
                 await goals.give_up()
                 yield cancelled_event(ctx)
                 return
-            must_wait, steps = resumption.outcome.skips_model, 0
+            must_wait, steps = resumption.outcome.skips_model, count()
             prompt = self._prompt(input, resumption.outcome, skill, goals, toolbox, ctx)
             window = self.budget.open_window(model, prompt, ctx)
             while not must_wait:
-                check_step(steps, self.max_steps, ctx)
-                steps += 1
+                check_step(next(steps), self.max_steps, ctx)
                 await window.fit()
                 turn, sent = ModelTurn(ctx), replace(prompt, messages=window.messages)
                 with ModelCall(model, sent, ctx) as call:
