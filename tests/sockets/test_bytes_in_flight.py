@@ -17,7 +17,7 @@ from websockets.frames import Frame, Opcode
 from agui_container.server.connections import MAX_HEAD_BYTES
 from agui_container.server.request_heads import MAX_HEAD
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from agui_container.transports.grpc.open_calls import MAX_HEALTH_CALLS
+from agui_container.transports.grpc.open_calls import MAX_UNVERIFIED_CALLS
 from tests.grpc.callers import connect_caller, is_served
 from tests.grpc.h2 import Raw
 from tests.requirements import requirement
@@ -234,7 +234,7 @@ async def test_health_checks_without_a_message_take_a_bounded_amount_of_memory(b
         with ExitStack() as connections:
             for _ in range(FLOODS):
                 await asyncio.to_thread(begin_checks, connections.enter_context(Raw(bounded.port)))
-            assert bounded.memory - before < MAX_HEALTH_CALLS * CALL_BYTES
+            assert bounded.memory - before < MAX_UNVERIFIED_CALLS * CALL_BYTES
             await assert_served(bounded)
 
 
