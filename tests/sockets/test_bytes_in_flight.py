@@ -144,7 +144,8 @@ async def test_responses_that_are_not_read_take_no_more_than_half_of_the_budget(
     sent = request("GET", "/threads/big", headers=(READER,))
     unread = [await HttpExchange.open(bounded.port, sent, window=WINDOW) for _ in range(CLIENTS)]
     heads = await asyncio.gather(*(exchange.head() for exchange in unread))
-    assert {exchange.status for exchange in heads} == {200, 429}
+    statuses = [exchange.status for exchange in heads]
+    assert (statuses.count(200), statuses.count(429)) == (BUDGET // 2 // THREAD, CLIENTS - BUDGET // 2 // THREAD)
     assert bounded.memory - before < BUDGET / 2 + MARGIN
     await assert_served(bounded)
     taken = next(exchange for exchange in heads if exchange.status == 200)
@@ -200,15 +201,12 @@ async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW)
         options: Json = {"sock": sock, "max_queue": 1, "additional_headers": {SESSION: "socket-reader"}}
         connections.append(await socket_to(bounded.port, **options))
-    first, *others = connections
-    await first.send(command)
-    frames = [await receive_frame(first)]
     for connection in connections:
         for _ in range(2):
             await connection.send(command)
     await assert_served(bounded)
     assert bounded.memory - before < BUDGET / 2 + MARGIN
-    frames += [await receive_frame(connection) for connection in others]
+    frames = [await receive_frame(connection) for connection in connections]
     assert {frame["control"] for frame in frames} == {"result", "error"}
     assert {frame.get("code") for frame in frames} == {None, "RATE_LIMIT_EXCEEDED"}
     for connection in connections:

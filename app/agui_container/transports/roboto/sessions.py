@@ -110,8 +110,10 @@ class Sessions:
     async def _open_calls(self, client: SessionClient, thread_id: str) -> Mapping[str, str]:
         """Return the names of the calls of a session that wait for a result, by id."""
         delta = await self._service.threads.delta(client.caller, thread_id)
-        with client.share.reserve(delta.size):
-            return await off_loop_if_large(client.caller.account, delta.size, open_calls, delta)
+        client.response_bytes.resize(delta.size)
+        calls = await off_loop_if_large(client.caller.account, delta.size, open_calls, delta)
+        client.response_bytes.resize(0)
+        return calls
 
     async def _admit(self, caller: Caller, run_input: RunAgentInput, size: int) -> Subscription:
         with busy_as_validation_error():
@@ -144,7 +146,7 @@ class Sessions:
         message_id, facts = await self.reader.read(client, thread_id, partial(find_fork, at=at))
         command = ThreadsFork(thread_id=thread_id, message_id=message_id, new_thread_id=new_session_id())
         with busy_as_validation_error():
-            fork = await self._service.threads.answer(client.caller, command, client.share.reserve)
+            fork = await self._service.threads.answer(client.caller, command, client.response_bytes.resize)
         new_id = str(fork["threadId"])
         await self.annotate(client.caller, new_id, **facts, forked_from=at)
         return await self.reader.read(client, new_id, session_json)

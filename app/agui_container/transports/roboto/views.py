@@ -22,7 +22,7 @@ from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.bytes_in_flight import CallerBytes
+from agui_container.transports.bytes_in_flight import Reservation
 from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
 from agui_container.transports.roboto.records import SessionView, Unchanged, delta_json
@@ -55,13 +55,13 @@ class SessionClient(Struct, frozen=True):
     """Sender of a request.
 
     Attributes:
-        share: counts the bytes of large sessions while they are read.
+        response_bytes: counts the bytes of a large session from the time at which it is read.
         knows_context: True if the client knows blocks of the type ``client_context``.
         knows_reset: True if the client can drop messages that it has.
     """
 
     caller: Caller
-    share: CallerBytes
+    response_bytes: Reservation
     knows_context: bool
     knows_reset: bool
 
@@ -150,10 +150,12 @@ class SessionReader:
             AppError: THREAD_NOT_FOUND; RATE_LIMIT_EXCEEDED if too many bytes are in flight.
         """
         snapshot = await self._snapshot(client.caller, thread_id)
-        with client.share.reserve(snapshot.size):
-            return await off_loop_if_large(
-                client.caller.account, snapshot.size, apply_to_view, snapshot, work, with_context=client.knows_context
-            )
+        client.response_bytes.resize(snapshot.size)
+        result = await off_loop_if_large(
+            client.caller.account, snapshot.size, apply_to_view, snapshot, work, with_context=client.knows_context
+        )
+        client.response_bytes.resize(len(result) if isinstance(result, bytes) else 0)
+        return result
 
     async def _snapshot(self, caller: Caller, thread_id: str) -> SessionSnapshot:
         thread = await self._service.threads.record(caller, thread_id)
