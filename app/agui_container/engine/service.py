@@ -104,6 +104,7 @@ class Service:
         self.runs = RunFinder(self.registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
+        self._drain_callbacks: list[Callable[[], None]] = []
         self._opening = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -332,6 +333,10 @@ class Service:
         """True since ``drain`` began."""
         return self._draining
 
+    def call_on_drain(self, callback: Callable[[], None]) -> None:
+        """Call a function when ``drain`` begins."""
+        self._drain_callbacks.append(callback)
+
     def is_serving(self) -> bool:
         """Return True if new runs are accepted: after initialisation and before the drain."""
         return self.health.ready and not self._draining
@@ -340,6 +345,8 @@ class Service:
         """Refuse new runs and end the open ones after ``grace`` seconds. Does nothing when called again."""
         if not self._draining:
             self._draining = True
+            for callback in self._drain_callbacks:
+                callback()
             await self.registry.drain(grace)
 
     async def wait_for_readers(self, seconds: float) -> None:

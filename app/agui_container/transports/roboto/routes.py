@@ -6,6 +6,7 @@ Rule: every result is ``{"data": …}``, and every error is ``{"error": …}`` w
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from pydantic_core import to_json
@@ -15,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
+from agui_container.engine.registry.registry import shutting_down
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
@@ -92,6 +94,20 @@ class LazyEndpoints:
                 self._loaded = make(self._service, self._max_body)
             return self._loaded
 
+    async def answer(self, prefix: str, name: str, request: Request) -> bytes:
+        """Answer a request to an operation, in the form of the generation of clients that the prefix belongs to.
+
+        Raises:
+            AppError: as the operation; SHUTTING_DOWN if the server cancels the request while it drains.
+        """
+        try:
+            loaded = await self.load()
+            return await (loaded.old if prefix == OLD_PREFIX else loaded.new)[name](request)
+        except asyncio.CancelledError:
+            if not self._service.is_draining:
+                raise
+            raise shutting_down() from None
+
     async def aclose(self) -> None:
         """Close the endpoints if a request has loaded them."""
         if self._loaded is not None:
@@ -108,22 +124,12 @@ def routes(endpoints: LazyEndpoints) -> list[BaseRoute]:
     """Return the routes."""
     return [
         *(
-            RawPathRoute(prefix + path, json_endpoint(lazy_handler(endpoints, prefix, name)), methods=[method])
+            RawPathRoute(prefix + path, json_endpoint(partial(endpoints.answer, prefix, name)), methods=[method])
             for prefix in (OLD_PREFIX, NEW_PREFIX)
             for method, path, name in OPERATIONS
         ),
         Route(f"{PREFIX}{{path:path}}", NotServed()),
     ]
-
-
-def lazy_handler(endpoints: LazyEndpoints, prefix: str, name: str) -> Handler:
-    """Return the handler of an operation, for the generation of clients that the prefix belongs to."""
-
-    async def handle(request: Request) -> bytes:
-        loaded = await endpoints.load()
-        return await (loaded.old if prefix == OLD_PREFIX else loaded.new)[name](request)
-
-    return handle
 
 
 class NotServed:

@@ -67,13 +67,14 @@ class SessionClient(Struct, frozen=True):
 
 
 class SessionReader:
-    """Reader of the sessions of one engine. ``aclose`` stops following runs."""
+    """Reader of the sessions of one engine. Polls that wait are answered when the engine drains."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._turns: dict[ThreadKey, FollowedTurn] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle_waiters: dict[ThreadKey, set[asyncio.Event]] = {}
+        service.call_on_drain(self._wake_polls)
 
     async def aclose(self) -> None:
         """Stop following runs. The engine ends the runs themselves."""
@@ -120,6 +121,13 @@ class SessionReader:
             waiting.discard(change)
             if not waiting and self._idle_waiters.get(key) is waiting:
                 del self._idle_waiters[key]
+
+    def _wake_polls(self) -> None:
+        for turn in self._turns.values():
+            turn.announce()
+        for waiting in self._idle_waiters.values():
+            for change in waiting:
+                change.set()
 
     async def _wait(
         self, caller: Caller, key: ThreadKey, seen: Unchanged, change: asyncio.Event, deadline: float
