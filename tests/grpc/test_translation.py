@@ -100,16 +100,15 @@ def test_events_inside_a_subagent_are_not_shown() -> None:
 
 def test_a_run_of_kontekst_asks_for_every_call() -> None:
     start = kontekst.StartRunCommand(prompt="hi", working_dir="/srv")
-    first = first_input(start, "t", "r", "m")
+    first = first_input(start, "t", "r", "m", [])
     again = next_input(start, "t", "r2", [])
     assert first.forwarded_props
     assert again.forwarded_props
-    assert (
-        first.forwarded_props["approvals"] == again.forwarded_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
-    )
+    assert first.forwarded_props["approvals"] == {"ask": "all"}
+    assert again.forwarded_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
     assert [it.value for it in first.context or ()] == ["/srv"]
     with pytest.raises(AppError, match="prompt"):
-        first_input(kontekst.StartRunCommand(), "t", "r", "m")
+        first_input(kontekst.StartRunCommand(), "t", "r", "m", [])
 
 
 # --- roz --------------------------------------------------------------------------------------------------------------

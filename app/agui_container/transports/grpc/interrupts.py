@@ -48,10 +48,11 @@ def approval_requests(finished: Event) -> list[ApprovalRequest]:
     outcome = finished.get("outcome") or {}
     if outcome.get("type") != "interrupt":
         return []
-    return [_request(interrupt) for interrupt in outcome.get("interrupts", ())]
+    return [approval_request(interrupt) for interrupt in outcome.get("interrupts", ())]
 
 
-def _request(interrupt: Event) -> ApprovalRequest:
+def approval_request(interrupt: Event) -> ApprovalRequest:
+    """Return the approval that an interrupt asks for."""
     metadata = interrupt.get("metadata") or {}
     return ApprovalRequest(
         call_id=interrupt.get("toolCallId") or interrupt["id"],

@@ -7,7 +7,7 @@ tool_started, tool_completed or tool_failed, tools_completed, and one of complet
 Each call has at most one start and one end. A result is sent as soon as it arrives.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ag_ui.core import EventType, ResumeEntry
 
@@ -27,6 +27,7 @@ class RunEvents:
     Attributes:
         run_id, session_id: ids of the run and its thread for the client.
         pending_approvals: approvals that wait for the client, by call id.
+        hidden_calls: ids of calls of an earlier run, whose results are not sent.
         has_ended: True after the last event.
     """
 
@@ -46,6 +47,7 @@ class RunEvents:
         self._has_open_tools = False
         """True from the first result of a turn until ``tools_completed``."""
         self.pending_approvals: dict[str, ApprovalRequest] = {}
+        self.hidden_calls: Collection[str] = ()
         self.has_ended = False
 
     def begin(self) -> pb.RunEvent:
@@ -70,7 +72,7 @@ class RunEvents:
             case EventType.CUSTOM if event.get("name") == SNAPSHOT:
                 self._context = snapshot(event["value"])
                 return self._turn_completed()
-            case EventType.TOOL_CALL_RESULT:
+            case EventType.TOOL_CALL_RESULT if event["toolCallId"] not in self.hidden_calls:
                 return [*self._turn_completed(), *self._call_ended(event)]
             case EventType.RUN_FINISHED:
                 return self._finish_run(event)

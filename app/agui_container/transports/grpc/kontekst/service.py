@@ -25,7 +25,7 @@ from agui_container.transports.grpc.following import (
     wait_until,
 )
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
-from agui_container.transports.grpc.interrupts import abandonment, decision, expired_requests
+from agui_container.transports.grpc.interrupts import abandonment, approval_request, decision, expired_requests
 from agui_container.transports.grpc.kontekst.events import RunEvents
 from agui_container.transports.grpc.kontekst.requests import first_input, next_input
 
@@ -116,11 +116,22 @@ class RunSession:
     # --- the run ---
 
     async def _run(self) -> None:
-        run_input = first_input(self._start, self._thread_id, self._run_id, self._service.new_id())
+        expired = await self._abandon_expired()
+        run_input = first_input(self._start, self._thread_id, self._run_id, self._service.new_id(), expired)
         subscription = await self._service.admit(run_input, self._call.caller, self._size)
         await self._forward_events(self._run_id, subscription, [self._events.begin()])
         while self._events.pending_approvals:
             await self._continue()
+
+    async def _abandon_expired(self) -> Sequence[ResumeEntry]:
+        """Return the answers that abandon those approvals of the thread that have expired while no client waited."""
+        if not self._start.session_id:
+            return []
+        waiting = await self._service.threads.waiting(self._call.caller, self._thread_id)
+        requests = [approval_request(interrupt.model_dump(by_alias=True)) for interrupt in waiting]
+        expired, _ = expired_requests(requests, time.time())
+        self._events.hidden_calls = [request.call_id for request in expired]
+        return [abandonment(request) for request in expired]
 
     async def _forward_events(self, run_id: str, subscription: Subscription, opening: Sequence[RunEvent]) -> None:
         """Forward the events of a run, after the events ``opening``."""
