@@ -81,6 +81,17 @@ def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:
         "tools_proposed"
     ]
     assert list(events.pending_approvals) == ["i9"]
+    answer = ResumeEntry(interrupt_id="i9", status="resolved", payload={"approved": True})
+    assert events.apply_decisions([answer]) == [], "nothing starts, because nothing of this id would end"
+    assert event_kinds(events, event("RUN_FINISHED")) == ["completed"]
+
+
+def test_a_call_without_a_result_fails_at_the_end_of_its_run() -> None:
+    events = RunEvents("r", "s", "default")
+    event_kinds(events, interrupt_event(INTERRUPT))
+    answer = ResumeEntry(interrupt_id="i1", status="resolved", payload={"approved": True})
+    assert [started.tool_started.call_id for started in events.apply_decisions([answer])] == ["c1"]
+    assert event_kinds(events, event("RUN_ERROR", message="no")) == ["tool_failed", "tools_completed", "failed"]
 
 
 def test_nothing_follows_the_end_of_a_run() -> None:
