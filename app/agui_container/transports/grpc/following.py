@@ -13,6 +13,7 @@ from typing import TypeVar
 from ag_ui.core import RunAgentInput, ToolMessage
 
 from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.policy import ThreadCondition
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import StoredMessage
@@ -41,7 +42,7 @@ async def continue_run(
         AppError: as ``Service.admit``.
     """
     try:
-        return await service.admit(answers, caller, size, continues=run_id)
+        return await service.admit(answers, caller, size, ThreadCondition(latest_run=run_id))
     except AppError as error:
         if error.code is not ErrorCode.THREAD_BUSY:
             raise

@@ -14,6 +14,7 @@ from ag_ui.core import PROTOCOL_VERSION, ResumeEntry, RunAgentInput, ToolMessage
 from msgspec import Struct
 
 from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.policy import ThreadCondition
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Call
@@ -49,6 +50,7 @@ class TurnRequest(Struct, frozen=True):
         tools: the client's tools in this turn.
         message_size: bytes of the message.
         input_size: bytes of the whole input, with history and tools.
+        has_history: True if the input has the session's history, which a thread with messages must not get.
     """
 
     message_id: str
@@ -56,6 +58,7 @@ class TurnRequest(Struct, frozen=True):
     tools: ToolsByName
     message_size: int
     input_size: int
+    has_history: bool
 
 
 class PermissionAnswer(Struct, frozen=True):
@@ -161,7 +164,8 @@ class SessionTurn:
     async def _begin(self) -> None:
         """Run the agent with the message."""
         run_input = self._request.run_input
-        subscription = await self._service.admit(run_input, self._caller, self._request.input_size)
+        condition = ThreadCondition(is_empty=self._request.has_history)
+        subscription = await self._service.admit(run_input, self._caller, self._request.input_size, condition)
         self.has_begun = True
         await self._forward_events(run_input.run_id, subscription, [])
 
