@@ -27,7 +27,7 @@ async def started(http: httpx.AsyncClient, text: str, status: str) -> Json:
     """Begin a session, and return a delta with its status after which nothing changes."""
     body = {"messages": [{"role": "user", "content": [{"text": text}]}]}
     record = (await http.post(THREADS, json=body)).json()["data"]
-    thread_id, delta = record["thread_id"], record
+    thread_id, delta = record["thread_id"], dict(record)
     while delta["status"] != status or not is_last(delta):
         delta = {"thread_id": thread_id, **(await poll(http, delta)).json()["data"]}
     return delta
