@@ -76,13 +76,17 @@ def expired_requests(requests: Iterable[ApprovalRequest], now: float) -> tuple[l
 
 
 def decision(
-    request: ApprovalRequest, *, approved: bool, reason: str = "", edited_arguments: Mapping[str, object] | None = None
+    request: ApprovalRequest,
+    *,
+    is_approved: bool,
+    reason: str = "",
+    edited_arguments: Mapping[str, object] | None = None,
 ) -> ResumeEntry:
     """Return the answer to an approval request. Edited arguments replace those of an approved call in full."""
-    payload: dict[str, object] = {"approved": approved}
-    if reason and not approved:
+    payload: dict[str, object] = {"approved": is_approved}
+    if reason and not is_approved:
         payload["reason"] = reason
-    if edited_arguments is not None and approved:
+    if edited_arguments is not None and is_approved:
         payload["editedArgs"] = edited_arguments
     return ResumeEntry(interrupt_id=request.interrupt_id, status="resolved", payload=payload)
 

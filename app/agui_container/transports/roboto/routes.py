@@ -146,14 +146,14 @@ def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
     async def endpoint(request: Request) -> Response:
         try:
-            return json_response(request, b'{"data":%b}' % await handler(request), 200)
+            return roboto_response(request, b'{"data":%b}' % await handler(request), 200)
         except AppError as error:
             return refusal(error, request)
         except HTTPException:
             raise
         except Exception:
             logger.exception("roboto request failed %s", format_fields({"path": request.url.path}))
-            return error_response(
+            return roboto_error_response(
                 request, AppError(ErrorCode.INTERNAL_ERROR, "The server failed; its log has the cause.")
             )
 
@@ -163,20 +163,20 @@ def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 def refusal(error: AppError, request: HTTPConnection) -> Response:
     """Return an error that occurs before a route is found, in Roboto's form."""
     logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
-    return error_response(request, error)
+    return roboto_error_response(request, error)
 
 
-def error_response(request: HTTPConnection, error: AppError) -> Response:
+def roboto_error_response(request: HTTPConnection, error: AppError) -> Response:
     """Return an error in Roboto's form. The client raises the exception of the status in the error table."""
     name = CLASSES.get(error.spec.http, "RobotoInternalException")
     body = to_json({"error": {"error_code": name, "message": error.message}})
-    response = json_response(request, body, error.spec.http)
+    response = roboto_response(request, body, error.spec.http)
     if error.wait_seconds is not None:
         response.headers["Retry-After"] = str(error.wait_seconds)
     return response
 
 
-def json_response(request: HTTPConnection, body: bytes, status: int) -> Response:
+def roboto_response(request: HTTPConnection, body: bytes, status: int) -> Response:
     """Return a response of JSON."""
     headers = {"Cache-Control": "no-store", "X-Request-Id": caller_of(request).request_id}
     return PlainResponse(body, status, headers, media_type="application/json")

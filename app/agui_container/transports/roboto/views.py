@@ -160,7 +160,7 @@ class SessionReader:
         snapshot = await self._snapshot(client.caller, thread_id)
         with client.share.reserve(snapshot.size):
             return await off_loop_if_large(
-                client.caller.account, snapshot.size, apply_to_view, snapshot, work, with_context=client.knows_context
+                client.caller.account, snapshot.size, apply_to_view, snapshot, work, knows_context=client.knows_context
             )
 
     async def _snapshot(self, caller: Caller, thread_id: str) -> SessionSnapshot:
@@ -249,9 +249,9 @@ class SessionReader:
             await self._service.threads.annotate(caller, thread_id, as_metadata(failures=failures))
 
 
-def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], *, with_context: bool) -> T:
+def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], *, knows_context: bool) -> T:
     """Call a function with the view of a session."""
-    return work(snapshot.view(with_context=with_context))
+    return work(snapshot.view(knows_context=knows_context))
 
 
 def is_deferred(seen: Unchanged, position: Position, now: float) -> bool:

@@ -87,12 +87,12 @@ class RunEvents:
 
     def apply_decisions(self, answers: Sequence[ResumeEntry]) -> list[pb.RunEvent]:
         """Apply the answers to the pending approvals. Returns the start of each approved call."""
-        approved = {a.interrupt_id for a in answers if isinstance(a.payload, Mapping) and a.payload.get("approved")}
+        approved_ids = {a.interrupt_id for a in answers if isinstance(a.payload, Mapping) and a.payload.get("approved")}
         requests, self.pending_approvals = self.pending_approvals, {}
         return [
             started
             for call_id, request in requests.items()
-            if request.has_call and request.interrupt_id in approved
+            if request.has_call and request.interrupt_id in approved_ids
             for started in self._call_started(call_id)
         ]
 

@@ -85,7 +85,7 @@ class RunSession:
         self._decisions: dict[str, ResumeEntry] = {}
         self._size = start.ByteSize()
         """Bytes of the start command and of the decisions."""
-        self._has_news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._is_cancelled = self._is_half_closed = False
 
     async def serve(self) -> None:
@@ -169,8 +169,8 @@ class RunSession:
                 return [self._decisions[call_id] for call_id in pending_approvals]
             if self._is_half_closed:
                 return None
-            self._has_news.clear()
-            await wait_until(self._has_news, loop.time() + seconds)
+            self._changed.clear()
+            await wait_until(self._changed, loop.time() + seconds)
         return None
 
     async def _answer(self, answers: Sequence[ResumeEntry]) -> str | None:
@@ -211,29 +211,29 @@ class RunSession:
             self._call.kept.resize(self._size + command.ByteSize())
             await self._handle(command)
             self._call.kept.resize(self._size)
-            self._has_news.set()
+            self._changed.set()
         self._is_half_closed = True
-        self._has_news.set()
+        self._changed.set()
 
     async def _handle(self, command: RunCommand) -> None:
         match command.WhichOneof("command"):
             case "approve_tool":
-                self._decide(command.approve_tool.call_id, approved=True)
+                self._decide(command.approve_tool.call_id, is_approved=True)
             case "deny_tool":
-                self._decide(command.deny_tool.call_id, approved=False, reason=command.deny_tool.reason)
+                self._decide(command.deny_tool.call_id, is_approved=False, reason=command.deny_tool.reason)
             case "cancel":
                 self._is_cancelled = True
                 await self._cancel_run()
             case other:
                 logger.info("kontekst command ignored %s", format_fields({"command": other}))
 
-    def _decide(self, call_id: str, *, approved: bool, reason: str = "") -> None:
+    def _decide(self, call_id: str, *, is_approved: bool, reason: str = "") -> None:
         """Store a decision. A decision for an unknown call, or a second one, is ignored."""
         request = self._events.pending_approvals.get(call_id)
         if request is None or call_id in self._decisions:
             log_ignored(call_id)
             return
-        self._decisions[call_id] = decision(request, approved=approved, reason=reason)
+        self._decisions[call_id] = decision(request, is_approved=is_approved, reason=reason)
         self._size += len(call_id) + len(reason)
 
     async def _cancel_run(self) -> None:

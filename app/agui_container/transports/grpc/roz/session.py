@@ -71,7 +71,7 @@ class Session:
         self._context = 0, 0
         self._answers: OrderedDict[str, str] = OrderedDict()
         self._waiting: list[QueuedMessage] = []
-        self._has_news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._turns = 0
         self._turn: SessionTurn | None = None
         self._is_over = self._is_half_closed = False
@@ -137,8 +137,8 @@ class Session:
             while not self._waiting:
                 if self._is_half_closed:
                     return
-                self._has_news.clear()
-                await self._has_news.wait()
+                self._changed.clear()
+                await self._changed.wait()
             await self._answer_one(self._waiting.pop(0))
 
     async def _answer_one(self, message: QueuedMessage) -> None:
@@ -235,7 +235,7 @@ class Session:
 
     def _half_close(self) -> None:
         self._is_half_closed = True
-        self._has_news.set()
+        self._changed.set()
         if self._turn is not None:
             self._turn.half_close()
 
@@ -333,7 +333,7 @@ class Session:
         if self._turn is not None and self._options.on_busy == "interrupt":
             await self._turn.cancel()
         self._waiting.append(queued)
-        self._has_news.set()
+        self._changed.set()
 
     async def _cancel_session(self) -> None:
         self._is_over = True

@@ -105,7 +105,7 @@ class SessionTurn:
         self._failed_calls: set[str] = set()
         """Ids of the calls whose results come from the server, because the client has not run them."""
         self._decisions: dict[str, PermissionAnswer] = {}
-        self._has_news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def size(self) -> int:
@@ -129,13 +129,13 @@ class SessionTurn:
     async def cancel(self) -> None:
         """Cancel the turn. Without effect after its end."""
         self._is_cancelled = True
-        self._has_news.set()
+        self._changed.set()
         await self._cancel_run()
 
     def half_close(self) -> None:
         """Note that the client sends no more requests. Calls that wait for the client stay open."""
         self.is_half_closed = True
-        self._has_news.set()
+        self._changed.set()
 
     def give_result(self, result: pb.ToolResult) -> None:
         """Store the result of a client's tool. Raises ``AppError`` VALIDATION_ERROR for a call that is not waiting."""
@@ -143,7 +143,7 @@ class SessionTurn:
             raise unknown_call_error("tool_result", result.tool_call_id)
         self._results[result.tool_call_id] = tool_message(result)
         self._answers_size += result.ByteSize()
-        self._has_news.set()
+        self._changed.set()
 
     def decide(self, permission: pb.PermissionDecision, edited: Mapping[str, object] | None) -> None:
         """Store a decision, with the edited arguments of the call.
@@ -154,10 +154,10 @@ class SessionTurn:
         call_id = permission.tool_call_id
         if call_id not in self.events.approvals or call_id in self._decisions:
             raise unknown_call_error("permission_decision", call_id)
-        entry = decision(self.events.approvals[call_id], approved=permission.approved, edited_arguments=edited)
+        entry = decision(self.events.approvals[call_id], is_approved=permission.approved, edited_arguments=edited)
         self._decisions[call_id] = PermissionAnswer({"approved": permission.approved}, entry)
         self._answers_size += permission.ByteSize()
-        self._has_news.set()
+        self._changed.set()
 
     # --- runs ---
 
@@ -281,8 +281,8 @@ class SessionTurn:
                 events.stop_reason = "tool_use"
                 return None
             deadline = min((started_at + it.timeout_ms / 1000 for it in missing), default=math.inf)
-            self._has_news.clear()
-            await wait_until(self._has_news, min(deadline, loop.time() + expiry))
+            self._changed.clear()
+            await wait_until(self._changed, min(deadline, loop.time() + expiry))
         return None
 
     def _expire_approvals(self) -> float:
