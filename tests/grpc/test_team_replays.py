@@ -9,7 +9,7 @@ import pytest
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
-from tests.grpc.http_requests import delete, get_json
+from tests.grpc.http_requests import delete, get_json, post_json, run_over_sse
 from tests.grpc.roz_calls import events_until, kinds_of, session_of, start_session, wait_for_turn, watch_team
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
@@ -92,6 +92,19 @@ def test_a_client_that_watches_between_turns_gets_the_past_ones_and_then_each_ne
             team = events_until(live, "worker_exited")
             assert kinds_of(team) == ONE_WORKER
             assert [said in result for result in results(team)] == [True]
+
+
+@requirement("roz.team")
+def test_a_thread_without_runs_is_watched_from_its_first_one(server: ServerProcess, dial: Dial) -> None:
+    channel = dial(server)
+    message = {"id": "u1", "role": "user", "content": "hello"}
+    run_over_sse(server, {"threadId": f"source-{server.port}", "runId": "s1", "messages": [message]})
+    fork = post_json(server, f"/threads/source-{server.port}/fork", {"messageId": "u1"})["threadId"]
+    live = watch_team(channel, fork)
+    with start_session(channel, [("agui-thread-id", fork)]) as talk:
+        talk.say("delegate " + call_text("echo", text="one"))
+        wait_for_turn(talk)
+    assert kinds_of(events_until(live, "worker_exited")) == ONE_WORKER
 
 
 @requirement("roz.team")

@@ -149,7 +149,10 @@ def test_a_scope_is_told_with_every_run_of_the_session() -> None:
     notes = Notes(scope=request.analysis_scope)
     found = inputs.message_input(inputs.NewRun("t1", "r1", 5.0, notes), request)
     assert [it.value for it in found.context or ()] == ['{"start_time":1}']
-    assert MessageNotes.of(found.messages[0].metadata).is_sent
+    metadata = found.messages[0].metadata
+    assert MessageNotes.of(metadata).is_sent
+    assert metadata is not None
+    assert metadata["roboto"]["sent"] is True, "the name in stored messages stays"
 
 
 @pytest.mark.parametrize(
