@@ -124,7 +124,10 @@ class RunSession:
             await self._continue()
 
     async def _abandon_expired(self) -> Sequence[ResumeEntry]:
-        """Return the answers that abandon those approvals of the thread that have expired while no client waited."""
+        """Abandon the approvals of the thread that have expired while no client waited. Returns the answers for that.
+
+        The results of their calls are not sent, because they belong to an earlier run.
+        """
         if not self._start.session_id:
             return []
         waiting = await self._service.threads.waiting(self._call.caller, self._thread_id)
