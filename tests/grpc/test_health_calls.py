@@ -12,9 +12,9 @@ from agui_container.engine.caller_usage import Resource
 from agui_container.transports.grpc import open_calls
 from agui_container.transports.grpc.connection import MAX_HEADERS, CallStream
 from tests.engine.doubles import eventually
-from tests.grpc.beside import STATUS, begin_run, beside, port_of, raw
 from tests.grpc.callers import serving_callers
 from tests.grpc.h2 import Raw, message
+from tests.grpc.in_loop_clients import STATUS, begin_run, beside, port_of, raw
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 

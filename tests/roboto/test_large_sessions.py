@@ -10,7 +10,7 @@ from agui_container.engine.threads.threads import LARGE_BYTES
 from agui_container.ports.records import GoalStatus, StoredGoal
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.bytes_in_flight import ByteBudget, CallerBytes
-from agui_container.transports.roboto.messages import ASSISTANT, Message
+from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage
 from agui_container.transports.roboto.records import SessionView, goal_records, session_json
 from agui_container.transports.roboto.views import SessionClient, SessionReader
 from tests.engine.conversations import QUESTION, store_conversation
@@ -96,7 +96,7 @@ def test_the_call_that_achieved_a_goal_is_found_whatever_the_order_of_its_member
         return {"content_type": "tool_use", "tool_use_id": name, "input": data}
 
     earlier, later = use("earlier", a=1, b=2), use("later", b=2, a=1)
-    messages = [Message(ASSISTANT, 1.0, [name], [block]) for name, block in (("m0", earlier), ("m1", later))]
+    messages = [SessionMessage(ASSISTANT, 1.0, [name], [block]) for name, block in (("m0", earlier), ("m1", later))]
     goal = StoredGoal("r", 0, "g", b"{}", 1.0, GoalStatus.ACHIEVED, b'{"a": 1, "b": 2}', 2.0)
     found = [goal_records([goal], messages, {"r": (name, [])})[0]["achieve_tool_use_id"] for name in ("m0", "m1")]
     assert found == ["earlier", "later"]

@@ -15,7 +15,7 @@ from ag_ui.core import Message, RunAgentInput
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.persistence.backlog import early_end
 from agui_container.engine.persistence.cluster import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Cluster
-from agui_container.engine.policy import OnBusy
+from agui_container.engine.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.ports.records import (
     AlreadyExists,
     Change,
@@ -79,7 +79,7 @@ class RunRecorder:
         predecessors: ids of the local runs that end before this one begins. Those of other replicas are added later.
         account: the caller that the thread counts for.
         size: bytes of the request.
-        continues: id of the thread's latest run, if this run continues it. The claim fails if there is a newer run.
+        condition: condition on the thread, which is checked with the claim.
     """
 
     def __init__(  # noqa: PLR0913 - the service hands over each part
@@ -91,13 +91,13 @@ class RunRecorder:
         *,
         account: str = "",
         size: int = 0,
-        continues: str | None = None,
+        condition: ThreadCondition = NO_CONDITION,
     ) -> None:
         self.cluster = cluster
         self.key = key
         self._account = account
         self._size = size
-        self._continues = continues
+        self._condition = condition
         self._on_busy = on_busy
         self.predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
@@ -125,7 +125,7 @@ class RunRecorder:
 
         Raises:
             RunAlreadyStored: the run must not be executed again; its record can be read.
-            AppError: THREAD_BUSY, STORE_UNAVAILABLE.
+            AppError: THREAD_BUSY, STORE_UNAVAILABLE; VALIDATION_ERROR if the thread should be empty.
         """
         self._unstored_input = run_input
         claim = self._claim()
@@ -145,7 +145,8 @@ class RunRecorder:
         deadline = asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         while self._ending is None:
             now = cluster.clock.time()
-            claim = Claim(self.key, cluster.replica, now, cluster.lease(), self._account, self._continues)
+            lease, latest_run = cluster.lease(), self._condition.latest_run
+            claim = Claim(self.key, cluster.replica, now, lease, self._account, latest_run)
             result = await cluster.store.runs.claim(claim)
             if isinstance(result, Claimed):
                 self.is_claimed = True
@@ -171,6 +172,9 @@ class RunRecorder:
         self.warnings = cluster.store.take_warnings(thread)
         if not self.is_claimed or stored is None:
             return with_state(run_input, None)
+        if self._condition.is_empty and stored.messages:
+            self._unstored_input = None
+            raise has_messages_error()
         merged = await self._merge_messages(stored.messages, run_input.messages)
         state = changed_state(run_input, stored.state)
         if merged.changed or merged.order is not None or state is not None:
@@ -351,6 +355,11 @@ class RunRecorder:
         log.rollback_unpublished()
         log.append_foreign(envelopes)
         await self.cluster.publish(self.key, envelopes)
+
+
+def has_messages_error() -> AppError:
+    """Return the error for a run whose thread must be empty and is not."""
+    return AppError(ErrorCode.VALIDATION_ERROR, "messages: the thread has messages, which these would replace.")
 
 
 def with_state(run_input: RunAgentInput, stored: bytes | None) -> RunAgentInput:

@@ -149,6 +149,12 @@ class ThreadCommands:
         with store_errors_as_app_errors():
             return await self._changes(ThreadKey(caller.owner, thread_id), since, messages=messages)
 
+    async def has_messages(self, caller: Caller, thread_id: str) -> bool:
+        """Return True if a thread exists and has messages. Raises ``AppError`` STORE_UNAVAILABLE."""
+        with store_errors_as_app_errors():
+            thread = await self._cluster.store.threads.changes(ThreadKey(caller.owner, thread_id))
+        return thread is not None and bool(thread.messages)
+
     async def annotate(self, caller: Caller, thread_id: str, notes: Mapping[str, object]) -> None:
         """Set entries of a thread's metadata to JSON values. None removes an entry.
 

@@ -20,7 +20,7 @@ from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, T
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.transports.roboto import inputs
-from agui_container.transports.roboto.messages import ASSISTANT, Message, unanswered_calls
+from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage, calls_awaiting_client
 from agui_container.transports.roboto.notes import LOCAL, Notes, as_metadata
 from agui_container.transports.roboto.records import JSON, SessionView, feedback_record, session_json
 from agui_container.transports.roboto.requests import (
@@ -176,7 +176,7 @@ def new_session_id() -> str:
     return f"ags_{uuid.uuid4().hex}"
 
 
-def message_at(view: SessionView, at: int, code: ErrorCode) -> Message:
+def message_at(view: SessionView, at: int, code: ErrorCode) -> SessionMessage:
     """Return a complete message by index. Raises ``AppError`` with ``code`` if there is no such message."""
     if not 0 <= at < len(view.messages):
         raise AppError(code, "message_sequence_num: there is no such message in this session.")
@@ -203,7 +203,7 @@ def find_fork(view: SessionView, at: int) -> tuple[str, dict[str, object]]:
 
 def open_calls(delta: ThreadDelta) -> Mapping[str, str]:
     """Return the names of the calls of a thread that wait for a result, by id."""
-    return unanswered_calls(parse_history(delta))
+    return calls_awaiting_client(parse_history(delta))
 
 
 async def read_notes(caller: Caller, thread: ThreadRecord) -> Notes:

@@ -67,13 +67,14 @@ class SessionClient(Struct, frozen=True):
 
 
 class SessionReader:
-    """Reader of the sessions of one engine. ``aclose`` stops following runs."""
+    """Reader of the sessions of one engine. Polls that wait are answered when the engine drains."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._turns: dict[ThreadKey, FollowedTurn] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle_waiters: dict[ThreadKey, set[asyncio.Event]] = {}
+        service.call_on_drain(self._wake_polls)
 
     async def aclose(self) -> None:
         """Stop following runs. The engine ends the runs themselves."""
@@ -121,6 +122,13 @@ class SessionReader:
             if not waiting and self._idle_waiters.get(key) is waiting:
                 del self._idle_waiters[key]
 
+    def _wake_polls(self) -> None:
+        for turn in self._turns.values():
+            turn.announce()
+        for waiting in self._idle_waiters.values():
+            for change in waiting:
+                change.set()
+
     async def _wait(
         self, caller: Caller, key: ThreadKey, seen: Unchanged, change: asyncio.Event, deadline: float
     ) -> bool:
@@ -152,7 +160,7 @@ class SessionReader:
         snapshot = await self._snapshot(client.caller, thread_id)
         client.response_bytes.resize(snapshot.size)
         result = await off_loop_if_large(
-            client.caller.account, snapshot.size, apply_to_view, snapshot, work, with_context=client.knows_context
+            client.caller.account, snapshot.size, apply_to_view, snapshot, work, knows_context=client.knows_context
         )
         client.response_bytes.resize(len(result) if isinstance(result, bytes) else 0)
         return result
@@ -243,9 +251,9 @@ class SessionReader:
             await self._service.threads.annotate(caller, thread_id, as_metadata(failures=failures))
 
 
-def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], *, with_context: bool) -> T:
+def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], *, knows_context: bool) -> T:
     """Call a function with the view of a session."""
-    return work(snapshot.view(with_context=with_context))
+    return work(snapshot.view(knows_context=knows_context))
 
 
 def is_deferred(seen: Unchanged, position: Position, now: float) -> bool:
