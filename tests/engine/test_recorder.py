@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Any
 
 import pytest
 from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
@@ -166,7 +167,7 @@ async def test_messages_of_a_large_request_are_merged_off_the_event_loop(
     ids=["messages", "state"],
 )
 async def test_a_small_request_is_merged_with_a_large_thread_off_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch, fields: dict[str, object]
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
 ) -> None:
     async def short(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "short"
