@@ -59,7 +59,7 @@ class Subscriptions:
         """Record a reader on another replica, and restart the grace of a run without local readers."""
         run.presence.refresh_remote(reader, self._clock.time())
         if run.presence.grace is not None:
-            run.presence.grace.cancel()
+            run.presence.stop_grace()
             self._handle_unread(run)
 
     def _on_close(self, run: Readable, usage: CallerUsage) -> None:
