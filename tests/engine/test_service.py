@@ -271,3 +271,14 @@ async def test_a_thread_that_stays_busy_refuses_soon() -> None:
         await service.admit(asking(run="r2"), caller())
     assert refused.value.code is ErrorCode.THREAD_BUSY
     await service.drain(0)
+
+
+@requirement("busy.leaving")
+async def test_a_run_on_a_busy_thread_is_refused_before_its_messages_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = make_service(forever)
+    service.start(asking(), caller())
+    monkeypatch.setattr("agui_container.engine.service.EventPipeline", None)  # it reads them, and would raise
+    with pytest.raises(AppError) as refused:
+        service.start(asking(run="r2"), caller())
+    assert refused.value.code is ErrorCode.THREAD_BUSY
+    await service.drain(0)

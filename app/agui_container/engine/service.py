@@ -140,6 +140,7 @@ class Service:
         queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
         if condition.latest_run and queue:
             raise thread_busy()
+        to_cancel = runs_to_cancel(queue, on_busy, now)  # first, because ``admit`` may try a busy thread many times
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
         recorder = RunRecorder(
@@ -150,7 +151,7 @@ class Service:
         log = EventLog(key.run_id, usage.logs, self.registry.flusher, on_flush)
         run = self._run(run_input, caller, log, recorder)
         usage.check(Resource.STREAMS)
-        plan = self.registry.plan_room(run, size, runs_to_cancel(queue, on_busy, now), now)
+        plan = self.registry.plan_room(run, size, to_cancel, now)
         usage.count_run()
         for other in reversed(plan):
             other.cancel()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from enum import Enum, auto
 
 from ag_ui.core import Message, RunAgentInput
+from msgspec import Struct
 
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.persistence.backlog import early_end
@@ -26,6 +27,7 @@ from agui_container.ports.records import (
     RunRecord,
     StoredMessage,
     StoreWarning,
+    ThreadDelta,
 )
 from agui_container.ports.store import LeaseLost, StoreUnavailable, store_errors_as_app_errors
 from agui_container.protocol.conversation.merge import MergedHistory, append_history, merge_history, without_copies
@@ -42,8 +44,8 @@ WINDOW_SECONDS = 0.005
 MERGED_AT_ONCE = 1_000
 """Messages up to which a history is merged on the event loop."""
 
-LARGE_INPUT = 100_000
-"""Bytes of a request whose messages are merged in a thread, because one of them may have many values."""
+LARGE_HISTORY = 100_000
+"""Bytes of a thread and of the request that continues it, up to which both are merged on the event loop."""
 
 LEASE_TAKEN = AppError(ErrorCode.RUN_LOST, "Another server has taken over this run.")
 
@@ -58,6 +60,13 @@ class RunAlreadyStored(Exception):
     def __init__(self, record: RunRecord) -> None:
         super().__init__(record.key.run_id)
         self.record = record
+
+
+class MergedInput(Struct, frozen=True):
+    """Input of a run with the messages and the state of its thread, and the change of the thread by it, or None."""
+
+    run_input: RunAgentInput
+    change: Change | None
 
 
 class WriteOutcome(Enum):
@@ -175,27 +184,23 @@ class RunRecorder:
         if self._condition.is_empty and stored.messages:
             self._unstored_input = None
             raise has_messages_error()
-        merged = await self._merge_messages(stored.messages, run_input.messages)
-        state = changed_state(run_input, stored.state)
-        if merged.changed or merged.order is not None or state is not None:
-            messages = [StoredMessage(key, data) for key, data in merged.changed.items()]
-            change = Change(messages=messages, order=merged.order, state=state)
-            await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), change)
+        merged = await self._merge(run_input, stored)
+        if merged.change is not None:
+            await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), merged.change)
         self._unstored_input = None
-        run_input = with_state(run_input, stored.state)
-        if merged.messages is run_input.messages:
-            return run_input
-        return run_input.model_copy(update={"messages": list(merged.messages)})
+        return merged.run_input
 
-    async def _merge_messages(self, stored: Sequence[StoredMessage], sent: Sequence[Message]) -> MergedHistory:
-        """Merge the stored messages with those of the client, in a thread if there are many or large ones.
+    async def _merge(self, run_input: RunAgentInput, stored: ThreadDelta) -> MergedInput:
+        """Merge the input with its thread, in a worker thread if the two are large or have many messages.
 
         A queued run was submitted before its predecessor ended. So the predecessor's answer is kept and counts as new,
         even though the client did not send it.
         """
-        if len(stored) + len(sent) <= MERGED_AT_ONCE and self._size <= LARGE_INPUT:
-            return merge(stored, sent, self.predecessors)
-        return await _large_histories.run(self._account, merge, stored, sent, tuple(self.predecessors))
+        count = len(stored.messages) + len(run_input.messages)
+        size = self._size + len(stored.state or b"") + sum(len(message.data) for message in stored.messages)
+        if count <= MERGED_AT_ONCE and size <= LARGE_HISTORY:
+            return merge(run_input, stored, self.predecessors)
+        return await _large_histories.run(self._account, merge, run_input, stored, tuple(self.predecessors))
 
     # --- writing ---
 
@@ -380,7 +385,22 @@ def changed_state(run_input: RunAgentInput, stored: bytes | None) -> bytes | Non
     return None if sent == stored else sent
 
 
-def merge(stored: Sequence[StoredMessage], sent: Sequence[Message], predecessors: Collection[str]) -> MergedHistory:
+def merge(run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]) -> MergedInput:
+    """Merge an input with its stored thread. The messages of the runs ``predecessors`` count as new."""
+    merged = merge_messages(stored.messages, run_input.messages, predecessors)
+    state, change = changed_state(run_input, stored.state), None
+    if merged.changed or merged.order is not None or state is not None:
+        messages = [StoredMessage(key, data) for key, data in merged.changed.items()]
+        change = Change(messages=messages, order=merged.order, state=state)
+    run_input = with_state(run_input, stored.state)
+    if merged.messages is not run_input.messages:
+        run_input = run_input.model_copy(update={"messages": list(merged.messages)})
+    return MergedInput(run_input, change)
+
+
+def merge_messages(
+    stored: Sequence[StoredMessage], sent: Sequence[Message], predecessors: Collection[str]
+) -> MergedHistory:
     """Merge stored messages with those of a client. The messages of the runs ``predecessors`` count as new."""
     by_id = {message.id: message.data for message in stored}
     if not predecessors:
