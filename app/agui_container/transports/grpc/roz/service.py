@@ -64,7 +64,7 @@ class RozService:
         task_id = (await call.receive_request()).task_id
         if not task_id:
             raise AppError(ErrorCode.VALIDATION_ERROR, "task_id: the id of a thread or a run is expected.")
-        events = TeamEvents(task_id, has_approvals=self._options.roz_wire is not RozWire.V0_2)
+        events = TeamEvents(task_id, time.time, has_approvals=self._options.roz_wire is not RozWire.V0_2)
         if (run := await self._attach(call.caller, None, task_id)) is not None:
             await self._forward_events(run, events, call)
             return
