@@ -81,12 +81,15 @@ async def attach_next(
 async def find_next_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str | None:
     """Return the id of the run after ``run_id``, or None if that is the thread's latest run.
 
-    If ``run_id`` is no longer listed, the next run is the latest one.
+    If ``run_id`` is no longer listed, the next run is the latest one. None is also returned if the runs cannot be read
+    now.
     """
     latest = await find_latest_run(service, caller, thread_id)
     if latest in {None, run_id}:
         return None
     runs = await list_runs(service, caller, thread_id)
+    if not runs:
+        return None
     later = runs[runs.index(run_id) + 1 :] if run_id in runs else []
     return later[0] if later else latest
 
@@ -145,8 +148,14 @@ async def list_runs(service: Service, caller: Caller, thread_id: str) -> list[st
     latest = await find_latest_run(service, caller, thread_id)
     if latest is None:
         return []
-    listed = [str(view["runId"]) for view in await service.runs.list(caller) if view["threadId"] == thread_id]
-    return [*reversed(listed)] if latest in listed else [*reversed(listed), latest]
+    try:
+        views = await service.runs.list(caller)
+    except AppError as error:
+        if error.code is not ErrorCode.STORE_UNAVAILABLE:
+            raise
+        return []
+    listed = [str(view["runId"]) for view in reversed(views) if view["threadId"] == thread_id]
+    return listed if latest in listed else [*listed, latest]
 
 
 async def wait_until(event: asyncio.Event, deadline: float) -> None:
