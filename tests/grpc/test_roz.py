@@ -279,6 +279,18 @@ def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: gr
 # --- control ----------------------------------------------------------------------------------------------------------
 
 
+@requirement("roz.feedback")
+@pytest.mark.parametrize("message_id", ["", "x" * 513])
+def test_feedback_on_an_impossible_id_is_refused_and_the_session_goes_on(
+    channel: grpc.Channel, message_id: str
+) -> None:
+    with start_session(channel) as talk:
+        talk.send(feedback=pb.MessageFeedback(message_id=message_id, rating="positive"))
+        assert talk.until("error").message == "message_id: must have 1 to 512 characters."
+        talk.say("hello")
+        assert wait_for_turn(talk).stop_reason == "end_turn"
+
+
 @requirement("roz.control")
 def test_a_cancelled_turn_ends_and_the_session_goes_on(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:

@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from agui_container.protocol.commands import MAX_ID
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.request_body import LARGE_BYTES
 
@@ -71,6 +72,12 @@ def check_size(size: int, max_bytes: int) -> None:
     """Check the size of a message. Raises ``AppError`` PAYLOAD_TOO_LARGE."""
     if size > max_bytes:
         raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, f"A message may have {max_bytes} bytes at most.")
+
+
+def check_id(field: str, value: str) -> None:
+    """Check the length of an id. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
+    if not 0 < len(value) <= MAX_ID:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"{field}: must have 1 to {MAX_ID} characters.")
 
 
 def decompress(body: bytes, max_bytes: int) -> bytes:

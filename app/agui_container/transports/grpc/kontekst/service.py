@@ -28,6 +28,7 @@ from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand,
 from agui_container.transports.grpc.interrupts import abandonment, approval_request, decision, expired_requests
 from agui_container.transports.grpc.kontekst.events import RunEvents
 from agui_container.transports.grpc.kontekst.requests import first_input, next_input
+from agui_container.transports.grpc.messages import check_id
 
 DEFAULT_AGENT = "default"
 
@@ -116,6 +117,7 @@ class RunSession:
     # --- the run ---
 
     async def _run(self) -> None:
+        check_id("session_id", self._thread_id)
         expired = await self._abandon_expired()
         run_input = first_input(self._start, self._thread_id, self._run_id, self._service.new_id(), expired)
         subscription = await self._service.admit(run_input, self._call.caller, self._size)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from ag_ui.core import Message, UserMessage
 from msgspec import Struct
 
-from agui_container.protocol.commands import MAX_ID
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_ITEMS
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.grpc.messages import check_id
 from agui_container.transports.grpc.roz.requests import OBJECT_BYTES, history_of, user_message
 from agui_container.transports.grpc.roz.tools import ToolsByName, tools_by_name
 
@@ -92,8 +92,7 @@ def read_message(message: pb.UserMessage, size: int, message_id: str, new_id: st
     Raises:
         AppError: VALIDATION_ERROR, naming the field.
     """
-    if len(message_id) > MAX_ID:
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"message_id: may have {MAX_ID} characters at most.")
+    check_id("message_id", message_id)
     content, tools = user_message(message, new_id), tools_by_name(message.tools)
     size += OBJECT_BYTES * (1 + len(message.context) + len(tools))
     return QueuedMessage(message_id, content, tools, message.system_context, message.ai_mode, size)

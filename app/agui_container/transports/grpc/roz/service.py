@@ -17,6 +17,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.following import find_latest_run, has_thread, iterate_runs, pause
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.grpc.messages import check_id
 from agui_container.transports.grpc.options import GrpcOptions, RozWire
 from agui_container.transports.grpc.roz.session import Session
 from agui_container.transports.grpc.roz.team import TeamEvents
@@ -61,8 +62,7 @@ class RozService:
             AppError: RUN_NOT_FOUND if the task is neither a run nor a thread.
         """
         task_id = (await call.receive_request()).task_id
-        if not task_id:
-            raise AppError(ErrorCode.VALIDATION_ERROR, "task_id: the id of a thread or a run is expected.")
+        check_id("task_id", task_id)
         events = TeamEvents(task_id, time.time, has_approvals=self._options.roz_wire is not RozWire.V0_2)
         if (run := await self._attach(call.caller, None, task_id)) is not None:
             await self._forward_events(run, events, call)

@@ -18,6 +18,7 @@ from agui_container.protocol.commands import Sentiment, ThreadsFeedback
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.grpc.messages import check_id
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import add
 from agui_container.transports.grpc.roz.inputs import QueuedMessage, SessionStart, read_message, read_start
@@ -291,12 +292,14 @@ class Session:
         if start.camera_ids or start.enable_video:
             logger.info("roz cameras ignored %s", format_fields({"count": len(start.camera_ids)}))
         translated = await self._call.translate(size, read_start, start)
-        thread_id = self._call.metadata.get(THREAD_METADATA)
-        if thread_id and translated.history:
+        continued = self._call.metadata.get(THREAD_METADATA)
+        thread_id = continued or self._service.new_id()
+        check_id(THREAD_METADATA, thread_id)
+        if continued and translated.history:
             await self._check_history(ThreadKey(self._call.caller.owner, thread_id))
         self._tools.register("", translated.tools, "")
         self._start = translated
-        self._thread_id = thread_id or self._service.new_id()
+        self._thread_id = thread_id
         await self._call.send(self._wire.session_started(self._thread_id, model, self._options.permissions))
         if translated.history:
             await self._call.send(self._wire.resume_summary(len(translated.history)))
@@ -347,6 +350,7 @@ class Session:
         rating = feedback.rating.strip().lower()
         if rating not in POSITIVE | NEGATIVE:
             raise AppError(ErrorCode.VALIDATION_ERROR, "rating: must be positive or negative.")
+        check_id("message_id", feedback.message_id)
         if feedback.session_id not in ("", self._thread_id):
             raise AppError(ErrorCode.THREAD_NOT_FOUND, "session_id: this is another session.")
         command = ThreadsFeedback(
