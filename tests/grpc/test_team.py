@@ -90,6 +90,10 @@ def test_ten_clients_that_watch_at_the_same_time_get_equal_events_replayed_and_t
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
         wait_for_turn(talk)
         teams = [[*team, *events_until(call, "worker_exited")] for team, call in zip(teams, calls, strict=True)]
+        for team in teams:
+            (requested,) = [it.worker_approval_requested for it in team if it.HasField("worker_approval_requested")]
+            assert 3500 < requested.timeout_secs <= 3600
+            requested.timeout_secs = 0  # the seconds left, when the client came
     assert all(team == teams[0] for team in teams)
     assert kinds_of(teams[0])[0] == "worker_started"
     assert kinds_of(teams[0])[-2:] == ["worker_completed", "worker_exited"]
