@@ -1,11 +1,13 @@
 """The list of threads, forks, feedback, and a page that is loaded again."""
 
+import asyncio
+
 import pytest
 from playwright.async_api import Route, expect
 
 from agui_container.protocol.commands import MAX_PAGE
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import PHONE
+from tests.console.driver import PHONE, WAIT_MS
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -213,6 +215,55 @@ async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: 
     await second.reads("I have thought about rain.")
     await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
     await user.reads("I have thought about rain.")
+
+
+@over_both
+async def test_a_message_that_is_sent_while_its_thread_is_loaded_again_stays(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    second = await user.open_tab(user.page.url)
+    await second.reads("hello world,")
+    await second.say("think about rain")
+    await second.reads("I have thought about rain.")
+    held: list[Route] = []
+    second_request, is_sent = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        held.append(route)
+        if len(held) == 2:
+            second_request.set()
+            response = await route.fetch()
+            await is_sent.wait()
+            await route.fulfill(response=response)
+        else:
+            await route.continue_()
+
+    await user.page.route("**/threads/*", hold)
+    await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    async with asyncio.timeout(WAIT_MS / 1000):
+        await second_request.wait()
+    await user.say("stream 2")
+    async with user.page.expect_response("**/threads/*"):
+        is_sent.set()
+    await user.reads("hello world, hello world,")
+    await expect(user.messages.last).to_have_text("stream 2")
+
+
+async def test_a_fork_does_not_leave_the_thread_that_was_opened_meanwhile(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+
+    async def open_another(route: Route) -> None:
+        await user.press("New chat")
+        await route.continue_()
+
+    await user.page.route("**/fork", open_another)
+    await user.conversation.get_by_role("button", name="Fork from here").click()
+    await expect(user.page.get_by_role("navigation", name="Threads").get_by_role("listitem")).to_have_count(2)
+    assert "#" not in user.page.url
+    await expect(user.page.get_by_label("Suggestions")).to_be_visible()
 
 
 @over_both

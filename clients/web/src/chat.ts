@@ -40,6 +40,8 @@ export const isLoaded = new Store(true);
 export const lastInput = new Store<RunAgentInput | null>(null);
 
 let active: RunHandle | null = null;
+/** Number of times that another thread was opened or a run was followed. What was asked for before is not shown. */
+let visits = 0;
 let answers: ResumeEntry[] = [];
 /** Answers to interrupts that the server has refused for now. They are sent again with the next try. */
 let refusedAnswers: ResumeEntry[] = [];
@@ -86,6 +88,7 @@ async function run(messages: readonly Message[], options: RunOptions = {}): Prom
 
 /** Read a run to its end. */
 async function follow(input: RunAgentInput): Promise<void> {
+  visits += 1;
   problem.set("");
   active?.detach();
   queue.clear();
@@ -209,6 +212,7 @@ export function newThread(): void {
 
 /** Stop reading the thread that is shown. Its run continues at the server. */
 function leave(): void {
+  visits += 1;
   closeReplay();
   if (active !== null) void threads.refresh();
   active?.detach();
@@ -233,18 +237,19 @@ export async function selectThread(threadId: string): Promise<void> {
 export async function openThread(threadId: string): Promise<void> {
   leave();
   threads.select(threadId);
+  const visit = visits;
   let stored: StoredThread;
   try {
     stored = await api.thread(threadId);
   } catch (error) {
-    if (threads.selected.value !== threadId) return;
+    if (visit !== visits) return;
     chat.set(emptyChat(threadId));
     if (error instanceof RequestError && error.code === "THREAD_NOT_FOUND") return; // it has not begun yet
     isLoaded.set(false);
     problem.set(error instanceof Error ? error.message : String(error));
     return;
   }
-  if (threads.selected.value !== threadId) return;
+  if (visit !== visits) return;
   chat.set(emptyChat(threadId));
   show(stored, stored.messages);
   const asks = stored.waiting.length > 0;
@@ -271,10 +276,10 @@ function show(stored: StoredThread, messages: readonly Message[]): void {
  */
 export async function refreshThread(): Promise<void> {
   const { threadId } = chat.value;
-  const isIdle = () => active === null && threadId === chat.value.threadId && threadId === threads.selected.value;
-  if (!isIdle()) return;
+  if (active !== null || threadId !== threads.selected.value) return;
+  const visit = visits;
   const stored = await api.thread(threadId).catch(() => null);
-  if (stored === null || !isIdle()) return;
+  if (stored === null || visit !== visits) return;
   const known = new Set(chat.value.messages.map(({ id }) => id));
   const isBehind = stored.activeRunId !== undefined || stored.messages.some(({ id }) => !known.has(id));
   if (!isBehind) return;
@@ -319,11 +324,12 @@ async function attach(threadId: string, runId: string): Promise<void> {
 
 /** Continue in a new thread from a message. */
 export async function fork(messageId: string): Promise<void> {
+  const visit = visits;
   try {
     const { threadId } = await api.fork(chat.value.threadId, messageId);
     await threads.refresh();
-    await openThread(threadId);
+    if (visit === visits) await openThread(threadId);
   } catch (error) {
-    problem.set(error instanceof Error ? error.message : String(error));
+    if (visit === visits) problem.set(error instanceof Error ? error.message : String(error));
   }
 }
