@@ -1,6 +1,7 @@
 /** An approval of a tool call: approve it, edit its arguments, or deny it. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useQuestionFocus } from "./focus";
 import { pretty } from "./format";
 import { Icon } from "./icons";
 
@@ -24,7 +25,18 @@ export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: 
   const [reason, setReason] = useState("");
   const [error, setError] = useState("");
   const card = useRef<HTMLElement>(null);
-  useEffect(() => card.current?.focus({ preventScroll: true }), []);
+  useQuestionFocus(card);
+  const change = (next: typeof mode) => {
+    setMode(next);
+    setError("");
+  };
+  useEffect(() => {
+    // The button that was pressed is gone.
+    if (document.activeElement === document.body) {
+      const field = card.current?.querySelector<HTMLElement>("textarea, input");
+      (field ?? card.current)?.focus();
+    }
+  }, [mode]);
   const approveEdited = () => {
     const parsed = parseObject(draft);
     if (parsed === null) setError("The arguments must be a JSON object.");
@@ -68,16 +80,16 @@ export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: 
       )}
       <div class="form-actions">
         {mode !== "ask" && (
-          <button type="button" class="button" onClick={() => setMode("ask")}>
+          <button type="button" class="button" onClick={() => change("ask")}>
             Back
           </button>
         )}
         {mode === "ask" && (
           <>
-            <button type="button" class="button" onClick={() => setMode("deny")}>
+            <button type="button" class="button" onClick={() => change("deny")}>
               Deny
             </button>
-            <button type="button" class="button" onClick={() => setMode("edit")}>
+            <button type="button" class="button" onClick={() => change("edit")}>
               Edit
             </button>
             <button type="button" class="button primary" onClick={() => onDecide({ isApproved: true, reason: "" })}>
@@ -117,5 +129,7 @@ function parseObject(text: string): Record<string, unknown> | null {
 
 function clock(time: string): string {
   const date = new Date(time);
-  return Number.isNaN(date.getTime()) ? "" : date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  if (Number.isNaN(date.getTime())) return "";
+  const isToday = date.toDateString() === new Date().toDateString();
+  return date.toLocaleString([], isToday ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
 }

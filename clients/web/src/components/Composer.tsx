@@ -115,6 +115,10 @@ export function Composer() {
   );
 }
 
+export function focusComposer(): void {
+  document.querySelector<HTMLElement>(".composer textarea")?.focus();
+}
+
 function contentOf(text: string, attachments: readonly Attachment[]): string | ContentPart[] {
   if (attachments.length === 0) return text;
   const parts: ContentPart[] = attachments.map(({ part }) => part);
