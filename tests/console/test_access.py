@@ -273,6 +273,28 @@ async def test_a_phone_has_the_threads_in_a_drawer_and_nothing_wider_than_the_sc
     await expect(user.page.get_by_role("complementary", name="Inspector")).to_be_in_viewport()
 
 
+ONE_WORD = """(cell) => {
+    const word = document.createRange();
+    word.selectNodeContents(cell);
+    return word.getClientRects().length;
+}"""
+
+
+async def test_long_names_and_wide_tables_stay_within_a_narrow_screen_and_words_stay_whole(
+    visit: Visit, scripted: str
+) -> None:
+    user = await visit(scripted, viewport={"width": 320, "height": 640})
+    await user.say("wide")
+    await user.is_done()
+    await expect(user.call("mcp__documents__search_everything_and_everywhere")).to_contain_text("ms")
+    scroller = user.conversation.locator("..")
+    assert await scroller.evaluate("(frame) => frame.scrollWidth <= frame.clientWidth")
+    cell = user.conversation.get_by_role("cell", name="wide").first
+    assert await cell.evaluate(ONE_WORD) == 1
+    await user.press("Inspector")
+    await expect(user.page.get_by_role("button", name="Close inspector")).to_be_in_viewport(ratio=1)
+
+
 async def test_a_thread_is_renamed_by_touch_on_a_phone(visit: Visit, assistant: str) -> None:
     user = await visit(assistant, viewport=PHONE, has_touch=True)
     await user.say("stream 1")

@@ -59,6 +59,7 @@ async def test_two_calls_are_answered_together(visit: Visit, assistant: str) -> 
     await user.say('call calculate {"expression": "1+1"}\ncall calculate {"expression": "2+2"}')
     cards = user.page.get_by_role("region", name="Approval of calculate")
     await expect(cards).to_have_count(2)
+    await expect(cards.first).to_be_focused()
     await cards.first.get_by_role("button", name="Allow").click()
     await expect(cards).to_have_count(1)
     await cards.first.get_by_role("button", name="Allow").click()

@@ -15,10 +15,12 @@ export function useFocusReturn(isOpen: boolean, panel: string): void {
   }, [isOpen, panel]);
 }
 
-/** Move the focus to a question of the agent when it appears, unless the user is writing something else. */
+/** Move the focus to a question of the agent when it appears, unless the user is writing or is at another question. */
 export function useQuestionFocus(question: RefObject<HTMLElement | null>): void {
   useEffect(() => {
-    if (!isWriting(document.activeElement)) question.current?.focus({ preventScroll: true });
+    const { activeElement } = document;
+    if (isWriting(activeElement) || activeElement?.closest(".card")) return;
+    question.current?.focus({ preventScroll: true });
   }, []);
 }
 
