@@ -133,13 +133,22 @@ function failRun(error: unknown): void {
   chat.update((state) => ({ ...state, open: {}, run: { ...state.run, status: "failed", failure } }));
 }
 
+/** Sentences for errors of the agents whose own messages are for developers, by their names. */
+const SENTENCES: Record<string, string> = {
+  ConnectionLostError: "The server cannot be reached.",
+  CancelTimeoutError: "The server did not answer that the run was stopped. The run may still be open there.",
+};
+
 /** Describe an error. A refusal keeps the server's code, and every other error counts as one of the connection. */
 function failureOf(error: unknown): RunFailure {
-  const message = (error instanceof Error ? error.message : String(error)) || "The connection was lost.";
-  const { code, retryable } = error as Partial<RunRefusedError>;
+  const { name, message, code, retryable } = error as Partial<RunRefusedError>;
   return typeof code === "string"
-    ? { code, message, retryable: retryable === true }
-    : { code: "CONNECTION", message, retryable: true };
+    ? { code, message: message ?? "", retryable: retryable === true }
+    : {
+        code: "CONNECTION",
+        message: SENTENCES[name ?? ""] ?? (message || "The connection was lost."),
+        retryable: true,
+      };
 }
 
 /** Send a message, or replace everything from an earlier one on. */

@@ -11,6 +11,8 @@ export interface Decision {
   reason: string;
 }
 
+type Mode = "ask" | "edit" | "deny";
+
 interface ApprovalCardProps {
   tool: string;
   argumentsText: string;
@@ -20,13 +22,13 @@ interface ApprovalCardProps {
 }
 
 export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: ApprovalCardProps) {
-  const [mode, setMode] = useState<"ask" | "edit" | "deny">("ask");
+  const [mode, setMode] = useState<Mode>("ask");
   const [draft, setDraft] = useState(pretty(argumentsText));
   const [reason, setReason] = useState("");
   const [error, setError] = useState("");
   const card = useRef<HTMLElement>(null);
   useQuestionFocus(card);
-  const change = (next: typeof mode) => {
+  const change = (next: Mode) => {
     setMode(next);
     setError("");
   };
@@ -78,41 +80,57 @@ export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: 
           {error}
         </p>
       )}
-      <div class="form-actions">
-        {mode !== "ask" && (
-          <button type="button" class="button" onClick={() => change("ask")}>
-            Back
-          </button>
-        )}
-        {mode === "ask" && (
-          <>
-            <button type="button" class="button" onClick={() => change("deny")}>
-              Deny
-            </button>
-            <button type="button" class="button" onClick={() => change("edit")}>
-              Edit
-            </button>
-            <button type="button" class="button primary" onClick={() => onDecide({ isApproved: true, reason: "" })}>
-              Allow
-            </button>
-          </>
-        )}
-        {mode === "edit" && (
-          <button type="button" class="button primary" onClick={approveEdited}>
-            Allow with these
-          </button>
-        )}
-        {mode === "deny" && (
-          <button
-            type="button"
-            class="button danger"
-            onClick={() => onDecide({ isApproved: false, reason: reason.trim() })}
-          >
-            Deny
-          </button>
-        )}
-      </div>
+      <Actions
+        mode={mode}
+        onChange={change}
+        onAllow={() => onDecide({ isApproved: true, reason: "" })}
+        onAllowEdited={approveEdited}
+        onDeny={() => onDecide({ isApproved: false, reason: reason.trim() })}
+      />
     </section>
+  );
+}
+
+interface ActionsProps {
+  mode: Mode;
+  onChange: (mode: Mode) => void;
+  onAllow: () => void;
+  onAllowEdited: () => void;
+  onDeny: () => void;
+}
+
+/** The buttons of each step. */
+function Actions({ mode, onChange, onAllow, onAllowEdited, onDeny }: ActionsProps) {
+  if (mode === "ask") {
+    return (
+      <div class="form-actions">
+        <button type="button" class="button" onClick={() => onChange("deny")}>
+          Deny
+        </button>
+        <button type="button" class="button" onClick={() => onChange("edit")}>
+          Edit
+        </button>
+        <button type="button" class="button primary" onClick={onAllow}>
+          Allow
+        </button>
+      </div>
+    );
+  }
+  return (
+    <div class="form-actions">
+      <button type="button" class="button" onClick={() => onChange("ask")}>
+        Back
+      </button>
+      {mode === "edit" ? (
+        <button type="button" class="button primary" onClick={onAllowEdited}>
+          Allow with these
+        </button>
+      ) : (
+        <button type="button" class="button danger" onClick={onDeny}>
+          Deny
+        </button>
+      )}
+    </div>
   );
 }
 
