@@ -34,7 +34,7 @@ export const chat = new Store<ChatState>(emptyChat(newId()));
 export const link = new Store<LinkState>("idle");
 /** A sentence about the last thing that failed outside of a run; empty when there is none. */
 export const problem = new Store("");
-/** False if the thread that the address names could not be loaded. No message is sent there until it is loaded. */
+/** False until the thread that the address names is loaded. No message is written there before. */
 export const isLoaded = new Store(true);
 /** The last input that was sent on the thread that is shown, for `copy as curl`. */
 export const lastInput = new Store<RunAgentInput | null>(null);
@@ -90,6 +90,7 @@ async function run(messages: readonly Message[], options: RunOptions = {}): Prom
 async function follow(input: RunAgentInput): Promise<void> {
   visits += 1;
   problem.set("");
+  isLoaded.set(true);
   active?.detach();
   queue.clear();
   let hasStarted = false;
@@ -246,6 +247,7 @@ export async function selectThread(threadId: string): Promise<void> {
 export async function openThread(threadId: string): Promise<void> {
   leave();
   threads.select(threadId);
+  isLoaded.set(false);
   const visit = visits;
   let stored: StoredThread;
   try {
@@ -253,12 +255,13 @@ export async function openThread(threadId: string): Promise<void> {
   } catch (error) {
     if (visit !== visits) return;
     chat.set(emptyChat(threadId));
-    if (error instanceof RequestError && error.code === "THREAD_NOT_FOUND") return; // it has not begun yet
-    isLoaded.set(false);
-    problem.set(error instanceof Error ? error.message : String(error));
+    const hasNotBegun = error instanceof RequestError && error.code === "THREAD_NOT_FOUND";
+    isLoaded.set(hasNotBegun);
+    if (!hasNotBegun) problem.set(error instanceof Error ? error.message : String(error));
     return;
   }
   if (visit !== visits) return;
+  isLoaded.set(true);
   chat.set(emptyChat(threadId));
   show(stored, stored.messages);
   const asks = stored.waiting.length > 0;
