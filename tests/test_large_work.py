@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from agui_container.runtime.large_work import AccountTurns, LargeWork
+from tests.engine.doubles import eventually
 
 NAMES = count(1)
 WAIT = 5.0
@@ -49,14 +50,16 @@ async def test_a_caller_that_is_cancelled_while_it_waits_holds_up_no_other(*, is
     turns, order = AccountTurns(), list[str]()
 
     async def take(account: str) -> None:
-        async with turns.turn(account):
-            order.append(account)
+        await turns.begin(account)
+        order.append(account)
+        turns.end()
 
-    async with turns.turn("first"):
-        cancelled, last = (asyncio.create_task(take(account)) for account in ("second", "third"))
-        await asyncio.sleep(0)
-        if not is_given:
-            cancelled.cancel()
+    await turns.begin("first")
+    cancelled, last = (asyncio.create_task(take(account)) for account in ("second", "third"))
+    await asyncio.sleep(0)
+    if not is_given:
+        cancelled.cancel()
+    turns.end()
     cancelled.cancel()
     await asyncio.wait_for(last, WAIT)
     with pytest.raises(asyncio.CancelledError):
@@ -69,3 +72,17 @@ async def test_a_computation_that_fails_ends_its_turn() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         await large_work.run("first", int, "x")
     assert await large_work.run("first", int, "1") == 1
+
+
+async def test_a_computation_holds_its_turn_until_it_ends_even_if_its_caller_is_cancelled() -> None:
+    recorder = Recorder()
+    (cancelled,) = await recorder.begin("first", 1)
+    await eventually(lambda: recorder.order == ["first"])
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):  # immediately
+        await asyncio.wait_for(cancelled, WAIT)
+    tasks = await recorder.begin("second", 1)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert recorder.order == ["first"]
+    assert await recorder.end(*tasks) == ["first", "second"]

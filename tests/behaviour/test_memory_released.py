@@ -16,6 +16,7 @@ from tests.behaviour.client import Client
 from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask, eventually
 from tests.requirements import requirement
+from tests.waiting_agent import WaitingAgent
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +65,18 @@ async def test_a_run_whose_reader_has_left_is_gone(connect: Connect, monkeypatch
     )
     await leave_run(client)
     client.streams.clear()
+    await runs.wait_until_collected()
+
+
+@requirement("limit.kept")
+async def test_a_run_that_ends_before_its_grace_does_is_gone(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = WaitingAgent()
+    client = await connect(agent, CapacityLimits(kept_runs=0), on_disconnect="grace:3600")
+    runs = TrackedObjects(Run, monkeypatch)
+    await leave_run(client)
+    client.streams.clear()
+    await eventually(lambda: client.service.subscriptions.open_count == 0)
+    agent.may_end.set()
     await runs.wait_until_collected()
 
 

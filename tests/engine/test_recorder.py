@@ -3,15 +3,16 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Any
 
 import pytest
-from ag_ui.core import CustomEvent, EventType, Message, RunAgentInput, StateSnapshotEvent
+from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
 
 from agui_container.buses.memory import MemoryBus
-from agui_container.engine.persistence import recorder
+from agui_container.engine.persistence import merged_input, recorder
 from agui_container.engine.persistence.cluster import LEASE_SECONDS, Cluster, ReplicaCommand, encode_command
 from agui_container.engine.persistence.leases import Leases
-from agui_container.engine.persistence.recorder import LARGE_INPUT
+from agui_container.engine.persistence.merged_input import LARGE_HISTORY, MergedInput
 from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.ports.records import (
@@ -20,12 +21,11 @@ from agui_container.ports.records import (
     RunKey,
     RunProgress,
     RunStatus,
-    StoredMessage,
+    ThreadDelta,
     ThreadKey,
     ThreadStatus,
 )
 from agui_container.ports.store import StoreUnavailable
-from agui_container.protocol.conversation.merge import MergedHistory
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
@@ -148,23 +148,51 @@ async def test_a_burst_is_stored_in_few_steps(monkeypatch: pytest.MonkeyPatch) -
     await wait_until_stored(service)
 
 
-@pytest.mark.parametrize(("size", "is_on_loop"), [(LARGE_INPUT, True), (LARGE_INPUT + 1, False)])
+@pytest.mark.parametrize(("size", "is_on_loop"), [(LARGE_HISTORY, True), (LARGE_HISTORY + 1, False)])
 async def test_messages_of_a_large_request_are_merged_off_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, size: int, *, is_on_loop: bool
 ) -> None:
-    threads, merge = set[int](), recorder.merge
-
-    def record(
-        stored: Sequence[StoredMessage], sent: Sequence[Message], predecessors: Collection[str]
-    ) -> MergedHistory:
-        threads.add(threading.get_ident())
-        return merge(stored, sent, predecessors)
-
-    monkeypatch.setattr(recorder, "merge", record)
-    service = await open_service(talker)
+    service, threads = await open_service(talker), record_merges(monkeypatch)
     await envelopes(await service.admit(asking(), caller(), size))
     await wait_until_stored(service)
     assert (threads == {threading.get_ident()}) is is_on_loop
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"messages": [{"id": "u1", "role": "user", "content": LARGE_HISTORY * "x"}]},
+        {"state": {"text": LARGE_HISTORY * "x"}},
+    ],
+    ids=["messages", "state"],
+)
+async def test_a_small_request_is_merged_with_a_large_thread_off_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
+) -> None:
+    async def short(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield "short"
+
+    service = await open_service(short)
+    await envelopes(await service.admit(asking(**fields), caller()))
+    await wait_until_stored(service)
+    threads = record_merges(monkeypatch)
+    later = asking(run="r2", messages=[{"id": "u2", "role": "user", "content": "more"}])
+    await envelopes(await service.admit(later, caller()))
+    await wait_until_stored(service)
+    assert threads
+    assert threading.get_ident() not in threads
+
+
+def record_merges(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Return the ids of the threads in which inputs are merged from now on."""
+    threads, merge = set[int](), merged_input.merge
+
+    def record(run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]) -> MergedInput:
+        threads.add(threading.get_ident())
+        return merge(run_input, stored, predecessors)
+
+    monkeypatch.setattr(merged_input, "merge", record)
+    return threads
 
 
 @requirement("durable.thread")

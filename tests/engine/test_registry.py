@@ -380,3 +380,19 @@ def test_saying_the_same_again_stamps_nothing() -> None:
         health.update(busy=busy)
         stamps.append(int(health.report()["time_of_last_update"]) - int(START))
     assert stamps == [0, 2, 2, 4, 4, 6]
+
+
+@requirement("limit.open")
+@pytest.mark.parametrize("on_disconnect", ["grace:30", "continue"])
+async def test_a_snapshot_without_a_reader_ends_and_is_no_room_for_a_run(on_disconnect: str) -> None:
+    service = make_service(forever, Settings(on_disconnect=on_disconnect), limits=CapacityLimits(open_runs=1))
+    (await service.admit(asking(), caller())).run.cancel()
+    await eventually(lambda: not service.registry.recorder_tasks)
+    service.start(asking("t2"), caller())
+    snapshot = await service.admit(asking(run="r2", messages=[]), caller())
+    snapshot.close()
+    assert snapshot.run.log.has_ended
+    with pytest.raises(AppError) as refused:
+        service.start(asking("t3"), caller())
+    assert refused.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
+    await service.drain(0)

@@ -40,8 +40,8 @@ async def test_all_readers_share_what_was_made_once() -> None:
     encoder = Encoder()
     first, second = log.transcoded(encoder), log.transcoded(Encoder())
     some = Batch("r1", 1, batch.types[:2], batch.data[:2])
-    assert await first.encode(some) == [b"<%b>" % data for data in some.data]
-    assert await second.encode(batch) == [b"<%b>" % data for data in batch.data]
+    assert await first.encode(some, "first") == [b"<%b>" % data for data in some.data]
+    assert await second.encode(batch, "first") == [b"<%b>" % data for data in batch.data]
     assert encoder.asked == batch.data
     assert encoder.threads == {threading.get_ident()}
 
@@ -51,10 +51,32 @@ async def test_much_is_made_in_a_thread_and_still_once() -> None:
     _, batch = made = make_log(LogBudget(10**9, 10**9), "x" * LARGE_BYTES, "b")
     encoder = Encoder()
     transcoded = made[0].transcoded(encoder)
-    one, two = await asyncio.gather(transcoded.encode(batch), transcoded.encode(batch))
+    one, two = await asyncio.gather(transcoded.encode(batch, "first"), transcoded.encode(batch, "first"))
     assert one == two
     assert encoder.asked == batch.data
     assert threading.get_ident() not in encoder.threads
+
+
+async def test_readers_of_several_runs_take_turns_at_large_encodings() -> None:
+    order, may = list[bytes](), threading.Event()
+
+    def slow(data: bytes) -> bytes:
+        order.append(data[-3:-2])
+        assert may.wait(WAIT)
+        return data
+
+    made = {name: make_log(LogBudget(10**9, 10**9), "x" * LARGE_BYTES + name) for name in "abc"}
+    tasks = [
+        asyncio.create_task(made[name][0].transcoded(slow).encode(made[name][1], account))
+        for name, account in (("a", "first"), ("b", "first"), ("c", "second"))
+    ]
+    await eventually(lambda: len(order) == 1)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert order == [b"a"]
+    may.set()
+    await asyncio.wait_for(asyncio.gather(*tasks), WAIT)
+    assert order == [b"a", b"b", b"c"]
 
 
 async def test_a_reader_that_leaves_does_not_wait_for_a_large_encoding() -> None:
@@ -66,7 +88,7 @@ async def test_a_reader_that_leaves_does_not_wait_for_a_large_encoding() -> None
         return data
 
     log, batch = make_log(LogBudget(10**9, 10**9), "x" * LARGE_BYTES)
-    leaving = asyncio.create_task(log.transcoded(slow).encode(batch))
+    leaving = asyncio.create_task(log.transcoded(slow).encode(batch, "first"))
     try:
         await eventually(begun.is_set)
         leaving.cancel()
@@ -80,7 +102,7 @@ async def test_encoded_events_count_for_the_process_and_not_for_the_run() -> Non
     budget = LogBudget(run_bytes=250, all_bytes=10**9)
     log, batch = make_log(budget, "x" * 40)
     produced = log.bytes
-    await log.transcoded(Encoder()).encode(batch)
+    await log.transcoded(Encoder()).encode(batch, "first")
     encoded = sum(len(data) + 2 for data in batch.data)
     assert (log.bytes, budget.used_bytes) == (produced, produced + encoded)
     budget.all_bytes = budget.used_bytes - 1
@@ -104,11 +126,11 @@ async def test_only_recent_events_are_kept_and_older_ones_are_encoded_again() ->
     data = [b"%06d" % number for number in range(3 * RECENT_BYTES // 8)]
     for first in range(0, len(data), 100):
         some = data[first : first + 100]
-        assert await transcoded.encode(Batch("r1", first + 1, [EventType.RAW] * len(some), some)) == [
+        assert await transcoded.encode(Batch("r1", first + 1, [EventType.RAW] * len(some), some), "first") == [
             b"<%b>" % each for each in some
         ]
     assert 0 < kept <= RECENT_BYTES
     assert len(encoder.asked) == len(data)
-    await transcoded.encode(Batch("r1", 1, [EventType.RAW], data[:1]))
-    await transcoded.encode(Batch("r1", len(data), [EventType.RAW], data[-1:]))
+    await transcoded.encode(Batch("r1", 1, [EventType.RAW], data[:1]), "first")
+    await transcoded.encode(Batch("r1", len(data), [EventType.RAW], data[-1:]), "first")
     assert encoder.asked[len(data) :] == data[:1]

@@ -251,5 +251,5 @@ async def test_bytes_that_are_transcoded_after_the_deletion_are_not_counted() ->
     log.flush()
     transcoded = log.transcoded(bytes.upper)
     log.discard()
-    await transcoded.encode(log.batch(0, 1))
+    await transcoded.encode(log.batch(0, 1), "first")
     assert (budget.used_bytes, budget.kept_bytes) == (0, 0)

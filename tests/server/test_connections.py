@@ -62,6 +62,15 @@ class RecordingOpening:
         return b""
 
 
+async def test_a_connection_whose_pipelined_request_is_being_answered_does_not_give_way() -> None:
+    server = LimitedServer(room=1)
+    used = server.connect(2 * REQUEST)
+    server.app.may_answer.release()
+    await until(lambda: len(server.app.scopes) == 2)
+    server.connect()
+    assert not used.is_aborted
+
+
 async def test_half_sent_requests_give_way_to_new_connections_the_oldest_first() -> None:
     server = LimitedServer()
     for _ in range(2):

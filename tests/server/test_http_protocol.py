@@ -151,6 +151,18 @@ async def test_a_request_may_take_its_time() -> None:
     assert not transport.is_closing()
 
 
+async def test_a_pipelined_request_may_take_its_time_for_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agui_container.server.uvicorn_protocols.LINGER_SECONDS", 0)
+    transport, app = RecordingTransport(), RecordingApp()
+    connection = connect_http(app, transport)
+    connection.data_received(HEAD + b"\r\n" + HEAD + b"content-length: 2\r\n\r\n{")
+    app.may_answer.release()
+    await until(lambda: len(app.scopes) == 2)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not transport.is_closing()
+
+
 def upgrade(transport: RecordingTransport) -> weakref.ref[HttpProtocol]:
     connection = connect_http(RecordingApp(), transport)
     connection.data_received(UPGRADE + b"\r\n")

@@ -1,12 +1,13 @@
 """Frames that come while something else of the same connection waits."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from agui_container.ports.records import Page, ThreadRecord
 from tests.conftest import Serve
-from tests.engine.doubles import WAIT, ask, eventually, forever
+from tests.engine.doubles import WAIT, ask, caller, eventually, forever
 from tests.requirements import requirement
 from tests.transports.sockets import frame_names, open_socket, receive, send, whole
 from tests.waiting_agent import WaitingAgent, run_id_event
@@ -91,6 +92,41 @@ async def test_a_client_that_leaves_amid_its_requests_causes_no_error(
     await eventually(lambda: [run.status for run in client.service.registry.queue("everybody", "t1")] == ["running"])
     await client.service.drain(0)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@requirement("ws.at-once")
+@pytest.mark.parametrize("last_frame", [None, {"type": "ping", "id": 4}, {"command": 1}], ids=["run", "ping", "error"])
+async def test_a_frame_that_cannot_be_sent_loses_no_request_from_before_the_client_left(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, last_frame: dict[str, Any] | None
+) -> None:
+    asked, may, agent = asyncio.Event(), asyncio.Event(), WaitingAgent(run_id_event)
+    _, client = await serve(agent, on_disconnect="continue")
+
+    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
+        asked.set()
+        await may.wait()
+        return Page([])
+
+    monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
+    socket = await open_socket(client)
+    await send(socket, ask())
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
+    await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask("t2", "r2", forwardedProps=ENQUEUE))
+    await asyncio.wait_for(asked.wait(), WAIT)
+    if last_frame is not None:
+        await send(socket, last_frame)
+    socket.transport.abort()
+    await asyncio.wait_for(socket.wait_closed(), WAIT)
+    other = await open_socket(client)
+    await send(other, {"type": "ping", "id": 5})
+    assert frame_names(await receive(other, 1)) == ["pong 5"]  # the server has noticed the end of the first socket
+    agent.may_end.set()  # the run ends, and its last event cannot be sent
+    await eventually(lambda: not client.service.registry.queue("everybody", "t1"))
+    await send(other, {"type": "ping", "id": 6})
+    assert frame_names(await receive(other, 1)) == ["pong 6"]  # the attempt to send it has failed
+    may.set()
+    await eventually(lambda: client.service.runs.find_local(caller(), "t2", "r2") is not None)
+    await client.service.drain(0)
 
 
 @requirement("ws.at-once")

@@ -1,19 +1,18 @@
 """Computations on large data, in a thread, so that they do not block the event loop.
 
 Rule: one computation of a kind runs at a time. Parallel ones would not be faster, because of the interpreter lock, and
-would need more memory at once. Callers take turns, so a caller waits for at most one computation of each
-other caller.
+would need more memory at once. Callers take turns, so a caller waits for at most one computation of each other caller.
+A cancelled caller returns immediately, but its turn lasts until its computation ends.
 """
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-import anyio.to_thread
-from anyio import CapacityLimiter
 from anyio.lowlevel import RunVar
 
 P = ParamSpec("P")
@@ -25,15 +24,23 @@ class LargeWork:
 
     def __init__(self, name: str) -> None:
         self._turns: RunVar[AccountTurns] = RunVar(name)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
     async def run(self, account: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in a thread, in a turn of this account."""
         turns = self._turns_of_loop()
-        async with turns.turn(account):
-            return await anyio.to_thread.run_sync(partial(work, *args, **kwargs), limiter=turns.limiter)
+        await turns.begin(account)
+        call = partial(copy_context().run, work, *args, **kwargs)
+        try:
+            result = asyncio.get_running_loop().run_in_executor(self._thread, call)
+        except RuntimeError:  # the system cannot start the thread
+            turns.end()
+            raise
+        result.add_done_callback(lambda _: turns.end())
+        return await asyncio.shield(result)
 
     def _turns_of_loop(self) -> "AccountTurns":
-        # Each event loop has its own turns, because a limiter belongs to the loop that uses it first.
+        # Each event loop has its own turns, because a future belongs to the loop that waits for it.
         try:
             return self._turns.get()
         except LookupError:
@@ -43,40 +50,28 @@ class LargeWork:
 
 
 class AccountTurns:
-    """Turns of accounts, one at a time.
-
-    Attributes:
-        limiter: limits the threads to one.
-    """
+    """Turns of accounts, one at a time."""
 
     def __init__(self) -> None:
-        self.limiter = CapacityLimiter(1)
         self._is_taken = False
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
-    @asynccontextmanager
-    async def turn(self, account: str) -> AsyncIterator[None]:
-        """Wait for the next turn of an account, and hold it until the end of the block."""
-        if self._is_taken:
-            await self._wait(account)
-        self._is_taken = True
-        try:
-            yield
-        finally:
-            self._give_turn()
-
-    async def _wait(self, account: str) -> None:
+    async def begin(self, account: str) -> None:
+        """Wait for the next turn of an account, which lasts until ``end``."""
+        if not self._is_taken:
+            self._is_taken = True
+            return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(account, deque()).append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():  # the turn was given just before
-                self._give_turn()
+                self.end()
             raise
 
-    def _give_turn(self) -> None:
-        """Give the turn to the account that has waited longest. It then waits behind the others."""
+    def end(self) -> None:
+        """End the turn. The account that has waited longest gets the next one, and then waits behind the others."""
         while self._waiting:
             account, turns = self._waiting.popitem(last=False)
             turn = turns.popleft()

@@ -235,6 +235,8 @@ class HttpProtocol(HttpToolsProtocol):
             self._count_heads()
         if self.pipeline:
             self.flow.pause_reading()
+        elif not self._is_idle():
+            return  # the last of the pipelined requests has begun
         elif self.cycle.more_body and not self.transport.is_closing():
             self._restart_head_timeout(LINGER_SECONDS)
         else:

@@ -24,7 +24,7 @@ from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.bytes_in_flight import SMALL_BYTES, share_of
-from agui_container.transports.caller_middleware import OUTER_SEND
+from agui_container.transports.caller_middleware import OUTER_SEND, caller_of
 from agui_container.transports.formats import Format
 
 CHECK_SECONDS = 1.0
@@ -124,7 +124,9 @@ class EventStreamResponse:
         """Send events until the run ends or the client disconnects. Exceptions of ``send`` are raised."""
         if scope["method"] == "HEAD":
             self._subscription.close()  # headers only
-        self._send, self._write_chunk, self._share = send, chunk_writer(scope), share_of(HTTPConnection(scope))
+        connection = HTTPConnection(scope)
+        self._send, self._write_chunk, self._share = send, chunk_writer(scope), share_of(connection)
+        self._account = caller_of(connection).account
         self._monitor.add(self)
         listener = asyncio.create_task(self._stop_at_disconnect(receive), name="wait for disconnect")
         try:
@@ -176,7 +178,9 @@ class EventStreamResponse:
             await self._send_body(b"", more=False)
 
     async def _body(self, batch: Batch) -> bytes:
-        return await self._format.body(self._subscription.run.log, batch) if batch.data else self._format.comment
+        if not batch.data:
+            return self._format.comment
+        return await self._format.body(self._subscription.run.log, batch, self._account)
 
     def _push(self, batch: Batch) -> bool:
         """Write a batch without waiting. Return False if the connection does not accept it."""

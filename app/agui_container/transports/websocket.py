@@ -111,8 +111,6 @@ class WebSocketConnection:
                 await self._wait_for_pending()
                 if self._stream_task:
                     self._stream_task.cancel()
-        except* WebSocketDisconnect:
-            pass
         finally:
             # Break reference cycles: the group and a failed task refer to an exception whose frames refer to them.
             self._tasks, self._stream_task, self._pending_task = asyncio.TaskGroup(), None, None
@@ -125,11 +123,12 @@ class WebSocketConnection:
     # --- outgoing frames ---
 
     async def _stream(self) -> None:
-        while self._subscriptions:
-            await self._send_run(self._subscriptions[0])
-            subscription = self._subscriptions.pop(0)
-            subscription.close()
-            self._own_runs = [run for run in self._own_runs if run is not subscription.run]
+        with contextlib.suppress(WebSocketDisconnect):  # a failure would cancel the execution of waiting frames
+            while self._subscriptions:
+                await self._send_run(self._subscriptions[0])
+                subscription = self._subscriptions.pop(0)
+                subscription.close()
+                self._own_runs = [run for run in self._own_runs if run is not subscription.run]
         self._stream_task = None
 
     async def _send_run(self, subscription: Subscription) -> None:
@@ -177,7 +176,8 @@ class WebSocketConnection:
                 self._check_expiry()
             except AppError as error:
                 await self._send_error(error)
-                await self._websocket.close(error.spec.ws_close, error.code)
+                if not self._has_left:
+                    await self._websocket.close(error.spec.ws_close, error.code)
                 return
             if await self._may_handle():
                 text = message.pop("text", None)
@@ -192,7 +192,8 @@ class WebSocketConnection:
             self._usage.count_message()
         except AppError as error:
             await self._send_error(error)
-            await asyncio.sleep(PAUSE_SECONDS)
+            if not self._has_left:
+                await asyncio.sleep(PAUSE_SECONDS)
             return False
         return True
 
@@ -240,7 +241,7 @@ class WebSocketConnection:
     async def _execute_pending(self) -> None:
         while self._pending:
             frame = self._pending.pop(0)
-            with frame.reservation, contextlib.suppress(WebSocketDisconnect):  # the client has left
+            with frame.reservation:
                 await self._execute(frame.request)
         self._pending_task = None
 
@@ -249,12 +250,13 @@ class WebSocketConnection:
             await asyncio.wait([self._pending_task])
 
     async def _execute(self, request: AgentRequest) -> None:
+        """Execute a request and send its result or its error, unless the client has left."""
         if self._has_left and isinstance(request, CommandRequest) and isinstance(request.command, ReadCommand):
             return
         try:
             await (self._start_run(request) if isinstance(request, RunRequest) else self._execute_command(request))
         except WebSocketDisconnect:
-            raise
+            pass
         except AppError as error:
             await self._send_error(error, **request_ids(request))
         except Exception:
@@ -318,14 +320,23 @@ class WebSocketConnection:
             return
         if isinstance(command, Cancel | Attach) and has_no_ids(command):
             command = self._with_ids(command)
-        result = await self._commands.answer(command, self._caller, self._share)
-        if isinstance(command, Attach):
-            self._check_capacity()
-            subscription = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)
-            self._add_subscription(subscription)
-        frame = control_frame("result", id=request.frame_id, command=command.type, **result)
-        del result  # the client may take its time
-        await self._send_control(frame)
+        with self._share.reserve() as reservation:
+
+            def resize(size: int) -> None:
+                reservation.resize(FRAME_COPIES * size)
+
+            result = await self._commands.answer(command, self._caller, resize)
+            if isinstance(command, Attach):
+                await self._attach(command)
+            frame = control_frame("result", id=request.frame_id, command=command.type, **result)
+            del result  # the client may take its time
+            resize(len(frame))
+            await self._send_frame(frame)
+
+    async def _attach(self, command: Attach) -> None:
+        self._check_capacity()
+        subscription = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)
+        self._add_subscription(subscription)
 
     def _with_ids(self, command: Cancel | Attach) -> Cancel | Attach:
         """Return the command with the ids that it refers to on this connection.
@@ -352,4 +363,6 @@ class WebSocketConnection:
         return None if local_run is None else local_run.key
 
     async def _send_error(self, error: AppError, **ids: object) -> None:
-        await self._send_control(error_frame(error, self._caller.request_id, ids))
+        """Send an error, unless the client has left."""
+        with contextlib.suppress(WebSocketDisconnect):
+            await self._send_control(error_frame(error, self._caller.request_id, ids))

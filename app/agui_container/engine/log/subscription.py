@@ -41,6 +41,10 @@ class Presence:
         """Add a reader of this process and stop the timer."""
         self.local += 1
         self.may_be_unread = False
+        self.stop_grace()
+
+    def stop_grace(self) -> None:
+        """Stop the timer, if there is one. It refers to the run and so to all of its events."""
         if self.grace is not None:
             self.grace.cancel()
             self.grace = None

@@ -180,6 +180,7 @@ class RunRegistry:
             return
         self._count(run, -1, -self._sizes.pop(run))
         self.unread.discard(run)
+        run.presence.stop_grace()
         if run.status is Status.QUEUED or run.recorder.is_duplicate:
             self._remove_refused(run)
         else:

@@ -1,0 +1,91 @@
+"""Input of a run, merged with the stored messages and the stored state of its thread.
+
+Rule: a merge that takes long is made in a worker thread, in turn with those of other callers.
+"""
+
+from collections.abc import Collection, Sequence
+
+from ag_ui.core import Message, RunAgentInput
+from msgspec import Struct
+
+from agui_container.ports.records import Change, StoredMessage, ThreadDelta
+from agui_container.protocol.conversation.merge import MergedHistory, append_history, merge_history, without_copies
+from agui_container.protocol.conversation.state import dump_state, load_state
+from agui_container.runtime.large_work import LargeWork
+
+MERGED_AT_ONCE = 1_000
+"""Messages up to which a history is merged on the event loop."""
+
+LARGE_HISTORY = 100_000
+"""Bytes of a thread and of the request that continues it, up to which both are merged on the event loop."""
+
+_large_histories = LargeWork("large_history")
+
+
+class MergedInput(Struct, frozen=True):
+    """Input of a run with the messages and the state of its thread, and the change of the thread by it, or None."""
+
+    run_input: RunAgentInput
+    change: Change | None
+
+
+async def merge_in_turn(
+    account: str, size: int, run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]
+) -> MergedInput:
+    """Merge an input with its stored thread, in a worker thread if the two are large or have many messages.
+
+    Args:
+        account: whose turn a large merge takes.
+        size: bytes of the request with the input.
+        run_input: what the client has sent.
+        stored: messages and state of the thread.
+        predecessors: runs that the thread has had since the input was submitted. Their answers are kept and count as
+            new, although the client did not send them.
+    """
+    count = len(stored.messages) + len(run_input.messages)
+    size += len(stored.state or b"") + sum(len(message.data) for message in stored.messages)
+    if count <= MERGED_AT_ONCE and size <= LARGE_HISTORY:
+        return merge(run_input, stored, predecessors)
+    return await _large_histories.run(account, merge, run_input, stored, tuple(predecessors))
+
+
+def merge(run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]) -> MergedInput:
+    """Merge an input with its stored thread. The messages of the runs ``predecessors`` count as new."""
+    merged = merge_messages(stored.messages, run_input.messages, predecessors)
+    state, change = changed_state(run_input, stored.state), None
+    if merged.changed or merged.order is not None or state is not None:
+        messages = [StoredMessage(key, data) for key, data in merged.changed.items()]
+        change = Change(messages=messages, order=merged.order, state=state)
+    run_input = with_state(run_input, stored.state)
+    if merged.messages is not run_input.messages:
+        run_input = run_input.model_copy(update={"messages": list(merged.messages)})
+    return MergedInput(run_input, change)
+
+
+def merge_messages(
+    stored: Sequence[StoredMessage], sent: Sequence[Message], predecessors: Collection[str]
+) -> MergedHistory:
+    """Merge stored messages with those of a client. The messages of the runs ``predecessors`` count as new."""
+    by_id = {message.id: message.data for message in stored}
+    if not predecessors:
+        return merge_history(by_id, sent)
+    final = {message.id for message in stored if message.run_id in predecessors}
+    return append_history(by_id, without_copies(by_id, sent), final)
+
+
+def with_state(run_input: RunAgentInput, stored: bytes | None) -> RunAgentInput:
+    """Return the input with the stored state, JSON, if the client has sent none."""
+    if run_input.state is not None:
+        return run_input
+    return run_input.model_copy(update={"state": load_state(stored or b"{}")})
+
+
+def changed_state(run_input: RunAgentInput, stored: bytes | None) -> bytes | None:
+    """Return the state of the client as JSON if it differs from the stored one, else None.
+
+    An empty state is ignored, because clients without shared state send it.
+    """
+    if run_input.state is None or run_input.state == {}:
+        return None
+    sent = dump_state(run_input.state)
+    return None if sent == stored else sent
