@@ -31,14 +31,9 @@ export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: 
   const change = (next: Mode) => {
     setMode(next);
     setError("");
+    card.current?.focus();
   };
-  useEffect(() => {
-    // The button that was pressed is gone.
-    if (document.activeElement === document.body) {
-      const field = card.current?.querySelector<HTMLElement>("textarea, input");
-      (field ?? card.current)?.focus();
-    }
-  }, [mode]);
+  useEffect(() => card.current?.querySelector<HTMLElement>("textarea, input")?.focus(), [mode]);
   const approveEdited = () => {
     const parsed = parseObject(draft);
     if (parsed === null) setError("The arguments must be a JSON object.");
