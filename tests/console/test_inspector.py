@@ -86,6 +86,17 @@ async def test_another_thread_and_a_new_chat_close_a_replay(visit: Visit, assist
     await expect(user.page.get_by_label("Suggestions")).to_be_visible()
 
 
+async def test_answers_to_commands_are_in_the_event_log(visit: Visit, assistant: str, wire: str) -> None:
+    user = await visit(assistant)
+    await user.inspect("Events")
+    await user.say("wait 60")
+    await user.reads("Waiting 60 s.")
+    await user.press("Stop")
+    await user.is_done()
+    answer = "result" if wire == "websocket" else "command.result"
+    await expect(user.page.get_by_role("list", name="Events").get_by_text(answer, exact=True)).to_be_visible()
+
+
 async def test_runs_that_are_found_late_are_not_listed_in_another_thread(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
