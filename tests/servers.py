@@ -10,7 +10,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +23,7 @@ import psycopg
 import pytest
 import redis
 
+from tests.ports import free_port
 from tests.secret_search import search
 
 READY_SECONDS = 60.0
@@ -147,14 +147,6 @@ def running(
     finally:
         program.resume()
         program.stop()
-
-
-def free_port() -> int:
-    """A port of loopback that nobody has at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------

@@ -90,8 +90,8 @@ class InProcess(Client):
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            share = ByteBudget(BUDGET).share_of(self._caller())
-            result = await CommandResponder(self.service).answer(asked.command, self._caller(), share)
+            reservation = ByteBudget(BUDGET).share_of(self._caller()).reserve()
+            result = await CommandResponder(self.service).answer(asked.command, self._caller(), reservation.resize)
         except AppError as error:
             raise self._refused(error) from None
         return {"command": asked.command.type, **result}

@@ -13,7 +13,8 @@ from agui_container.ports.bus import Bus, BusUnavailable, EventGap
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import WAIT
-from tests.servers import free_port, redis_server_at
+from tests.ports import free_port
+from tests.servers import redis_server_at
 from tests.stores.doubles import RUN, envelopes, run
 
 ODD = RunKey("own\0er", "t \u2028", "\U0001f600")

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from tests.ports import free_port
 from tests.secret_search import search
 
 ROOT = Path(__file__).parents[2]
@@ -74,9 +74,7 @@ class PageServer:
 
     def __init__(self, module: str = "agui_container", **settings: str) -> None:
         self._module = module
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port: int = probe.getsockname()[1]
+        self._port = free_port()
         self._settings = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": str(self._port), **settings}
         self._process: subprocess.Popen[bytes] | None = None
         self._log: IO[bytes] | None = None

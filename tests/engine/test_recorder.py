@@ -9,10 +9,10 @@ import pytest
 from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
 
 from agui_container.buses.memory import MemoryBus
-from agui_container.engine.persistence import recorder
+from agui_container.engine.persistence import merged_input, recorder
 from agui_container.engine.persistence.cluster import LEASE_SECONDS, Cluster, ReplicaCommand, encode_command
 from agui_container.engine.persistence.leases import Leases
-from agui_container.engine.persistence.recorder import LARGE_HISTORY, MergedInput
+from agui_container.engine.persistence.merged_input import LARGE_HISTORY, MergedInput
 from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.ports.records import (
@@ -185,13 +185,13 @@ async def test_a_small_request_is_merged_with_a_large_thread_off_the_event_loop(
 
 def record_merges(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """Return the ids of the threads in which inputs are merged from now on."""
-    threads, merge = set[int](), recorder.merge
+    threads, merge = set[int](), merged_input.merge
 
     def record(run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]) -> MergedInput:
         threads.add(threading.get_ident())
         return merge(run_input, stored, predecessors)
 
-    monkeypatch.setattr(recorder, "merge", record)
+    monkeypatch.setattr(merged_input, "merge", record)
     return threads
 
 

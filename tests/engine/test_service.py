@@ -11,7 +11,7 @@ from agui_container.agents.as_agent import as_agent
 from agui_container.buses.memory import MemoryBus
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.policy import OnBusy, Policy, busy_choice
+from agui_container.engine.policy import OnBusy, Policy, ThreadCondition, busy_choice
 from agui_container.engine.run.run import Run
 from agui_container.engine.service import Service
 from agui_container.main import build_app
@@ -251,15 +251,15 @@ async def test_a_run_that_continues_another_is_refused_behind_a_newer_one_that_i
     newer = await service.admit(asking(run="r2"), caller())
     newer.close()
     with pytest.raises(AppError, match="active on this thread"):
-        service.start(asking(run="late"), caller(), continues="r1")
+        service.start(asking(run="late"), caller(), condition=ThreadCondition("r1"))
     for was_open in (True, False):
         with pytest.raises(AppError) as refused:
-            await service.admit(asking(run="late"), caller(), continues="r1")
+            await service.admit(asking(run="late"), caller(), condition=ThreadCondition("r1"))
         assert newer.run.log.has_ended is not was_open
         assert refused.value.code is ErrorCode.THREAD_BUSY
         assert "late" not in service.registry.active_run_ids(9)
         newer.run.cancel()
-    await service.admit(asking(run="r3"), caller(), continues="r2")
+    await service.admit(asking(run="r3"), caller(), condition=ThreadCondition("r2"))
     await service.drain(0)
 
 

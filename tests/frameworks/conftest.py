@@ -12,7 +12,8 @@ import pytest
 from tests.official.conftest import judge
 from tests.official.conversations import ClientTransport, Sse, WebSocket
 from tests.official.judge import Judge
-from tests.official.servers import ROOT, ServerAddress, serving
+from tests.official.servers import ServerAddress, serving
+from tests.sockets.process import ROOT
 
 __all__ = ["judge"]
 

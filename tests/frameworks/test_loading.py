@@ -9,7 +9,7 @@ from agui_container.agents.as_agent import AgentLoadError
 from agui_container.agents.frameworks import framework_agent
 from agui_container.agents.loader import load_agent
 from tests.frameworks import langgraph_agents, pydantic_agents
-from tests.official.servers import ROOT
+from tests.sockets.process import ROOT
 
 
 def object_of(module: str, name: str) -> object:

@@ -12,7 +12,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.console.driver import ROOT, missing
-from tests.servers import free_port
+from tests.ports import free_port
 
 READY_SECONDS = 60.0
 

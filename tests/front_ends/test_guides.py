@@ -20,7 +20,7 @@ from tests.console.driver import ROOT, PageServer, missing
 from tests.docs.documents import BLOCKS, NPM
 from tests.docs.markdown import Block, Document
 from tests.front_ends.driver import Visitor, need_app, wait_until_served
-from tests.servers import free_port
+from tests.ports import free_port
 
 SECONDS = 60.0
 APPS = ("copilotkit-direct", "copilotkit-runtime", "assistant-ui")

@@ -24,6 +24,20 @@ def get_json(server: ServerProcess, path: str) -> Json:
         return found
 
 
+def post_json(server: ServerProcess, path: str, body: Json) -> Json:
+    url = f"http://127.0.0.1:{server.port}{path}"
+    with urllib.request.urlopen(url, json.dumps(body).encode(), timeout=WAIT) as answer:
+        found: Json = json.load(answer)
+        return found
+
+
+def delete(server: ServerProcess, path: str) -> int:
+    """The status of a request to delete something."""
+    request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", method="DELETE")
+    with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
+        return int(answer.status)
+
+
 def answer_approval(server: ServerProcess, thread: str, run: str, *, approved: bool, **payload: object) -> list[Json]:
     """Answer the one approval of a thread over SSE."""
     (asked,) = get_json(server, f"/threads/{thread}")["waiting"]

@@ -87,18 +87,19 @@ def kinds_of(team: list[pb.TeamEvent]) -> list[str]:
     return [str(event.WhichOneof("event")) for event in team]
 
 
-def events_until(events: Any, kind: str) -> list[pb.TeamEvent]:
-    """The events up to one of this kind."""
+def events_until(events: Any, kind: str, count: int = 1) -> list[pb.TeamEvent]:
+    """The events up to one of this kind, or up to so many of them."""
     team: list[pb.TeamEvent] = []
-    while not team or not team[-1].HasField(kind):
+    while sum(event.HasField(kind) for event in team) < count:
         team.append(next(events))
     return team
 
 
-def watch_team(channel: grpc.Channel, task_id: str) -> Any:
+def watch_team(channel: grpc.Channel, task_id: str, timeout: float = 30) -> Any:
+    """Watch a run to its end, or a thread until the test cancels the call."""
     call = channel.unary_stream(
         "/roz.v1.AgentService/WatchTeam",
         request_serializer=pb.WatchTeamRequest.SerializeToString,
         response_deserializer=pb.TeamEvent.FromString,
     )
-    return call(pb.WatchTeamRequest(task_id=task_id), timeout=30)
+    return call(pb.WatchTeamRequest(task_id=task_id), timeout=timeout)

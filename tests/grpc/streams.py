@@ -13,7 +13,7 @@ from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc.call import PIECE_BYTES, Call, CallAdmission
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.messages import PREFIX
-from agui_container.transports.grpc.open_calls import AgentCalls
+from agui_container.transports.grpc.open_calls import AgentCalls, UnverifiedCalls
 from tests.engine.doubles import FakeClock, caller
 
 SIZE = 3 * PIECE_BYTES
@@ -70,6 +70,7 @@ def call_of(client: Sender | Reader, budget: ByteBudget, account: str = "somebod
         authentication=NO_AUTHENTICATION,
         accounts=Accounts(),
         usages=usages,
+        unverified_calls=UnverifiedCalls(),
         open_calls=AgentCalls(usages),
         turns=RequestTurns(),
         budget=budget,

@@ -10,8 +10,8 @@ from agui_container.server.connections import MIN_RESERVED, ConnectionLimit
 from agui_container.transports.grpc import server
 from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import WAIT
-from tests.grpc.beside import begin_run, beside, port_of, raw
 from tests.grpc.h2 import Raw
+from tests.grpc.in_loop_clients import begin_run, beside, port_of, raw
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 

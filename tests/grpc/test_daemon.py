@@ -12,10 +12,10 @@ from agui_container.settings import Settings
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.kontekst import daemon
 from tests.behaviour.server import serving
-from tests.grpc.beside import STATUS, beside, raw
 from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import message
+from tests.grpc.in_loop_clients import STATUS, beside, raw
 from tests.grpc.kontekst_calls import start_run, unary
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess

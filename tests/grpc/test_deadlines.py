@@ -16,10 +16,10 @@ from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.server import serving
 from tests.engine.doubles import FakeClock, Json, caller, eventually, make_service, wait_for_event
-from tests.grpc.beside import RUN, STATUS, beside, raw
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import Raw, message
 from tests.grpc.http_requests import get_json
+from tests.grpc.in_loop_clients import RUN, STATUS, beside, raw
 from tests.grpc.kontekst_calls import open_run
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers

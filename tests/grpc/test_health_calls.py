@@ -1,12 +1,8 @@
 """Calls of health and reflection, which need no token, and calls whose message does not come."""
 
-import asyncio
 import gc
 from collections.abc import Iterator
-from functools import partial
 
-import h2.config
-import h2.connection
 import h2.events
 import pytest
 from h2.errors import ErrorCodes
@@ -14,12 +10,11 @@ from hyperframe.frame import ContinuationFrame, HeadersFrame
 
 from agui_container.engine.caller_usage import Resource
 from agui_container.transports.grpc import open_calls
-from agui_container.transports.grpc.call_turns import CallBuffer, CallTurns
 from agui_container.transports.grpc.connection import MAX_HEADERS, CallStream
-from tests.engine.doubles import eventually, wait_for_event
-from tests.grpc.beside import STATUS, begin_run, beside, port_of, raw
+from tests.engine.doubles import eventually
 from tests.grpc.callers import serving_callers
 from tests.grpc.h2 import Raw, message
+from tests.grpc.in_loop_clients import STATUS, begin_run, beside, port_of, raw
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 
@@ -32,7 +27,7 @@ LIMIT = 8
 
 @pytest.fixture(autouse=True)
 def _small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_calls, "MAX_HEALTH_CALLS", LIMIT)
+    monkeypatch.setattr(open_calls, "MAX_UNVERIFIED_CALLS", LIMIT)
 
 
 async def begin(client: Raw, path: str, number: int) -> list[int]:
@@ -56,8 +51,11 @@ async def test_the_oldest_call_without_a_token_gives_way_to_a_new_one(
     async with port_of(WaitingAgent()) as port, raw(port) as first, raw(port, address=OTHER) as second:
         streams = await begin(first, path, LIMIT)
         assert await check(second) == SERVED
-        assert await beside(first.status, streams[0]) == (EXHAUSTED, "Too many health checks are open.")
-        assert "limit reached limit=healthCalls caller=address:127.0.0.1" in caplog.messages
+        assert await beside(first.status, streams[0]) == (
+            EXHAUSTED,
+            "Too many calls without a verified token are open.",
+        )
+        assert "limit reached limit=unverifiedCalls caller=address:127.0.0.1" in caplog.messages
         await begin(first, path, LIMIT)
         assert [(await beside(first.status, stream))[0] for stream in streams[1:]] == [EXHAUSTED] * (LIMIT - 1)
         assert await check(second) == SERVED
@@ -119,43 +117,6 @@ async def test_frames_and_headers_that_do_not_end_are_kept_up_to_a_limit(sent: b
     async with port_of(WaitingAgent()) as port, raw(port) as client:
         client.send(sent)
         assert await beside(client.goodbye) is ErrorCodes.FRAME_SIZE_ERROR
-
-
-async def test_one_call_of_a_caller_begins_in_a_turn_and_callers_do_not_wait_for_each_other() -> None:
-    turns = CallTurns()
-    first, again, other = (CallBuffer(turns, name) for name in ("first", "first", "other"))
-    begun = [0, 0, 0]
-
-    def read(number: int, frames: CallBuffer) -> None:
-        begun[number] += sum(isinstance(frame, HeadersFrame) for frame in frames)
-        if frames.is_holding:
-            frames.wait(partial(read, number, frames))
-
-    for number, frames in enumerate((first, again, other)):
-        frames.max_frame_size = 16_384
-        frames.add_data(three_calls())
-        read(number, frames)
-    turns_of_all = [tuple(begun)]
-    while begun != [3, 3, 3]:
-        await asyncio.sleep(0)
-        turns_of_all.append(tuple(begun))
-    assert turns_of_all == [(1, 0, 1), (2, 0, 2), (2, 1, 3), (3, 1, 3), (3, 2, 3), (3, 3, 3)]
-
-
-async def test_a_connection_that_has_ended_does_not_keep_others_waiting() -> None:
-    turns, resumed = CallTurns(), asyncio.Event()
-    turns.wait("first", lambda: None)
-    turns.wait("first", resumed.set)
-    await wait_for_event(resumed)
-
-
-def three_calls() -> bytes:
-    client = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding="ascii"))
-    client.initiate_connection()
-    for stream in (1, 3, 5):
-        client.send_headers(stream, [(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "here")])
-        client.send_data(stream, b"x")
-    return client.data_to_send()
 
 
 @pytest.fixture

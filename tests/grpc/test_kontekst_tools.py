@@ -36,7 +36,8 @@ def test_a_result_comes_while_another_call_of_the_turn_runs(channel: grpc.Channe
         assert calls_of(talk, "tool_started") == {echo.call_id: 1, stick.call_id: 1}
         talk.send(cancel=pb.CancelRunCommand())
         list(talk.rest())
-    assert talk.kinds[-1] == "cancelled"
+    assert calls_of(talk, "tool_failed") == {stick.call_id: 1}
+    assert talk.kinds[-3:] == ["tool_failed", "tools_completed", "cancelled"]
 
 
 @requirement("kontekst.asks")
@@ -84,11 +85,12 @@ def test_an_approved_call_of_a_subagent_and_the_call_that_began_it_start_and_end
 @requirement("kontekst.asks")
 def test_a_denied_call_of_a_subagent_fails_once_and_ends_the_run(channel: grpc.Channel) -> None:
     with start_run(channel, "delegate " + call_text("pay", amount=1)) as talk:
-        approve_next(talk)
+        (outer,) = approve_next(talk)
         (inner,) = talk.until("tools_proposed").calls
         talk.send(deny_tool=pb.DenyToolCommand(call_id=inner.call_id, reason="too dear"))
         list(talk.rest())
     assert (calls_of(talk, "tool_failed"), talk.kinds[-1]) == ({inner.call_id: 1}, "cancelled")
+    assert (calls_of(talk, "tool_started"), calls_of(talk, "tool_completed")) == ({outer.call_id: 1},) * 2
     assert "too dear" in next(event.tool_failed.error for event in talk.seen if event.HasField("tool_failed"))
 
 

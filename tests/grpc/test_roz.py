@@ -11,7 +11,7 @@ from google.protobuf.json_format import MessageToDict
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
-from tests.grpc.http_requests import get_json
+from tests.grpc.http_requests import get_json, run_over_sse
 from tests.grpc.roz_calls import RozTalk, schema, session_of, start_session, wait_for_approval, wait_for_turn
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
@@ -480,6 +480,38 @@ def test_a_history_for_a_thread_with_messages_is_refused_and_the_messages_stay(
         wait_for_turn(again)
     after = get_json(server, f"/threads/{thread}")["messages"]
     assert (after[: len(before)], len(after)) == (before, len(before) + 2)
+
+
+@requirement("roz.start")
+def test_of_two_sessions_with_histories_for_one_new_thread_the_second_one_is_refused(
+    server: ServerProcess, channel: grpc.Channel
+) -> None:
+    metadata = [("agui-thread-id", "begun-twice")]
+    first, second = (
+        [pb.ConversationMessage(role="user", parts=[part(text=pb.TextContent(text=text))])] for text in ("one", "two")
+    )
+    with start_session(channel, metadata, history=first) as talk, RozTalk(channel, metadata=metadata) as late:
+        late.send(start=pb.StartSession(history=second))
+        assert "history: must be empty" in late.until("error").message
+        talk.say("stream 1")
+        wait_for_turn(talk)
+    texts = [message["content"] for message in get_json(server, "/threads/begun-twice")["messages"]]
+    assert texts[:2] == ["one", "stream 1"]
+
+
+@requirement("roz.start")
+def test_a_turn_with_a_history_is_refused_if_another_client_has_begun_its_thread(
+    server: ServerProcess, channel: grpc.Channel
+) -> None:
+    history = [pb.ConversationMessage(role="user", parts=[part(text=pb.TextContent(text="earlier"))])]
+    with start_session(channel, [("agui-thread-id", "begun-over-sse")], history=history) as talk:
+        message = {"id": "u1", "role": "user", "content": "stream 1"}
+        run_over_sse(server, {"threadId": "begun-over-sse", "runId": "w1", "messages": [message]})
+        before = get_json(server, "/threads/begun-over-sse")["messages"]
+        talk.say("stream 2")
+        assert "the thread has messages" in talk.until("error").message
+        assert wait_for_turn(talk).stop_reason == "error"
+    assert get_json(server, "/threads/begun-over-sse")["messages"] == before
 
 
 @requirement("roz.start")

@@ -21,9 +21,9 @@ from grpclib.client import Channel, StreamStreamMethod
 from agui_container.ports import Item
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.behaviour.over_grpc import ClientCall
-from tests.grpc.beside import port_of
 from tests.grpc.client import call_text
 from tests.grpc.http_requests import answer_approval
+from tests.grpc.in_loop_clients import port_of
 from tests.grpc.roz_calls import (
     SESSION,
     RozTalk,

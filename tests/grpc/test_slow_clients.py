@@ -13,8 +13,8 @@ from agui_container.protocol.wire.envelope import Batch
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.engine.doubles import wait_for_event
-from tests.grpc.beside import answers, beside, port_of, raw
 from tests.grpc.h2 import message
+from tests.grpc.in_loop_clients import answers, beside, port_of, raw
 from tests.requirements import requirement
 
 PIECES, PIECE = 3_000, "x" * 1_000

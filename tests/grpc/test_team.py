@@ -30,7 +30,7 @@ def test_a_team_is_watched_by_many_while_it_works_and_afterwards(channel: grpc.C
         session = talk.all("session_started")[0].session_id
         talk.say("delegate " + call_text("echo", text="ahoy"))
         wait_for_turn(talk)
-        teams = [list(watch_team(channel, session)) for _ in range(2)]
+        teams = [events_until(watch_team(channel, session), "worker_exited") for _ in range(2)]
     assert teams[0] == teams[1]
     kinds = [event.WhichOneof("event") for event in teams[0]]
     assert kinds == [
@@ -54,7 +54,7 @@ def test_a_team_is_watched_live_and_a_failing_worker_fails(dial: Dial) -> None:
             talk.say("delegate fail")
             talk.until("activity_update")
             talk.until("1.0 tool_call_started")
-            kinds = [event.WhichOneof("event") for event in watch_team(channel, session)]
+            kinds = kinds_of(events_until(watch_team(channel, session), "worker_exited"))
     assert kinds[0] == "worker_started"
     assert kinds[-2:] == ["worker_failed", "worker_exited"]
 
@@ -73,7 +73,7 @@ def test_a_worker_that_asks_is_watched(channel: grpc.Channel) -> None:
         assert (requested.approval_id, requested.tool_name) == (call_id, "pay")
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
         assert wait_for_turn(talk).stop_reason == "end_turn"
-        team += events
+        team += events_until(events, "worker_exited")
     seen = [event.WhichOneof("event") for event in team]
     assert seen[:2] == ["worker_started", "worker_phase"]
     assert "worker_approval_resolved" in seen
@@ -89,7 +89,7 @@ def test_ten_clients_that_watch_at_the_same_time_get_equal_events_replayed_and_t
         teams = [events_until(call, "worker_approval_requested") for call in calls]
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
         wait_for_turn(talk)
-        teams = [[*team, *call] for team, call in zip(teams, calls, strict=True)]
+        teams = [[*team, *events_until(call, "worker_exited")] for team, call in zip(teams, calls, strict=True)]
     assert all(team == teams[0] for team in teams)
     assert kinds_of(teams[0])[0] == "worker_started"
     assert kinds_of(teams[0])[-2:] == ["worker_completed", "worker_exited"]
@@ -108,7 +108,7 @@ def test_a_watcher_that_leaves_ends_neither_the_run_nor_the_watching_of_others(c
             list(leaving)
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
         assert wait_for_turn(talk).stop_reason == "end_turn"
-        assert kinds_of([*seen, *staying])[-2:] == ["worker_completed", "worker_exited"]
+        assert kinds_of([*seen, *events_until(staying, "worker_exited")])[-2:] == ["worker_completed", "worker_exited"]
 
 
 @requirement("roz.team")
@@ -116,7 +116,7 @@ def test_workers_that_work_side_by_side_have_events_of_their_own(channel: grpc.C
     with start_session(channel) as talk:
         talk.say("\n".join(call_text("delegate", task=f"calculate {number}*2") for number in (1, 2)))
         wait_for_turn(talk)
-        team = list(watch_team(channel, session_of(talk)))
+        team = events_until(watch_team(channel, session_of(talk)), "worker_exited", 2)
     by_worker: defaultdict[str, list[pb.TeamEvent]] = defaultdict(list)
     for event in team:
         by_worker[getattr(event, str(event.WhichOneof("event"))).worker_id].append(event)
@@ -139,7 +139,7 @@ def test_a_watcher_learns_the_decision_on_a_call_of_a_worker(channel: grpc.Chann
         events_until(events, "worker_approval_requested")
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=approved))
         wait_for_turn(talk)
-        team = list(events)
+        team = events_until(events, "worker_exited")
     (resolved,) = [event.worker_approval_resolved for event in team if event.HasField("worker_approval_resolved")]
     assert (resolved.approval_id, resolved.approved) == (call_id, approved)
     assert kinds_of(team)[-1] == "worker_exited"
@@ -154,7 +154,7 @@ def test_a_call_that_is_approved_and_fails_was_approved(channel: grpc.Channel) -
         events_until(events, "worker_approval_requested")
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
         wait_for_turn(talk)
-        (resolved,) = [event for event in events if event.HasField("worker_approval_resolved")]
+        *_, resolved = events_until(events, "worker_approval_resolved")
     assert resolved.worker_approval_resolved.approved
 
 
@@ -173,7 +173,7 @@ def test_a_thread_is_watched_on_while_a_call_of_the_client_is_open(
     assert get_json(server, "/threads/watched")["status"] == "client_tool_turn"
     message = {"id": "u2", "role": "user", "content": "delegate calculate 1+1"}
     run_over_sse(server, {"threadId": "watched", "runId": "w3", "messages": [message]})
-    assert kinds_of(list(events))[0] == "worker_started", "the next run is watched, too"
+    assert kinds_of(events_until(events, "worker_exited"))[0] == "worker_started", "the next run is watched, too"
 
 
 @requirement("roz.team")
@@ -183,7 +183,7 @@ def test_a_thread_of_an_open_session_is_watched_before_its_first_message(channel
         talk.send(ping=pb.Ping()).until("pong")
         talk.say("delegate " + call_text("echo", text="ahoy"))
         wait_for_turn(talk)
-        assert kinds_of(list(events))[-1] == "worker_exited"
+        assert kinds_of(events_until(events, "worker_exited"))[-1] == "worker_exited"
 
 
 @requirement("roz.team")

@@ -81,6 +81,17 @@ def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:
         "tools_proposed"
     ]
     assert list(events.pending_approvals) == ["i9"]
+    answer = ResumeEntry(interrupt_id="i9", status="resolved", payload={"approved": True})
+    assert events.apply_decisions([answer]) == [], "nothing starts, because nothing of this id would end"
+    assert event_kinds(events, event("RUN_FINISHED")) == ["completed"]
+
+
+def test_a_call_without_a_result_fails_at_the_end_of_its_run() -> None:
+    events = RunEvents("r", "s", "default")
+    event_kinds(events, interrupt_event(INTERRUPT))
+    answer = ResumeEntry(interrupt_id="i1", status="resolved", payload={"approved": True})
+    assert [started.tool_started.call_id for started in events.apply_decisions([answer])] == ["c1"]
+    assert event_kinds(events, event("RUN_ERROR", message="no")) == ["tool_failed", "tools_completed", "failed"]
 
 
 def test_nothing_follows_the_end_of_a_run() -> None:
@@ -100,16 +111,15 @@ def test_events_inside_a_subagent_are_not_shown() -> None:
 
 def test_a_run_of_kontekst_asks_for_every_call() -> None:
     start = kontekst.StartRunCommand(prompt="hi", working_dir="/srv")
-    first = first_input(start, "t", "r", "m")
+    first = first_input(start, "t", "r", "m", [])
     again = next_input(start, "t", "r2", [])
     assert first.forwarded_props
     assert again.forwarded_props
-    assert (
-        first.forwarded_props["approvals"] == again.forwarded_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
-    )
+    assert first.forwarded_props["approvals"] == {"ask": "all"}
+    assert again.forwarded_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
     assert [it.value for it in first.context or ()] == ["/srv"]
     with pytest.raises(AppError, match="prompt"):
-        first_input(kontekst.StartRunCommand(), "t", "r", "m")
+        first_input(kontekst.StartRunCommand(), "t", "r", "m", [])
 
 
 # --- roz --------------------------------------------------------------------------------------------------------------

@@ -8,13 +8,15 @@ from agui_container.agents.assistant.approvals.approvals import Approvals
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
 from tests.grpc.client import call_text
-from tests.grpc.two_clients import RozTurn, two_clients
+from tests.grpc.two_clients import Clients, RozTurn, two_clients
 from tests.requirements import requirement
 
 PAY = call_text("pay", amount=5)
 TWICE = f"{PAY}\n{call_text('pay', amount=6)}"
 CANCELLED = {"approved": False, "cancelled": True}
 EXPIRED = {"approved": False, "expired": True}
+ANSWERED = ["started", "token", "turn_completed", "context_snapshot", "completed"]
+"""Kinds of the events of a run of kontekst without tools."""
 
 
 @pytest.fixture
@@ -76,10 +78,38 @@ async def test_approvals_that_expire_in_roz_are_resolved_then_and_the_model_is_t
 @pytest.mark.usefixtures("short_lives")
 async def test_a_proposal_that_expires_in_kontekst_fails_and_ends_the_run() -> None:
     async with two_clients() as clients:
-        run = await clients.grpc.start_run(PAY)
-        kinds = ["started"]
-        while kinds[-1] != "cancelled":
-            event = await run.receive()
-            assert event is not None
-            kinds.append(str(event.WhichOneof("event")))
-        assert kinds[kinds.index("tools_proposed") + 1 :] == ["tool_failed", "tools_completed", "cancelled"]
+        _, kinds = await kinds_to_the_end(clients, PAY)
+    assert kinds[kinds.index("tools_proposed") + 1 :] == ["tool_failed", "tools_completed", "cancelled"]
+
+
+@requirement("kontekst.asks")
+@pytest.mark.usefixtures("short_lives")
+async def test_the_next_run_works_after_the_client_of_kontekst_has_let_a_proposal_expire() -> None:
+    async with two_clients() as clients:
+        thread, _ = await kinds_to_the_end(clients, PAY)
+        assert (await kinds_to_the_end(clients, "hello", thread))[1] == ANSWERED
+
+
+@requirement("kontekst.asks")
+async def test_the_next_run_works_after_an_approval_has_expired_that_no_client_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Approvals.__init__, "__defaults__", (lambda: time.time() - 1000, 999.0, None, 0))
+    async with two_clients() as clients:
+        thread = "left"
+        await clients.run(thread, messages=[{"id": "m1", "role": "user", "content": PAY}])
+        assert (await kinds_to_the_end(clients, "hello", thread))[1] == ANSWERED
+        assert (await kinds_to_the_end(clients, "hello", thread))[1] == ANSWERED
+        assert PAID[thread] == []
+
+
+async def kinds_to_the_end(clients: Clients, prompt: str, thread: str = "") -> tuple[str, list[str]]:
+    """Run kontekst to its last event. Returns the thread and the kinds of the events, equal ones in a row as one."""
+    run = await clients.grpc.start_run(prompt, thread)
+    kinds: list[str] = []
+    while not kinds or kinds[-1] not in {"completed", "cancelled", "failed"}:
+        event = await run.receive()
+        assert event is not None
+        thread = event.started.session_id or thread
+        kinds += [kind for kind in [str(event.WhichOneof("event"))] if kinds[-1:] != [kind]]
+    return thread, kinds

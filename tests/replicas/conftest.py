@@ -8,7 +8,8 @@ from typing import Protocol
 
 import pytest
 
-from tests.servers import Program, free_port, postgres, redis_server_at
+from tests.ports import free_port
+from tests.servers import Program, postgres, redis_server_at
 from tests.sockets.client import close_all
 from tests.sockets.process import ServerProcess
 

@@ -16,7 +16,8 @@ from agui_container.settings import Settings
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving as in_process
 from tests.engine.doubles import Json
-from tests.official.servers import ROOT, ServerAddress, serving
+from tests.official.servers import ServerAddress, serving
+from tests.sockets.process import ROOT
 
 SCENARIOS = Path(__file__).with_name("scenarios.py")
 SECONDS = 100.0

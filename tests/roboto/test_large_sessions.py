@@ -9,9 +9,9 @@ import pytest
 from agui_container.engine.threads.threads import LARGE_BYTES
 from agui_container.ports.records import GoalStatus, StoredGoal
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.bytes_in_flight import ByteBudget
-from agui_container.transports.roboto.messages import ASSISTANT, Message
-from agui_container.transports.roboto.records import SessionView, goal_records
+from agui_container.transports.bytes_in_flight import ByteBudget, CallerBytes
+from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage
+from agui_container.transports.roboto.records import SessionView, goal_records, session_json
 from agui_container.transports.roboto.views import SessionClient, SessionReader
 from tests.engine.conversations import QUESTION, store_conversation
 from tests.engine.doubles import caller, forever, make_service
@@ -21,9 +21,14 @@ from tests.roboto.conftest import Api, serving_api
 ROOM = 10 * LARGE_BYTES
 
 
-def client_with(room: int) -> SessionClient:
-    """A client whose caller may have so many bytes in flight."""
-    return SessionClient(caller(), ByteBudget(2 * room).share_of(caller()), knows_context=True, knows_reset=True)
+def share_with(room: int) -> CallerBytes:
+    """The share of a caller that may have so many bytes in flight."""
+    return ByteBudget(2 * room).share_of(caller())
+
+
+def client_of(share: CallerBytes) -> SessionClient:
+    """A client that asks once."""
+    return SessionClient(caller(), share.reserve(), knows_context=True, knows_reset=True)
 
 
 async def reader_of(size: int) -> SessionReader:
@@ -37,7 +42,7 @@ async def reader_of(size: int) -> SessionReader:
 @pytest.mark.parametrize(("size", "apart"), [(LARGE_BYTES // 2, False), (2 * LARGE_BYTES, True)])
 async def test_a_large_session_is_built_and_written_off_the_event_loop(size: int, *, apart: bool) -> None:
     reader = await reader_of(size)
-    thread = await reader.read(client_with(ROOM), "t1", lambda _: threading.get_ident())
+    thread = await reader.read(client_of(share_with(ROOM)), "t1", lambda _: threading.get_ident())
     assert (thread != threading.get_ident()) == apart
 
 
@@ -45,16 +50,25 @@ async def test_a_large_session_is_built_and_written_off_the_event_loop(size: int
 async def test_a_session_for_which_there_is_no_room_is_refused_before_it_is_built() -> None:
     reader, built = await reader_of(ROOM), list[SessionView]()
     with pytest.raises(AppError) as refused:
-        await reader.read(client_with(ROOM), "t1", built.append)
+        await reader.read(client_of(share_with(ROOM)), "t1", built.append)
     assert (refused.value.code, built) == (ErrorCode.RATE_LIMIT_EXCEEDED, [])
 
 
 @requirement("caller.loop")
 async def test_a_session_counts_only_while_it_is_read() -> None:
-    reader, client = await reader_of(ROOM // 2), client_with(ROOM)
-    used = [await reader.read(client, "t1", lambda _: client.share.used) for _ in range(3)]
+    reader, share = await reader_of(ROOM // 2), share_with(ROOM)
+    client = client_of(share)
+    used = [await reader.read(client, "t1", lambda _: share.used) for _ in range(3)]
     assert [size > ROOM // 2 for size in used] == [True] * 3
-    assert client.share.used == 0
+    assert share.used == 0
+
+
+@requirement("caller.loop")
+async def test_a_session_that_is_the_answer_counts_until_the_end_of_the_request() -> None:
+    reader, share = await reader_of(ROOM // 2), share_with(ROOM)
+    client = client_of(share)
+    answer = await reader.read(client, "t1", session_json)
+    assert share.used == len(answer)
 
 
 @requirement("caller.streams")
@@ -82,7 +96,7 @@ def test_the_call_that_achieved_a_goal_is_found_whatever_the_order_of_its_member
         return {"content_type": "tool_use", "tool_use_id": name, "input": data}
 
     earlier, later = use("earlier", a=1, b=2), use("later", b=2, a=1)
-    messages = [Message(ASSISTANT, 1.0, [name], [block]) for name, block in (("m0", earlier), ("m1", later))]
+    messages = [SessionMessage(ASSISTANT, 1.0, [name], [block]) for name, block in (("m0", earlier), ("m1", later))]
     goal = StoredGoal("r", 0, "g", b"{}", 1.0, GoalStatus.ACHIEVED, b'{"a": 1, "b": 2}', 2.0)
     found = [goal_records([goal], messages, {"r": (name, [])})[0]["achieve_tool_use_id"] for name in ("m0", "m1")]
     assert found == ["earlier", "later"]

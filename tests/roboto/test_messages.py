@@ -15,7 +15,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.transports.roboto.messages import OpenItems, session_messages, unanswered_calls
+from agui_container.transports.roboto.messages import OpenItems, calls_awaiting_client, session_messages
 from agui_container.transports.roboto.notes import CANCELLED, MessageNotes, Notes, TurnFailure
 from agui_container.transports.roboto.requests import ToolSpec
 
@@ -210,7 +210,7 @@ def test_arguments_that_are_no_object_are_none() -> None:
 def test_the_client_context_is_a_block_only_for_clients_that_know_it() -> None:
     message = user(notes=MessageNotes(created=5.0, context={"dataset_ids": ["ds_1"]}))
     (without,) = session_messages([message], NOTES, 1.0, None)
-    (with_it,) = session_messages([message], NOTES, 1.0, None, with_context=True)
+    (with_it,) = session_messages([message], NOTES, 1.0, None, knows_context=True)
     assert (len(without.blocks), without.created) == (1, 5.0)
     assert with_it.blocks[1] == {"content_type": "client_context", "context": {"dataset_ids": ["ds_1"]}}
 
@@ -222,5 +222,7 @@ def test_metadata_of_another_client_under_our_name_says_nothing() -> None:
 
 def test_unanswered_calls_are_those_since_the_user_spoke() -> None:
     old = [user("u1"), says("a", None, "c0"), user("u2")]
-    assert unanswered_calls([*old, says("b", None, "c1"), says("c", None, "c2"), result("c1")]) == {"c2": "client_look"}
-    assert unanswered_calls(old) == {}
+    assert calls_awaiting_client([*old, says("b", None, "c1"), says("c", None, "c2"), result("c1")]) == {
+        "c2": "client_look"
+    }
+    assert calls_awaiting_client(old) == {}

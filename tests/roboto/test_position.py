@@ -3,22 +3,24 @@
 import pytest
 
 from agui_container.protocol.errors import AppError
-from agui_container.transports.roboto.messages import Message, text_block
+from agui_container.transports.roboto.messages import SessionMessage, text_block
 from agui_container.transports.roboto.position import NOTHING, Position, missing
 
 USE = {"content_type": "tool_use", "tool_use_id": "c1"}
 
 
-def make_message(role: str, *blocks: object, name: str = "m", status: str = "completed", sent: bool = False) -> Message:
+def make_message(
+    role: str, *blocks: object, name: str = "m", status: str = "completed", is_sent: bool = False
+) -> SessionMessage:
     rows = [text_block(block) if isinstance(block, str) else dict(block) for block in blocks]  # type: ignore[call-overload]
-    return Message(role, 0.0, [name], rows, status, sent)
+    return SessionMessage(role, 0.0, [name], rows, status, is_sent)
 
 
-def at_end_of(*messages: Message) -> Position:
+def at_end_of(*messages: SessionMessage) -> Position:
     return Position.parse(Position.at_end_of(messages, "facts", "goals").token)
 
 
-def text_of(message: Message) -> str:
+def text_of(message: SessionMessage) -> str:
     return "".join(str(block.get("text", "<>")) for block in message.blocks)
 
 
@@ -34,7 +36,7 @@ def test_a_token_that_is_none_is_refused(token: str) -> None:
 
 
 def test_a_client_without_a_token_lacks_everything_also_its_own_words() -> None:
-    lacks = missing([make_message("user", "Hello", sent=True)], NOTHING)
+    lacks = missing([make_message("user", "Hello", is_sent=True)], NOTHING)
     assert text_of(lacks.messages[0]) == "Hello"
 
 
@@ -63,7 +65,7 @@ def test_blocks_behind_those_that_were_sent_are_sent_in_their_order() -> None:
 
 def test_the_words_that_a_client_sent_are_not_repeated_to_it() -> None:
     position = at_end_of(make_message("user", "Hello"))
-    lacks = missing([make_message("user", "Hello"), make_message("user", "Again", name="n", sent=True)], position)
+    lacks = missing([make_message("user", "Hello"), make_message("user", "Again", name="n", is_sent=True)], position)
     assert [(at, it.blocks, it.status) for at, it in lacks.messages.items()] == [(1, [], "completed")]
 
 
@@ -86,7 +88,7 @@ def test_nothing_is_missing_where_nothing_has_changed() -> None:
         [make_message("user", "Hello")],
     ],
 )
-def test_a_history_that_was_changed_elsewhere_is_sent_anew(now: list[Message]) -> None:
+def test_a_history_that_was_changed_elsewhere_is_sent_anew(now: list[SessionMessage]) -> None:
     lacks = missing(now, at_end_of(make_message("user", "Hello"), make_message("assistant", "Hi", name="a")))
     assert lacks.is_reset
     assert list(lacks.messages.values()) == now

@@ -140,7 +140,7 @@ def test_a_start_becomes_the_input_of_a_run() -> None:
     assert props["onBusy"] == "reject"
     assert [row["type"] for row in props["goals"]] == ["dataset_summary"]
     notes = MessageNotes.of(found.messages[-1].metadata)
-    assert (notes.run_id, notes.created, notes.sent) == ("r1", 5.0, False)
+    assert (notes.run_id, notes.created, notes.is_sent) == ("r1", 5.0, False)
     assert notes.goals[0]["dataset_id"] == "ds_1"
 
 
@@ -149,7 +149,10 @@ def test_a_scope_is_told_with_every_run_of_the_session() -> None:
     notes = Notes(scope=request.analysis_scope)
     found = inputs.message_input(inputs.NewRun("t1", "r1", 5.0, notes), request)
     assert [it.value for it in found.context or ()] == ['{"start_time":1}']
-    assert MessageNotes.of(found.messages[0].metadata).sent
+    metadata = found.messages[0].metadata
+    assert MessageNotes.of(metadata).is_sent
+    assert metadata is not None
+    assert metadata["roboto"]["sent"] is True, "the name in stored messages stays"
 
 
 @pytest.mark.parametrize(
@@ -164,7 +167,7 @@ def test_a_turn_without_words_gets_words_of_the_server(body: object, text: str, 
     found = inputs.message_input(run(goals=tuple(goals_of(request))), request)
     assert [it.content for it in found.messages] == [text]
     assert (found.forwarded_props or {}).get("skill") == skill
-    assert not MessageNotes.of(found.messages[0].metadata).sent  # no client holds it
+    assert not MessageNotes.of(found.messages[0].metadata).is_sent  # no client holds it
 
 
 def test_results_become_tool_messages() -> None:

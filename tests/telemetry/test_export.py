@@ -1,5 +1,6 @@
 """Telemetry is exported before the process reports that it is idle."""
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator
 
@@ -16,14 +17,15 @@ from tests.requirements import requirement
 
 
 class Provider:
-    """Counts how often it was told to send; ``gate`` holds it up."""
+    """Counts how often it was told to send, and has sent; ``gate`` holds it up."""
 
     def __init__(self) -> None:
-        self.sent = 0
+        self.asked = self.sent = 0
         self.gate = threading.Event()
         self.gate.set()
 
     def force_flush(self) -> bool:
+        self.asked += 1
         self.gate.wait(10)
         self.sent += 1
         return True
@@ -75,8 +77,13 @@ async def test_while_two_are_at_it_another_run_adds_none(
     monkeypatch.setattr(registry, "REQUEST_SECONDS", 0.0)
     provider.gate.clear()
     client = await connect(agent)
-    for run in ("r1", "r2", "r3", "r4"):
+    for run in ("r1", "r2"):
         await client.run(ask(run=run))
+    await eventually(lambda: provider.asked == 2)
+    tasks = len(asyncio.all_tasks())
+    for run in ("r3", "r4"):
+        await client.run(ask(run=run))
+    await eventually(lambda: len(asyncio.all_tasks()) == tasks)
     provider.gate.set()
     await eventually(lambda: client.service.health.report()["status"] == "Healthy")
     assert provider.sent == 4  # two times spans and measurements

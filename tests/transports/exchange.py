@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp, Message, Scope, Send
 
-from agui_container.transports.bytes_in_flight import SHARE, ByteBudget
+from agui_container.transports.bytes_in_flight import RESPONSE_BYTES, SHARE, ByteBudget
 from agui_container.transports.caller_middleware import OUTER_SEND
 from tests.engine.doubles import WAIT, ask, caller
 
@@ -44,7 +44,7 @@ class AsgiExchange:
         self._is_sending = self._is_over = self._is_received = False
         self._left = asyncio.Event()
         share = ByteBudget(BUDGET).share_of(caller())
-        self.state: dict[str, object] = {OUTER_SEND: self.send, SHARE: share}
+        self.state: dict[str, object] = {OUTER_SEND: self.send, SHARE: share, RESPONSE_BYTES: share.reserve()}
 
     def leave(self) -> None:
         """Disconnect."""

@@ -3,15 +3,15 @@
 import asyncio
 import json
 from collections.abc import Iterable
-from contextlib import suppress
-from types import SimpleNamespace
-from typing import Any
+from functools import partial
+from itertools import pairwise
 
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from hyperframe.frame import HeadersFrame
 from starlette.types import Message, Receive, Scope, Send
 
-from agui_container.engine.caller_usage import CallerUsages
-from agui_container.engine.policy import CallerLimits, CapacityLimits
 from agui_container.engine.run.fairness import RequestTurns
 from agui_container.main import build_app
 from agui_container.ports.auth import Principal
@@ -22,9 +22,8 @@ from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy
 from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.caller_middleware import CallerMiddleware
-from agui_container.transports.grpc.call import CallAdmission
-from agui_container.transports.grpc.open_calls import AgentCalls
-from tests.engine.doubles import START, WAIT, FakeClock, eventually, forever, make_service
+from agui_container.transports.grpc.call_buffer import CallBuffer
+from tests.engine.doubles import START, WAIT, eventually, forever, make_service
 from tests.requirements import requirement
 
 FIRST, SECOND = "192.0.2.1", "192.0.2.2"
@@ -149,35 +148,59 @@ async def test_a_message_behind_those_on_ten_sockets_of_another_caller_is_answer
     assert answered.index(SECOND) < MANY // 10
 
 
+def calls(number: int) -> bytes:
+    """The bytes of a client that begins so many calls on one connection."""
+    client = H2Connection(H2Configuration(client_side=True, header_encoding="ascii"))
+    client.initiate_connection()
+    for _ in range(number):
+        stream = client.get_next_available_stream_id()
+        client.send_headers(stream, [(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "here")])
+        client.send_data(stream, b"x")
+    return client.data_to_send()
+
+
+def connect(turns: RequestTurns, address: str, number: int) -> CallBuffer:
+    """A connection on which so many calls have arrived."""
+    frames = CallBuffer(turns, address)
+    frames.max_frame_size = 16_384
+    frames.add_data(calls(number))
+    return frames
+
+
+def begin_calls(frames: CallBuffer, name: str, begun: list[str]) -> None:
+    """Begin the calls of a connection in their turns, and add a name to ``begun`` for each."""
+    begun.extend(name for frame in frames if isinstance(frame, HeadersFrame))
+    if frames.has_waiting_call:
+        frames.wait(partial(begin_calls, frames, name, begun))
+
+
 @requirement("caller.requests_in_turn")
-@pytest.mark.parametrize("token", [None, "mallory"], ids=["no token", "a token"])
-async def test_a_grpc_call_behind_a_hundred_of_another_caller_begins_among_the_first(token: str | None) -> None:
-    usages = CallerUsages(CapacityLimits(), CallerLimits(), FakeClock())
-    authentication, budget = CallerAuthentication(Tokens()), ByteBudget(1_000_000)
-    admission = CallAdmission(
-        1_000,
-        by_session=False,
-        origins=(),
-        authentication=authentication,
-        accounts=Accounts(),
-        usages=usages,
-        open_calls=AgentCalls(usages),
-        turns=RequestTurns(),
-        budget=budget,
-    )
-    begun = list[str]()
-
-    async def begin(address: str, subject: str | None) -> None:
-        headers = [] if subject is None else [("authorization", f"Bearer {subject}")]
-        transport = SimpleNamespace(get_extra_info={"peername": (address, 1)}.get)
-        stream: Any = SimpleNamespace(_stream=SimpleNamespace(headers=headers, _transport=transport))
-        with suppress(AppError):
-            await admission.caller(stream)
-        begun.append(address)
-
-    async with asyncio.timeout(WAIT), asyncio.TaskGroup() as tasks:
-        for _ in range(MANY):
-            tasks.create_task(begin(FIRST, token))
-        tasks.create_task(begin(SECOND, "alice"))
-    assert len(begun) == MANY + 1
+async def test_a_grpc_call_behind_a_hundred_of_another_caller_begins_among_the_first() -> None:
+    turns, begun, numbers = RequestTurns(), list[str](), [0]
+    for _ in range(10):
+        begin_calls(connect(turns, FIRST, MANY // 10), FIRST, begun)
+    begin_calls(connect(turns, SECOND, 1), SECOND, begun)
+    async with asyncio.timeout(WAIT):
+        while len(begun) < MANY + 1:
+            numbers.append(len(begun))
+            await asyncio.sleep(0)
     assert SECOND in begun[:SOON]
+    assert max(later - earlier for earlier, later in pairwise(numbers)) == 1
+
+
+async def test_calls_on_two_connections_of_one_caller_take_turns() -> None:
+    turns, begun = RequestTurns(), list[str]()
+    for name in ("one", "two"):
+        begin_calls(connect(turns, FIRST, 3), name, begun)
+    await eventually(lambda: len(begun) == 6)
+    assert begun == ["one", "one", "two", "one", "two", "two"]
+
+
+async def test_a_grpc_connection_that_has_ended_does_not_keep_others_waiting() -> None:
+    turns, begun = RequestTurns(), list[str]()
+    begin_calls(connect(turns, SECOND, 1), SECOND, begun)
+    ended = connect(turns, FIRST, 2)
+    list(ended)
+    ended.wait(lambda: None)
+    begin_calls(connect(turns, FIRST, 1), FIRST, begun)
+    await eventually(lambda: FIRST in begun)

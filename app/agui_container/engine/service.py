@@ -17,9 +17,9 @@ from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.loop_monitor import LoopMonitor
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.leases import Leases
-from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder
+from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, has_messages_error
 from agui_container.engine.persistence.remote_run import RemoteRun
-from agui_container.engine.policy import OnBusy, Policy, busy_choice
+from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition, busy_choice
 from agui_container.engine.registry.finder import RunFinder
 from agui_container.engine.registry.interrupt_answers import is_answer, is_derived_run, with_derived_run_id
 from agui_container.engine.registry.local_runs import LocalRuns
@@ -104,13 +104,14 @@ class Service:
         self.runs = RunFinder(self.registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
+        self._drain_callbacks: list[Callable[[], None]] = []
         self._opening = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
     # --- runs ---
 
     def start(
-        self, run_input: RunAgentInput, caller: Caller, size: int = 0, continues: str | None = None
+        self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
     ) -> Subscription:
         """Start a run and read it from its first event. If these ids are known in this process, join that run instead.
 
@@ -118,8 +119,8 @@ class Service:
             run_input: the input of the run.
             caller: the client.
             size: size of the request in bytes.
-            continues: id of the thread's latest run, if this run answers its calls. If the thread has a newer run, the
-                new one is refused with THREAD_BUSY, whatever the policy for a busy thread is.
+            condition: condition on the thread. It is checked here for runs of this process only, and again when the run
+                claims the thread.
 
         Raises:
             AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry after the
@@ -133,15 +134,17 @@ class Service:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
             raise shutting_down()
-        on_busy = OnBusy.REJECT if continues else busy_choice(run_input.forwarded_props, self._policy.on_busy)
+        on_busy = (
+            OnBusy.REJECT if condition.latest_run else busy_choice(run_input.forwarded_props, self._policy.on_busy)
+        )
         queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
-        if continues and queue:
+        if condition.latest_run and queue:
             raise thread_busy()
         to_cancel = runs_to_cancel(queue, on_busy, now)  # first, because ``admit`` may try a busy thread many times
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
         recorder = RunRecorder(
-            self.cluster, key, on_busy, predecessors, account=caller.account, size=size, continues=continues
+            self.cluster, key, on_busy, predecessors, account=caller.account, size=size, condition=condition
         )
         on_flush = recorder.notify if self.cluster.durable else None
         usage = self.usages.of(caller.account)
@@ -156,7 +159,7 @@ class Service:
         return self.subscriptions.open(run, 0, caller)
 
     async def admit(
-        self, run_input: RunAgentInput, caller: Caller, size: int = 0, continues: str | None = None
+        self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
     ) -> Subscription:
         """Start or join a run, and wait until it is active or queued. A retry of another replica's run joins that run.
 
@@ -175,11 +178,11 @@ class Service:
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
-                return await self._start_admitted(run_input, caller, size, continues)
+                return await self._start_admitted(run_input, caller, size, condition)
             except RunAlreadyStored as error:
                 return self._attach_remote(error.record, 0, caller)
             except AppError as error:
-                is_late = continues is not None or asyncio.get_running_loop().time() >= deadline
+                is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
                 if error.code is not ErrorCode.THREAD_BUSY or is_late:
                     raise
             await self.subscriptions.wait_for_close(deadline)
@@ -215,13 +218,16 @@ class Service:
             return await self.cluster.store.runs.get(key)
 
     async def _start_admitted(
-        self, run_input: RunAgentInput, caller: Caller, size: int, continues: str | None
+        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition
     ) -> Subscription:
-        if continues is not None:  # a run that the claim would refuse must not occupy the thread meanwhile
+        # A run that the claim would refuse must not occupy the thread meanwhile.
+        if condition.is_empty and await self.threads.has_messages(caller, run_input.thread_id):
+            raise has_messages_error()
+        if condition.latest_run is not None:
             latest = await self.runs.find_or_none(caller, run_input.thread_id)
-            if latest is not None and latest.key.run_id != continues:
+            if latest is not None and latest.key.run_id != condition.latest_run:
                 raise thread_busy()
-        subscription = self.start(run_input, caller, size, continues)
+        subscription = self.start(run_input, caller, size, condition)
         run = subscription.run
         try:
             if isinstance(run, Run):
@@ -333,6 +339,10 @@ class Service:
         """True since ``drain`` began."""
         return self._draining
 
+    def call_on_drain(self, callback: Callable[[], None]) -> None:
+        """Call a function when ``drain`` begins."""
+        self._drain_callbacks.append(callback)
+
     def is_serving(self) -> bool:
         """Return True if new runs are accepted: after initialisation and before the drain."""
         return self.health.ready and not self._draining
@@ -341,6 +351,8 @@ class Service:
         """Refuse new runs and end the open ones after ``grace`` seconds. Does nothing when called again."""
         if not self._draining:
             self._draining = True
+            for callback in self._drain_callbacks:
+                callback()
             await self.registry.drain(grace)
 
     async def wait_for_readers(self, seconds: float) -> None:

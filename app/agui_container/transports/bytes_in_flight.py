@@ -28,6 +28,9 @@ RETRY_SECONDS = 1.0
 SHARE = "agui.share"
 """Key in the scope's state for the ``CallerBytes`` of the caller."""
 
+RESPONSE_BYTES = "agui.response_bytes"
+"""Key in the scope's state for the ``Reservation`` of the response."""
+
 LIMIT_NAME = "bytesInFlight"
 """Name of the budget in metrics and in the log."""
 
@@ -163,6 +166,16 @@ def share_of(connection: HTTPConnection) -> CallerBytes:
     """Return the share that ``CallerMiddleware`` has put into the scope."""
     share: CallerBytes = connection.scope["state"][SHARE]
     return share
+
+
+def response_bytes(connection: HTTPConnection) -> Reservation:
+    """Return the reservation for the response of a request.
+
+    The bytes count from the time at which the data of the response are read. ``CallerMiddleware``, which has put the
+    reservation into the scope, releases it at the end of the request.
+    """
+    reservation: Reservation = connection.scope["state"][RESPONSE_BYTES]
+    return reservation
 
 
 def counted_bytes(size: int) -> int:

@@ -8,7 +8,7 @@ Source: AgentCore's headers, and its bearer token in ``Sec-WebSocket-Protocol`` 
 import base64
 import re
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -20,7 +20,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication, url_of
 from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
-from agui_container.transports.bytes_in_flight import SHARE, ByteBudget
+from agui_container.transports.bytes_in_flight import RESPONSE_BYTES, SHARE, ByteBudget, response_bytes
 from agui_container.transports.error_responses import error_response, send_refusal
 
 INVOCATIONS = "/invocations"
@@ -102,8 +102,7 @@ class CallerMiddleware:
         address = connection.client.host if connection.client is not None else None
         caller = make_caller(agent_headers(connection, headers), address, self._accounts, by_session=self._by_session)
         state = scope.setdefault("state", {})  # the data of ``request.state``
-        state["caller"] = caller
-        state[SHARE] = self._budget.share_of(caller)
+        self._set_caller(state, caller)
         state[OUTER_SEND] = send
         path = route_path(scope)
         state["refused_status"] = self._refused_status if path == INVOCATIONS else None
@@ -113,8 +112,8 @@ class CallerMiddleware:
             check_session(headers, caller)
             check_query(connection)
             if not is_open_path(path):
-                caller = state["caller"] = await self._authentication.authenticate(caller, headers)
-                state[SHARE] = self._budget.share_of(caller)
+                caller = await self._authentication.authenticate(caller, headers)
+                self._set_caller(state, caller)
             await self._ensure_open()
         except AppError as error:
             await self._turns.wait(caller.account)
@@ -122,7 +121,14 @@ class CallerMiddleware:
             return
         if path != PING:
             await self._turns.wait(caller.account)
-        await self._app(scope, receive, send)
+        with response_bytes(connection):
+            await self._app(scope, receive, send)
+
+    def _set_caller(self, state: MutableMapping[str, object], caller: Caller) -> None:
+        """Put a caller into a scope's state, with what counts its bytes in flight."""
+        state["caller"] = caller
+        state[SHARE] = share = self._budget.share_of(caller)
+        state[RESPONSE_BYTES] = share.reserve()
 
     def _refusal(self, error: AppError, connection: HTTPConnection) -> Response:
         path = route_path(connection.scope)

@@ -4,9 +4,9 @@ Rule: a command has the same result on every transport.
 """
 
 from agui_container.engine.service import Service
+from agui_container.engine.threads.threads import Resize
 from agui_container.ports import Caller
 from agui_container.protocol.commands import Attach, Cancel, Capabilities, Command, Ping, RunsGet, RunsList
-from agui_container.transports.bytes_in_flight import CallerBytes
 
 
 class CommandResponder:
@@ -15,10 +15,10 @@ class CommandResponder:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def answer(self, command: Command, caller: Caller, share: CallerBytes) -> dict[str, object]:
+    async def answer(self, command: Command, caller: Caller, resize: Resize) -> dict[str, object]:
         """Execute a command and return its result, a JSON object with camelCase names.
 
-        ``share`` counts the bytes of a large result while it is built.
+        ``resize`` counts the bytes of a large result, from the time at which it is read.
 
         Raises:
             AppError: as raised by the engine, for example RUN_NOT_FOUND.
@@ -35,4 +35,4 @@ class CommandResponder:
             case Ping():
                 return {"pong": True}
             case _:
-                return await self._service.threads.answer(caller, command, share.reserve)
+                return await self._service.threads.answer(caller, command, resize)

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.bytes_in_flight import SMALL_BYTES, share_of
+from agui_container.transports.bytes_in_flight import SMALL_BYTES, response_bytes
 from agui_container.transports.error_responses import error_response
 from agui_container.transports.event_stream import SEND_SECONDS
 
@@ -30,15 +30,14 @@ class PlainResponse(Response):
         """Send the response, or RATE_LIMIT_EXCEEDED if too many bytes are unread already."""
         connection, body = HTTPConnection(scope), b"" if scope["method"] == "HEAD" else bytes(self.body)
         try:
-            reservation = share_of(connection).reserve(len(body))
+            response_bytes(connection).resize(len(body))
         except AppError as error:
             await error_response(error, connection)(scope, receive, send)
             return
         limit = asyncio.timeout(SEND_SECONDS)
         try:
-            with reservation:
-                async with limit:
-                    await self._send(body, send, limit)
+            async with limit:
+                await self._send(body, send, limit)
         except TimeoutError:
             if not limit.expired():
                 raise

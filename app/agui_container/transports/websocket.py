@@ -320,14 +320,23 @@ class WebSocketConnection:
             return
         if isinstance(command, Cancel | Attach) and has_no_ids(command):
             command = self._with_ids(command)
-        result = await self._commands.answer(command, self._caller, self._share)
-        if isinstance(command, Attach):
-            self._check_capacity()
-            subscription = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)
-            self._add_subscription(subscription)
-        frame = control_frame("result", id=request.frame_id, command=command.type, **result)
-        del result  # the client may take its time
-        await self._send_control(frame)
+        with self._share.reserve() as reservation:
+
+            def resize(size: int) -> None:
+                reservation.resize(FRAME_COPIES * size)
+
+            result = await self._commands.answer(command, self._caller, resize)
+            if isinstance(command, Attach):
+                await self._attach(command)
+            frame = control_frame("result", id=request.frame_id, command=command.type, **result)
+            del result  # the client may take its time
+            resize(len(frame))
+            await self._send_frame(frame)
+
+    async def _attach(self, command: Attach) -> None:
+        self._check_capacity()
+        subscription = await self._service.attach(self._caller, command.thread_id, command.run_id, command.after)
+        self._add_subscription(subscription)
 
     def _with_ids(self, command: Cancel | Attach) -> Cancel | Attach:
         """Return the command with the ids that it refers to on this connection.

@@ -1,12 +1,12 @@
-/** A real server process on a free port, with the offline model. */
+/** A real server process on a port that it asks the kernel for, with the offline model. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 
 export const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
+const LISTENING = /listening host=127\.0\.0\.1 port=(\d+)/;
 const START_MS = 30_000;
 const STOP_MS = 10_000;
 
@@ -17,12 +17,11 @@ export interface Server {
 
 /** Start a server; `settings` are its `AGUI_*` variables. */
 export async function startServer(settings: Record<string, string> = {}): Promise<Server> {
-  const port = await freePort();
   const kept = Object.entries(process.env).filter(([name]) => !name.startsWith("AGUI_"));
   const env = {
     ...Object.fromEntries(kept),
     AGUI_HOST: "127.0.0.1",
-    AGUI_PORT: String(port),
+    AGUI_PORT: "0",
     PYTHONPATH: join(ROOT, "app"),
     ...settings,
   };
@@ -31,12 +30,21 @@ export async function startServer(settings: Record<string, string> = {}): Promis
     env,
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const log: string[] = [];
-  child.stdout.on("data", (chunk) => log.push(String(chunk)));
-  child.stderr.on("data", (chunk) => log.push(String(chunk)));
-  if (!(await answers(port, child))) {
+  let log = "";
+  const port = await new Promise<number | undefined>((resolve) => {
+    const read = (chunk: Buffer) => {
+      log += chunk;
+      const found = LISTENING.exec(log);
+      if (found) resolve(Number(found[1]));
+    };
+    child.stdout.on("data", read);
+    child.stderr.on("data", read);
+    child.once("exit", () => resolve(undefined));
+    setTimeout(() => resolve(undefined), START_MS).unref();
+  });
+  if (port === undefined) {
     await stop(child);
-    throw new Error(`The server did not start: ${log.join("").slice(-2_000)}`);
+    throw new Error(`The server did not start: ${log.slice(-2_000)}`);
   }
   return { port, stop: () => stop(child) };
 }
@@ -55,31 +63,9 @@ export async function runsOf(port: number, threadId: string): Promise<RunFacts[]
   return runs.filter((run) => run.threadId === threadId);
 }
 
-/** A port that nobody listens on. */
-export async function freePort(): Promise<number> {
-  const listener = createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const address = listener.address();
-  listener.close();
-  await once(listener, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-}
-
 function python(): string {
   const own = join(ROOT, ".venv", "bin", "python");
   return process.env.PYTHON ?? (existsSync(own) ? own : "python3");
-}
-
-async function answers(port: number, child: ChildProcess): Promise<boolean> {
-  const deadline = Date.now() + START_MS;
-  while (child.exitCode === null && Date.now() < deadline) {
-    try {
-      if ((await fetch(`http://127.0.0.1:${port}/ping`)).ok) return true;
-    } catch {} // not yet
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  return false;
 }
 
 async function stop(child: ChildProcess): Promise<void> {

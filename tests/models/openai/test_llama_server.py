@@ -5,7 +5,6 @@ It has no wheels and compiles for minutes, so it is installed by hand; ``llama_s
 
 import json
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from agui_container.models.openai.request import wire_name
 from agui_container.ports import Prompt
 from agui_container.protocol.errors import ErrorCode
 from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
+from tests.ports import free_port
 
 PYTHON = os.environ.get("LLAMA_PYTHON")
 SCRIPT = Path(__file__).with_name("llama_server.py")
@@ -33,9 +33,7 @@ pytestmark = pytest.mark.skipif(PYTHON is None, reason="LLAMA_PYTHON names no Py
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     command = [str(PYTHON), str(SCRIPT), str(tmp_path_factory.mktemp("llama") / "tiny.gguf"), port]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None

@@ -7,49 +7,35 @@ independently of the agent. If the store stays unavailable, the run is ended and
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from enum import Enum, auto
 
-from ag_ui.core import Message, RunAgentInput
-from msgspec import Struct
+from ag_ui.core import RunAgentInput
 
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.persistence.backlog import early_end
 from agui_container.engine.persistence.cluster import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Cluster
-from agui_container.engine.policy import OnBusy
+from agui_container.engine.persistence.merged_input import merge_input, with_state
+from agui_container.engine.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.ports.records import (
     AlreadyExists,
-    Change,
     Claim,
     Claimed,
     Ending,
     RunKey,
     RunRecord,
-    StoredMessage,
     StoreWarning,
-    ThreadDelta,
 )
 from agui_container.ports.store import LeaseLost, StoreUnavailable, store_errors_as_app_errors
-from agui_container.protocol.conversation.merge import MergedHistory, append_history, merge_history, without_copies
-from agui_container.protocol.conversation.state import dump_state, load_state
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.futures import mark_retrieved
-from agui_container.runtime.large_work import LargeWork
 from agui_container.runtime.log_values import format_fields
 
 WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""
 
-MERGED_AT_ONCE = 1_000
-"""Messages up to which a history is merged on the event loop."""
-
-LARGE_HISTORY = 100_000
-"""Bytes of a thread and of the request that continues it, up to which both are merged on the event loop."""
-
 LEASE_TAKEN = AppError(ErrorCode.RUN_LOST, "Another server has taken over this run.")
-
-_large_histories = LargeWork("large_history")
 
 logger = logging.getLogger(__name__)
 
@@ -60,13 +46,6 @@ class RunAlreadyStored(Exception):
     def __init__(self, record: RunRecord) -> None:
         super().__init__(record.key.run_id)
         self.record = record
-
-
-class MergedInput(Struct, frozen=True):
-    """Input of a run with the messages and the state of its thread, and the change of the thread by it, or None."""
-
-    run_input: RunAgentInput
-    change: Change | None
 
 
 class WriteOutcome(Enum):
@@ -88,7 +67,7 @@ class RunRecorder:
         predecessors: ids of the local runs that end before this one begins. Those of other replicas are added later.
         account: the caller that the thread counts for.
         size: bytes of the request.
-        continues: id of the thread's latest run, if this run continues it. The claim fails if there is a newer run.
+        condition: condition on the thread, which is checked with the claim.
     """
 
     def __init__(  # noqa: PLR0913 - the service hands over each part
@@ -100,13 +79,13 @@ class RunRecorder:
         *,
         account: str = "",
         size: int = 0,
-        continues: str | None = None,
+        condition: ThreadCondition = NO_CONDITION,
     ) -> None:
         self.cluster = cluster
         self.key = key
         self._account = account
         self._size = size
-        self._continues = continues
+        self._condition = condition
         self._on_busy = on_busy
         self.predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
@@ -134,7 +113,7 @@ class RunRecorder:
 
         Raises:
             RunAlreadyStored: the run must not be executed again; its record can be read.
-            AppError: THREAD_BUSY, STORE_UNAVAILABLE.
+            AppError: THREAD_BUSY, STORE_UNAVAILABLE; VALIDATION_ERROR if the thread should be empty.
         """
         self._unstored_input = run_input
         claim = self._claim()
@@ -154,7 +133,8 @@ class RunRecorder:
         deadline = asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         while self._ending is None:
             now = cluster.clock.time()
-            claim = Claim(self.key, cluster.replica, now, cluster.lease(), self._account, self._continues)
+            lease, latest_run = cluster.lease(), self._condition.latest_run
+            claim = Claim(self.key, cluster.replica, now, lease, self._account, latest_run)
             result = await cluster.store.runs.claim(claim)
             if isinstance(result, Claimed):
                 self.is_claimed = True
@@ -180,23 +160,14 @@ class RunRecorder:
         self.warnings = cluster.store.take_warnings(thread)
         if not self.is_claimed or stored is None:
             return with_state(run_input, None)
-        merged = await self._merge(run_input, stored)
+        if self._condition.is_empty and stored.messages:
+            self._unstored_input = None
+            raise has_messages_error()
+        merged = await merge_input(run_input, stored, self.predecessors, account=self._account, size=self._size)
         if merged.change is not None:
             await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), merged.change)
         self._unstored_input = None
         return merged.run_input
-
-    async def _merge(self, run_input: RunAgentInput, stored: ThreadDelta) -> MergedInput:
-        """Merge the input with its thread, in a thread if the two are large or have many messages.
-
-        A queued run was submitted before its predecessor ended. So the predecessor's answer is kept and counts as new,
-        even though the client did not send it.
-        """
-        count = len(stored.messages) + len(run_input.messages)
-        size = self._size + len(stored.state or b"") + sum(len(message.data) for message in stored.messages)
-        if count <= MERGED_AT_ONCE and size <= LARGE_HISTORY:
-            return merge(run_input, stored, self.predecessors)
-        return await _large_histories.run(self._account, merge, run_input, stored, tuple(self.predecessors))
 
     # --- writing ---
 
@@ -358,43 +329,6 @@ class RunRecorder:
         await self.cluster.publish(self.key, envelopes)
 
 
-def with_state(run_input: RunAgentInput, stored: bytes | None) -> RunAgentInput:
-    """Return the input with the stored state, JSON, if the client has sent none."""
-    if run_input.state is not None:
-        return run_input
-    return run_input.model_copy(update={"state": load_state(stored or b"{}")})
-
-
-def changed_state(run_input: RunAgentInput, stored: bytes | None) -> bytes | None:
-    """Return the state of the client as JSON if it differs from the stored one, else None.
-
-    An empty state is ignored, because clients without shared state send it.
-    """
-    if run_input.state is None or run_input.state == {}:
-        return None
-    sent = dump_state(run_input.state)
-    return None if sent == stored else sent
-
-
-def merge(run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]) -> MergedInput:
-    """Merge an input with its stored thread. The messages of the runs ``predecessors`` count as new."""
-    merged = merge_messages(stored.messages, run_input.messages, predecessors)
-    state, change = changed_state(run_input, stored.state), None
-    if merged.changed or merged.order is not None or state is not None:
-        messages = [StoredMessage(key, data) for key, data in merged.changed.items()]
-        change = Change(messages=messages, order=merged.order, state=state)
-    run_input = with_state(run_input, stored.state)
-    if merged.messages is not run_input.messages:
-        run_input = run_input.model_copy(update={"messages": list(merged.messages)})
-    return MergedInput(run_input, change)
-
-
-def merge_messages(
-    stored: Sequence[StoredMessage], sent: Sequence[Message], predecessors: Collection[str]
-) -> MergedHistory:
-    """Merge stored messages with those of a client. The messages of the runs ``predecessors`` count as new."""
-    by_id = {message.id: message.data for message in stored}
-    if not predecessors:
-        return merge_history(by_id, sent)
-    final = {message.id for message in stored if message.run_id in predecessors}
-    return append_history(by_id, without_copies(by_id, sent), final)
+def has_messages_error() -> AppError:
+    """Return the error for a run whose thread must be empty and is not."""
+    return AppError(ErrorCode.VALIDATION_ERROR, "messages: the thread has messages, which these would replace.")

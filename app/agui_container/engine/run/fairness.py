@@ -51,7 +51,7 @@ class FairScheduler:
 
 
 class RequestTurns:
-    """Round-robin queue of callers with requests and messages of sockets that have not begun.
+    """Round-robin queue of callers with requests, messages of sockets and gRPC calls that have not begun.
 
     A request that arrives alone begins immediately.
     """
@@ -63,16 +63,22 @@ class RequestTurns:
 
     async def wait(self, account: str) -> None:
         """Wait until a request of this account may begin."""
-        if not self._is_taken:
-            self._take_turn()
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(account, deque()).append(turn)
-        await turn
+        if not self.take():
+            await self.reserve(account)
 
-    def _take_turn(self) -> None:
+    def take(self) -> bool:
+        """Take this turn of the loop. Returns False if a request has begun in it, or if others wait."""
+        if self._is_taken:
+            return False
         self._is_taken = True
         asyncio.get_running_loop().call_soon(self._give_turn)
+        return True
+
+    def reserve(self, account: str) -> asyncio.Future[None]:
+        """Return a later turn of this account. It is done as soon as the request may begin."""
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(account, deque()).append(turn)
+        return turn
 
     def _give_turn(self) -> None:
         self._is_taken = False
@@ -83,4 +89,4 @@ class RequestTurns:
                 self._waiting[account] = turns
             if not turn.done():  # a cancelled request leaves its turn to the next one
                 turn.set_result(None)
-                self._take_turn()
+                self.take()

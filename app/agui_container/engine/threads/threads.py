@@ -7,7 +7,7 @@ field (``views``), so internal fields of the store do not reach clients.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -57,13 +57,13 @@ LARGE_BYTES = 100_000
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Reserve = Callable[[int], AbstractContextManager[object]]
-"""Reserves so many bytes until the end of a block. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room."""
+Resize = Callable[[int], None]
+"""Sets the bytes of a result. They belong to the transport, which counts them until the client has taken the result.
+Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for them."""
 
 
-def without_limit(_size: int) -> AbstractContextManager[object]:
-    """Reserve nothing, for commands whose results have no messages, goals or feedback."""
-    return nullcontext()
+def without_limit(_size: int) -> None:
+    """Count nothing, for commands whose results have no messages, goals or feedback."""
 
 
 _large_threads = LargeWork("large_thread")
@@ -106,11 +106,11 @@ class ThreadCommands:
         self._pending_interrupts = pending_interrupts
         self._thread_cleanup = thread_cleanup
 
-    async def answer(self, caller: Caller, command: ThreadCommand, reserve: Reserve = without_limit) -> View:
+    async def answer(self, caller: Caller, command: ThreadCommand, resize: Resize = without_limit) -> View:
         """Execute a command on the caller's threads. Returns the JSON object of the response.
 
-        ``reserve`` counts the bytes of a large thread from the time at which the store has read it until the result is
-        built. So a thread for which there is no room is refused before it is built.
+        ``resize`` counts the bytes of a large thread as those of the result from the time at which the store has read
+        it. So a thread for which there is no room is refused before the result is built.
 
         Raises:
             AppError: THREAD_NOT_FOUND, THREAD_BUSY, VALIDATION_ERROR, STORE_UNAVAILABLE, RATE_LIMIT_EXCEEDED.
@@ -120,7 +120,7 @@ class ThreadCommands:
                 return await self._list(caller.owner, command)
             if isinstance(command, ThreadsDelete):
                 return await self._delete(caller, ThreadKey(caller.owner, command.thread_id))
-            return await self._execute_on(caller, ThreadKey(caller.owner, command.thread_id), command, reserve)
+            return await self._execute_on(caller, ThreadKey(caller.owner, command.thread_id), command, resize)
 
     async def record(self, caller: Caller, thread_id: str) -> ThreadRecord:
         """Return the record of a thread. Raises ``AppError`` THREAD_NOT_FOUND, STORE_UNAVAILABLE."""
@@ -149,6 +149,12 @@ class ThreadCommands:
         with store_errors_as_app_errors():
             return await self._changes(ThreadKey(caller.owner, thread_id), since, messages=messages)
 
+    async def has_messages(self, caller: Caller, thread_id: str) -> bool:
+        """Return True if a thread exists and has messages. Raises ``AppError`` STORE_UNAVAILABLE."""
+        with store_errors_as_app_errors():
+            thread = await self._cluster.store.threads.changes(ThreadKey(caller.owner, thread_id))
+        return thread is not None and bool(thread.messages)
+
     async def annotate(self, caller: Caller, thread_id: str, notes: Mapping[str, object]) -> None:
         """Set entries of a thread's metadata to JSON values. None removes an entry.
 
@@ -159,21 +165,19 @@ class ThreadCommands:
             if not await self._cluster.store.threads.annotate(ThreadKey(caller.owner, thread_id), notes):
                 raise thread_not_found()
 
-    async def _execute_on(
-        self, caller: Caller, key: ThreadKey, command: ExistingThreadCommand, reserve: Reserve
-    ) -> View:
+    async def _execute_on(self, caller: Caller, key: ThreadKey, command: ExistingThreadCommand, resize: Resize) -> View:
         view: View = {}
         match command:
             case ThreadsGet():
-                view = await self._get(caller, command, reserve)
+                view = await self._get(caller, command, resize)
             case ThreadsDelta():
-                view = await self._delta(caller, key, command.since, reserve)
+                view = await self._delta(caller, key, command.since, resize)
             case ThreadsTranscript():
-                view = await self._transcript(caller, key, reserve)
+                view = await self._transcript(caller, key, resize)
             case ThreadsRename():
                 view = await self._rename(key, command.title)
             case ThreadsFork():
-                view = await self._fork(caller, key, command, reserve)
+                view = await self._fork(caller, key, command, resize)
             case ThreadsFeedback():
                 view = await self._feedback(key, command)
         return view
@@ -188,27 +192,29 @@ class ThreadCommands:
         threads: View = {"threads": [thread_view(record) for record in page.items]}
         return threads if page.next is None else {**threads, "next": page.next}
 
-    async def _get(self, caller: Caller, command: ThreadsGet, reserve: Reserve) -> View:
+    async def _get(self, caller: Caller, command: ThreadsGet, resize: Resize) -> View:
         key = ThreadKey(caller.owner, command.thread_id)
         waiting = [interrupt_view(it) for it in await self._pending_interrupts(caller, command.thread_id)]
         delta = await self._changes(key, messages=command.messages)
-        with reserve(delta.size):
-            feedback = await self._cluster.store.feedbacks.list_for(key)
-            feedback_size = size_of_feedback(feedback)
-            with reserve(feedback_size):
-                size, build = delta.size + feedback_size, partial(shown_thread_view, with_messages=command.messages)
-                view = await off_loop_if_large(caller.account, size, build, delta, feedback)
+        resize(delta.size)
+        feedback = await self._cluster.store.feedbacks.list_for(key)
+        size, build = (
+            delta.size + size_of_feedback(feedback),
+            partial(shown_thread_view, with_messages=command.messages),
+        )
+        resize(size)
+        view = await off_loop_if_large(caller.account, size, build, delta, feedback)
         return {**view, "waiting": waiting}
 
-    async def _delta(self, caller: Caller, key: ThreadKey, since: str | None, reserve: Reserve) -> View:
+    async def _delta(self, caller: Caller, key: ThreadKey, since: str | None, resize: Resize) -> View:
         delta = await self._changes(key, since)
-        with reserve(delta.size):
-            return await off_loop_if_large(caller.account, delta.size, delta_view, delta)
+        resize(delta.size)
+        return await off_loop_if_large(caller.account, delta.size, delta_view, delta)
 
-    async def _transcript(self, caller: Caller, key: ThreadKey, reserve: Reserve) -> View:
+    async def _transcript(self, caller: Caller, key: ThreadKey, resize: Resize) -> View:
         delta = await self._changes(key)
-        with reserve(delta.size):
-            text = await off_loop_if_large(caller.account, delta.size, transcript_view, delta)
+        resize(delta.size)
+        text = await off_loop_if_large(caller.account, delta.size, transcript_view, delta)
         return {"threadId": key.thread_id, "transcript": text}
 
     async def _changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta:
@@ -264,12 +270,13 @@ class ThreadCommands:
                 ErrorCode.INTERNAL_ERROR, "The thread is not deleted: its agent failed to forget it."
             ) from None
 
-    async def _fork(self, caller: Caller, key: ThreadKey, command: ThreadsFork, reserve: Reserve) -> View:
+    async def _fork(self, caller: Caller, key: ThreadKey, command: ThreadsFork, resize: Resize) -> View:
         source = await self._changes(key)
-        with reserve(source.size):
-            find_turn = partial(turn_after_message, message_id=command.message_id)
-            turn = await off_loop_if_large(caller.account, source.size, find_turn, source)
+        resize(source.size)
+        find_turn = partial(turn_after_message, message_id=command.message_id)
+        turn = await off_loop_if_large(caller.account, source.size, find_turn, source)
         del source  # the store may take its time
+        resize(0)
         new_id, now = command.new_thread_id or self._new_id(), self._cluster.clock.time()
         try:
             return thread_view(await self._cluster.store.threads.fork(key, command.message_id, new_id, now, turn))

@@ -39,7 +39,7 @@ from agui_container.transports.bytes_in_flight import ByteBudget, Reservation
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.interrupts import Event
 from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed, is_larger
-from agui_container.transports.grpc.open_calls import OpenCalls
+from agui_container.transports.grpc.open_calls import OpenCalls, UnverifiedCalls
 from agui_container.transports.grpc.status import status_of
 from agui_container.transports.request_body import LARGE_BYTES, large_bodies
 
@@ -89,8 +89,9 @@ class CallAdmission:
         authentication: verifies the tokens of callers.
         accounts: chooses the account that the limits per caller are counted under.
         usages: resources in use by each caller, which count its messages.
+        unverified_calls: counts calls while their callers are verified.
         open_calls: counts open calls.
-        turns: turns of callers, which each call and message waits for.
+        turns: turns of callers, which each message waits for.
         budget: bytes in flight of the process, of which each caller gets a share.
         refused_pages: logs the others.
     """
@@ -101,6 +102,7 @@ class CallAdmission:
     authentication: CallerAuthentication
     accounts: Accounts
     usages: CallerUsages
+    unverified_calls: UnverifiedCalls
     open_calls: OpenCalls
     turns: RequestTurns
     budget: ByteBudget
@@ -125,11 +127,8 @@ class CallAdmission:
             self.refused_pages.log(origin, authority)
             raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
-        try:
-            caller = await self.authentication.authenticate(caller, headers)
-        finally:  # a call without a valid token counts for its address
-            await self.turns.wait(caller.account)
-        return caller
+        with self.unverified_calls.use(caller.account, stream._stream):
+            return await self.authentication.authenticate(caller, headers)
 
     def challenge(self, stream: "Stream[In, Out]", error: AppError) -> str | None:
         """Return the value of ``www-authenticate`` for a refused call, or None if it has none."""

@@ -42,7 +42,7 @@ from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.grpc.call_turns import CallBuffer
+from agui_container.transports.grpc.call_buffer import CallBuffer
 from agui_container.transports.grpc.handover import OpenConnections
 
 MAX_STREAMS = 100
@@ -269,7 +269,7 @@ class GrpcProtocol(H2Protocol):
         for event in events:
             self.processor.process(event)
         self.connection.flush()
-        if self._frames.is_holding:
+        if self._frames.has_waiting_call:
             self._frames.wait(partial(self.data_received, b""))
         self._pause_or_resume_reading()
 
@@ -286,7 +286,7 @@ class GrpcProtocol(H2Protocol):
     def _pause_or_resume_reading(self) -> None:
         if self.connection.is_closing():
             return
-        if self._frames.is_holding or not self.connection.write_ready.is_set():
+        if self._frames.has_waiting_call or not self.connection.write_ready.is_set():
             self.transport.pause_reading()
         else:
             self.transport.resume_reading()

@@ -13,9 +13,10 @@ from typing import TypeVar
 from ag_ui.core import RunAgentInput, ToolMessage
 
 from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.policy import ThreadCondition
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
-from agui_container.ports.records import StoredMessage, ThreadStatus
+from agui_container.ports.records import StoredMessage
 from agui_container.protocol.conversation.merge import MESSAGE, unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.interrupts import text_of
@@ -41,7 +42,7 @@ async def continue_run(
         AppError: as ``Service.admit``.
     """
     try:
-        return await service.admit(answers, caller, size, continues=run_id)
+        return await service.admit(answers, caller, size, ThreadCondition(latest_run=run_id))
     except AppError as error:
         if error.code is not ErrorCode.THREAD_BUSY:
             raise
@@ -99,34 +100,31 @@ def closed_calls(messages: Sequence[StoredMessage], call_ids: Collection[str]) -
 
 
 async def iterate_runs(service: Service, caller: Caller, thread_id: str) -> AsyncGenerator[str, None]:
-    """Iterate the ids of a thread's runs, in order: the runs that are kept, and then new ones while a call is open.
-
-    The thread's status shows whether a call is open. The last event of a run names only the calls
-    that this run has made.
-    """
+    """Iterate the ids of a thread's runs, in order: the runs that are kept, and then new ones until it is deleted."""
     known: set[str] = set()
     while True:
-        is_open = await has_open_calls(service, caller, thread_id)  # before the runs, so that no run is missed
-        new = [run_id for run_id in await list_runs(service, caller, thread_id) if run_id not in known]
-        for run_id in new:
-            yield run_id
-        known.update(new)
-        if not new and not is_open:
-            return
-        if not new:
+        latest = await find_latest_run(service, caller, thread_id)
+        runs = [] if latest in known else await list_runs(service, caller, thread_id)
+        for run_id in runs:
+            if run_id not in known:
+                yield run_id
+        if runs:
+            known = set(runs)
+        elif latest is not None or await has_thread(service, caller, thread_id):
             await asyncio.sleep(POLL_SECONDS)
+        else:
+            return
 
 
-async def has_open_calls(service: Service, caller: Caller, thread_id: str) -> bool:
-    """True if a run of the thread is active, or a call waits for an answer. False for a thread that is deleted."""
+async def has_thread(service: Service, caller: Caller, thread_id: str) -> bool:
+    """True if a thread is stored, or if the store cannot be read now."""
     try:
-        thread = await service.threads.record(caller, thread_id)
-        is_waiting = bool(await service.threads.waiting(caller, thread_id))
+        await service.threads.record(caller, thread_id)
     except AppError as error:
         if error.code not in {ErrorCode.THREAD_NOT_FOUND, ErrorCode.STORE_UNAVAILABLE}:
             raise
         return error.code is ErrorCode.STORE_UNAVAILABLE
-    return is_waiting or thread.status in {ThreadStatus.AGENT_TURN, ThreadStatus.CLIENT_TOOL_TURN}
+    return True
 
 
 async def find_latest_run(service: Service, caller: Caller, thread_id: str) -> str | None:

@@ -85,7 +85,7 @@ class Handover:
         ``data`` are the bytes that have been read from the connection.
         """
         if self._server is not None:
-            switch(connection, data, self._server)
+            switch_protocol(connection, data, self._server)
             return
         connection.transport.pause_reading()
         self._waiting.append((connection, data))
@@ -105,7 +105,7 @@ class Handover:
                     connection.transport.close()
                 else:
                     connection.transport.resume_reading()
-                    switch(connection, data, self._server)
+                    switch_protocol(connection, data, self._server)
 
     async def aclose(self) -> None:
         """Wait for an import in progress."""
@@ -136,7 +136,7 @@ class ProtocolDetector:
         return b""
 
 
-def switch(connection: HttpConnection, data: bytes, server: Http2Server) -> None:
+def switch_protocol(connection: HttpConnection, data: bytes, server: Http2Server) -> None:
     """Replace the HTTP server's protocol of a connection by an HTTP/2 protocol."""
     protocol = server.connect(connection)
     transport = connection.release()

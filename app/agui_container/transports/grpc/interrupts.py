@@ -16,15 +16,16 @@ Event = Mapping[str, Any]
 
 
 class ApprovalRequest(Struct, frozen=True):
-    """A call that waits for a decision.
+    """A call, or a question of an agent, that waits for a decision.
 
     Attributes:
-        call_id: id of the call for the client.
+        call_id: id of the call for the client; the interrupt's id if there is no call.
         interrupt_id: id of the interrupt for the engine.
         arguments: the call's arguments as JSON text; ``{}`` if there are none.
         reason: the policy's reason, or the interrupt's message.
         preview: the tool's preview of the call, or an empty text.
         expires_at: ISO 8601 time of the approval's end, or an empty text.
+        has_call: True if a tool call waits. A question of an agent has no call that could start and end.
     """
 
     call_id: str
@@ -34,6 +35,7 @@ class ApprovalRequest(Struct, frozen=True):
     reason: str
     preview: str
     expires_at: str
+    has_call: bool
 
     def seconds_left(self, now: float) -> float:
         """Return the seconds until the approval expires, infinity if it never does. ``now`` is in Unix seconds."""
@@ -48,10 +50,11 @@ def approval_requests(finished: Event) -> list[ApprovalRequest]:
     outcome = finished.get("outcome") or {}
     if outcome.get("type") != "interrupt":
         return []
-    return [_request(interrupt) for interrupt in outcome.get("interrupts", ())]
+    return [approval_request(interrupt) for interrupt in outcome.get("interrupts", ())]
 
 
-def _request(interrupt: Event) -> ApprovalRequest:
+def approval_request(interrupt: Event) -> ApprovalRequest:
+    """Return the approval that an interrupt asks for."""
     metadata = interrupt.get("metadata") or {}
     return ApprovalRequest(
         call_id=interrupt.get("toolCallId") or interrupt["id"],
@@ -61,6 +64,7 @@ def _request(interrupt: Event) -> ApprovalRequest:
         reason=metadata.get("reason") or interrupt.get("message") or "",
         preview=metadata.get("preview") or "",
         expires_at=interrupt.get("expiresAt") or "",
+        has_call=bool(interrupt.get("toolCallId")),
     )
 
 
@@ -72,13 +76,17 @@ def expired_requests(requests: Iterable[ApprovalRequest], now: float) -> tuple[l
 
 
 def decision(
-    request: ApprovalRequest, *, approved: bool, reason: str = "", edited_arguments: Mapping[str, object] | None = None
+    request: ApprovalRequest,
+    *,
+    is_approved: bool,
+    reason: str = "",
+    edited_arguments: Mapping[str, object] | None = None,
 ) -> ResumeEntry:
     """Return the answer to an approval request. Edited arguments replace those of an approved call in full."""
-    payload: dict[str, object] = {"approved": approved}
-    if reason and not approved:
+    payload: dict[str, object] = {"approved": is_approved}
+    if reason and not is_approved:
         payload["reason"] = reason
-    if edited_arguments is not None and approved:
+    if edited_arguments is not None and is_approved:
         payload["editedArgs"] = edited_arguments
     return ResumeEntry(interrupt_id=request.interrupt_id, status="resolved", payload=payload)
 

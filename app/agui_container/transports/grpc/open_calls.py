@@ -1,7 +1,8 @@
-"""Open gRPC calls, in two kinds: those of agents, and those of health and reflection, which need no token.
+"""Open gRPC calls, in two kinds: those of agents, and those whose caller is not verified.
 
-Rule: calls without a token take no room of calls with one. The oldest of them gives way to a new one, so that nobody
-can keep a health check from being answered.
+Rule: a call of health or reflection needs no token, and a call of an agent counts as unverified while its token is
+verified. Such calls take no room of others. The oldest of them gives way to a new one, so that nobody can keep a health
+check from being answered.
 """
 
 from collections.abc import Iterator
@@ -16,10 +17,10 @@ from agui_container.engine.caller_usage import CallerUsages, Resource
 from agui_container.runtime.shares import EvictionQueue
 from agui_container.telemetry import RefusalLog, count_refusal
 
-MAX_HEALTH_CALLS = 400
-"""Open calls of health and reflection on all connections together."""
+MAX_UNVERIFIED_CALLS = 400
+"""Open calls of health, reflection and callers that are being verified, on all connections together."""
 
-LIMIT_NAME = "healthCalls"
+LIMIT_NAME = "unverifiedCalls"
 """Name of this limit in metrics and in the log."""
 
 
@@ -41,11 +42,11 @@ class AgentCalls:
         return self._usages.of(account).use(Resource.SOCKETS)
 
 
-class HealthCalls:
-    """Calls of health and reflection. The name of a call is its stream. Implements ``OpenCalls``."""
+class UnverifiedCalls:
+    """Calls whose caller is not verified. The name of a call is its stream. Implements ``OpenCalls``."""
 
     def __init__(self) -> None:
-        self._open = EvictionQueue[Stream](MAX_HEALTH_CALLS, max_bytes=0)
+        self._open = EvictionQueue[Stream](MAX_UNVERIFIED_CALLS, max_bytes=0)
         self._accounts: dict[Stream, str] = {}
         self._refusal_log = RefusalLog()
 
@@ -66,7 +67,9 @@ class HealthCalls:
         count_refusal(LIMIT_NAME, "process")
         self._remove(stream)
         if stream.wrapper is not None:
-            stream.wrapper.cancel(GRPCError(Status.RESOURCE_EXHAUSTED, "Too many health checks are open."))
+            stream.wrapper.cancel(
+                GRPCError(Status.RESOURCE_EXHAUSTED, "Too many calls without a verified token are open.")
+            )
 
     def _remove(self, stream: Stream) -> None:
         self._open.remove(stream)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from grpclib.const import Handler as Method
 
+from agui_container.engine.run.fairness import RequestTurns
 from agui_container.engine.service import Service
 from agui_container.runtime.shares import AmountsByAccount
 from agui_container.telemetry import RefusalLog, count_refusal
@@ -16,13 +17,13 @@ from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc.call import CallAdmission, Servable, address_of
-from agui_container.transports.grpc.call_turns import CallBuffer, CallTurns
+from agui_container.transports.grpc.call_buffer import CallBuffer
 from agui_container.transports.grpc.connection import GrpcProtocol
 from agui_container.transports.grpc.handover import HttpConnection
 from agui_container.transports.grpc.health import HealthService
 from agui_container.transports.grpc.kontekst.daemon import DaemonService
 from agui_container.transports.grpc.kontekst.service import KontekstService
-from agui_container.transports.grpc.open_calls import AgentCalls, HealthCalls
+from agui_container.transports.grpc.open_calls import AgentCalls, UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.reflection import with_reflection
 from agui_container.transports.grpc.roz.service import RozService
@@ -80,15 +81,16 @@ class GrpcServer:
     Args:
         services: all services, including reflection and health.
         accounts: chooses the account that connections are counted under.
+        turns: turns of callers, which each call waits for.
     """
 
-    def __init__(self, services: Sequence[Servable], accounts: Accounts) -> None:
+    def __init__(self, services: Sequence[Servable], accounts: Accounts, turns: RequestTurns) -> None:
         self._methods: dict[str, Method] = {}
         for service in services:
             self._methods.update(service.__mapping__())
         self._accounts = accounts
         self._connections = GrpcConnections()
-        self._turns = CallTurns()
+        self._turns = turns
 
     def connect(self, connection: HttpConnection) -> GrpcProtocol:
         """Return the protocol of a connection. The connection is closed if there are too many."""
@@ -100,6 +102,7 @@ class GrpcServer:
 
 def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> GrpcServer:
     """Build the gRPC server of an engine."""
+    unverified = UnverifiedCalls()
     admission = CallAdmission(
         options.max_bytes,
         options.by_session,
@@ -107,11 +110,12 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
         options.authentication,
         options.accounts,
         service.usages,
+        unverified,
         AgentCalls(service.usages),
         service.request_turns,
         budget,
     )
-    open_admission = replace(admission, authentication=NO_AUTHENTICATION, open_calls=HealthCalls())
+    open_admission = replace(admission, authentication=NO_AUTHENTICATION, open_calls=unverified)
     agents: list[Servable] = [
         RozService(service, admission, options),
         KontekstService(service, admission, options.agent_names),
@@ -119,4 +123,4 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
     ]
     names = [path.split("/")[1] for agent in agents for path in agent.__mapping__()]
     health = HealthService(names, service.is_serving, open_admission)
-    return GrpcServer([*with_reflection(agents, open_admission), health], options.accounts)
+    return GrpcServer([*with_reflection(agents, open_admission), health], options.accounts, service.request_turns)

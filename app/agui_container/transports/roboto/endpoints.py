@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.bytes_in_flight import share_of
+from agui_container.transports.bytes_in_flight import response_bytes
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.request_body import read_fields
 from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
@@ -52,7 +52,7 @@ class Endpoints:
 
     def _client(self, request: Request) -> SessionClient:
         knows_context = request.headers.get(API_VERSION, "") >= CONTEXT_SINCE  # versions are dates in ISO 8601
-        return SessionClient(caller_of(request), share_of(request), knows_context, self._knows_reset)
+        return SessionClient(caller_of(request), response_bytes(request), knows_context, self._knows_reset)
 
     async def _body(self, request: Request) -> tuple[dict[str, object], int]:
         return await read_fields(request, self._max_body, self._service)

@@ -115,7 +115,7 @@ def _question(
     notes = MessageNotes(
         run.run_id,
         run.now,
-        sent=is_sent,
+        is_sent=is_sent,
         goals=[goal.model_dump(mode="json", by_alias=True) for goal in run.goals],
         context=request.client_context,
     )

@@ -10,8 +10,7 @@ message of the assistant. Messages of subagents, reasoning and instructions are 
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ag_ui.core import AssistantMessage, ToolCall, ToolMessage, UserMessage
-from ag_ui.core import Message as AguiMessage
+from ag_ui.core import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from msgspec import Struct, field
 from pydantic_core import from_json
 
@@ -32,13 +31,13 @@ class OpenItems(Struct, frozen=True):
     calls: frozenset[str] = frozenset()
 
 
-class Message(Struct):
+class SessionMessage(Struct):
     """A message of a session.
 
     Attributes:
         ids: ids of the AG-UI messages in this message, in order.
         created: Unix seconds.
-        sent: True if the client has the message already, because the client sent it.
+        is_sent: True if the client has the message already, because the client sent it.
     """
 
     role: str
@@ -46,7 +45,7 @@ class Message(Struct):
     ids: list[str] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
     status: str = COMPLETED
-    sent: bool = False
+    is_sent: bool = False
 
     @property
     def is_final(self) -> bool:
@@ -60,13 +59,13 @@ class Message(Struct):
 
 
 def session_messages(
-    messages: Sequence[AguiMessage],
+    messages: Sequence[Message],
     notes: Notes,
     created: float,
     active: OpenItems | None,
     *,
-    with_context: bool = False,
-) -> list[Message]:
+    knows_context: bool = False,
+) -> list[SessionMessage]:
     """Return a thread as a session.
 
     Args:
@@ -74,10 +73,10 @@ def session_messages(
         notes: facts of the session.
         created: creation time of the thread, in Unix seconds.
         active: messages and calls that have not ended, or None without an active run.
-        with_context: True if the client knows blocks of the type ``client_context``.
+        knows_context: True if the client knows blocks of the type ``client_context``.
     """
     answered_calls = _answered_calls(messages)
-    session = _Session(notes, created, active or OpenItems(), with_context=with_context)
+    session = _Session(notes, created, active or OpenItems(), knows_context=knows_context)
     for message in messages if active is None else _final_messages(messages, active, answered_calls):
         session.add(message)
     if active is not None:
@@ -85,7 +84,7 @@ def session_messages(
     return session.messages
 
 
-def unanswered_calls(messages: Sequence[AguiMessage]) -> Mapping[str, str]:
+def calls_awaiting_client(messages: Sequence[Message]) -> Mapping[str, str]:
     """Return the names of the calls without a result since the last user message, by id."""
     answered_calls = _answered_calls(messages)
     calls: dict[str, str] = {}
@@ -97,13 +96,11 @@ def unanswered_calls(messages: Sequence[AguiMessage]) -> Mapping[str, str]:
     return calls
 
 
-def _answered_calls(messages: Sequence[AguiMessage]) -> set[str]:
+def _answered_calls(messages: Sequence[Message]) -> set[str]:
     return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
 
 
-def _final_messages(
-    messages: Sequence[AguiMessage], active: OpenItems, answered_calls: set[str]
-) -> Iterator[AguiMessage]:
+def _final_messages(messages: Sequence[Message], active: OpenItems, answered_calls: set[str]) -> Iterator[Message]:
     """Yield the messages of a thread whose index cannot change any more."""
     is_waiting = False
     for message in messages:
@@ -124,16 +121,16 @@ def _final_messages(
 class _Session:
     """Builder of a session's messages."""
 
-    def __init__(self, notes: Notes, created: float, active: OpenItems, *, with_context: bool) -> None:
-        self.messages: list[Message] = []
+    def __init__(self, notes: Notes, created: float, active: OpenItems, *, knows_context: bool) -> None:
+        self.messages: list[SessionMessage] = []
         self._notes = notes
         self._created = created
         self._active = active
-        self._with_context = with_context
+        self._knows_context = knows_context
         self._client_tools = {tool.name for tool in notes.tools}
         self._names: dict[str, str] = {}
 
-    def add(self, message: AguiMessage) -> None:
+    def add(self, message: Message) -> None:
         """Add a message of the thread, and the error of a turn that failed after it."""
         match message:
             case UserMessage():
@@ -162,15 +159,15 @@ class _Session:
         notes = MessageNotes.of(message.metadata)
         self._created = notes.created or self._created
         blocks = [text_block(text) for text in _texts(message)]
-        if self._with_context and notes.context is not None:
+        if self._knows_context and notes.context is not None:
             blocks.append({"content_type": "client_context", "context": notes.context})
-        self.messages.append(Message(USER, self._created, [message.id], blocks, sent=notes.sent))
+        self.messages.append(SessionMessage(USER, self._created, [message.id], blocks, is_sent=notes.is_sent))
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         last = self._last(ASSISTANT)
         target = last if last is not None and last.has_calls and last.status == COMPLETED else None
         if target is None:
-            target = Message(ASSISTANT, self._created)
+            target = SessionMessage(ASSISTANT, self._created)
             self.messages.append(target)
         target.ids.append(message.id)
         if message.content:
@@ -193,7 +190,7 @@ class _Session:
     def _add_result(self, message: ToolMessage) -> None:
         target = self._last(ROBOTO)
         if target is None:
-            target = Message(ROBOTO, self._created)
+            target = SessionMessage(ROBOTO, self._created)
             self.messages.append(target)
         target.ids.append(message.id)
         target.blocks.append(result_block(message, self._names.get(message.tool_call_id, "unknown")))
@@ -201,13 +198,13 @@ class _Session:
     def _add_failure(self, failure: TurnFailure) -> None:
         target = self._last(ASSISTANT)
         if target is None:
-            target = Message(ASSISTANT, self._created)
+            target = SessionMessage(ASSISTANT, self._created)
             self.messages.append(target)
         block: Block = {"content_type": "error", "error_message": failure.message, "error_code": failure.code}
         target.blocks.append(block)
         target.status = failure.status
 
-    def _last(self, role: str) -> Message | None:
+    def _last(self, role: str) -> SessionMessage | None:
         last = self.messages[-1] if self.messages else None
         return last if last is not None and last.role == role else None
 

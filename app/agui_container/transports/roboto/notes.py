@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct, ValidationError, convert, field
+from msgspec.structs import fields
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
@@ -101,7 +102,7 @@ class MessageNotes(Struct, frozen=True):
     Attributes:
         run_id: id of the run that the message began.
         created: Unix seconds.
-        sent: True if the client has the message already, because the client sent it to an existing session.
+        is_sent: True if the client has the message already, because the client sent it to an existing session.
         goals: goals that the client declared with the message.
         context: context that the client sent with the message.
         status, runtime_ms: status and duration of a client's tool, for its result.
@@ -109,7 +110,7 @@ class MessageNotes(Struct, frozen=True):
 
     run_id: str | None = None
     created: float | None = None
-    sent: bool = False
+    is_sent: bool = field(default=False, name="sent")
     goals: list[dict[str, object]] = field(default_factory=list)
     context: dict[str, object] | None = None
     status: str | None = None
@@ -125,5 +126,5 @@ class MessageNotes(Struct, frozen=True):
 
     def metadata(self) -> dict[str, object]:
         """Return the message's ``metadata``."""
-        facts = {name: getattr(self, name) for name in self.__struct_fields__}
+        facts = {it.encode_name: getattr(self, it.name) for it in fields(self)}
         return {MESSAGE: {name: value for name, value in facts.items() if value}}

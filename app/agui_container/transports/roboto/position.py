@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pydantic_core import to_json
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.roboto.messages import TEXT, Block, Message, text_block
+from agui_container.transports.roboto.messages import TEXT, Block, SessionMessage, text_block
 
 TOKEN = re.compile(
     r"(\d{1,9})\.(\d{1,12})\.(\d{1,9})\.([01])\.([0-9a-f]{12})\.([0-9a-f]{12})\.([0-9a-f]{12})\.(\d{1,15})"
@@ -45,7 +45,7 @@ class Position(Struct, frozen=True):
     unchanged_at: int = 0
 
     @classmethod
-    def at_end_of(cls, messages: Sequence[Message], facts: object, goals: object) -> "Position":
+    def at_end_of(cls, messages: Sequence[SessionMessage], facts: object, goals: object) -> "Position":
         """Return the position after all of these messages."""
         last = messages[-1] if messages else None
         chars, blocks = (0, 0) if last is None else extent(last)
@@ -87,11 +87,11 @@ class PositionDelta(Struct, frozen=True):
         is_reset: True if the client must drop the messages that it has.
     """
 
-    messages: Mapping[int, Message]
+    messages: Mapping[int, SessionMessage]
     is_reset: bool = False
 
 
-def missing(messages: Sequence[Message], position: Position) -> PositionDelta:
+def missing(messages: Sequence[SessionMessage], position: Position) -> PositionDelta:
     """Return the messages, or parts of them, that a client at this position does not have."""
     if not position.count:
         return PositionDelta(dict(enumerate(messages)))
@@ -106,17 +106,17 @@ def missing(messages: Sequence[Message], position: Position) -> PositionDelta:
     return PositionDelta({position.count - 1: with_blocks(last, blocks), **later})
 
 
-def as_sent(message: Message) -> Message:
+def as_sent(message: SessionMessage) -> SessionMessage:
     """Return a message for a client without it. A client has added the content of its own messages already."""
-    return with_blocks(message, []) if message.sent else message
+    return with_blocks(message, []) if message.is_sent else message
 
 
-def with_blocks(message: Message, blocks: list[Block]) -> Message:
+def with_blocks(message: SessionMessage, blocks: list[Block]) -> SessionMessage:
     """Return a copy of the message with these blocks."""
     return replace(message, blocks=blocks)
 
 
-def blocks_after(message: Message, chars: int, blocks: int) -> list[Block]:
+def blocks_after(message: SessionMessage, chars: int, blocks: int) -> list[Block]:
     """Return the blocks of a message without the first characters of text and the first other blocks."""
     rest: list[Block] = []
     for block in message.blocks:
@@ -132,13 +132,13 @@ def blocks_after(message: Message, chars: int, blocks: int) -> list[Block]:
     return rest
 
 
-def extent(message: Message) -> tuple[int, int]:
+def extent(message: SessionMessage) -> tuple[int, int]:
     """Return the number of characters of text, and the number of other blocks, in a message."""
     texts = [str(block["text"]) for block in message.blocks if block["content_type"] == TEXT]
     return sum(map(len, texts)), len(message.blocks) - len(texts)
 
 
-def prefix_digest(messages: Sequence[Message]) -> str:
+def prefix_digest(messages: Sequence[SessionMessage]) -> str:
     """Return a digest of messages in order. Only the first id of the last one counts, because it may grow."""
     before = [(message.role, message.ids, extent(message)) for message in messages[:-1]]
     last = [(message.role, message.ids[:1]) for message in messages[-1:]]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from pydantic_core import from_json, to_json
 
 from agui_container.ports.records import StoredGoal, ThreadKey, ThreadRecord, ThreadStatus
-from agui_container.transports.roboto.messages import USER, Message
+from agui_container.transports.roboto.messages import USER, SessionMessage
 from agui_container.transports.roboto.notes import Notes
 from agui_container.transports.roboto.position import Position, digest, missing
 
@@ -43,7 +43,7 @@ class SessionView(Struct, frozen=True):
     revision: str
     notes: Notes
     status: ThreadStatus
-    messages: Sequence[Message]
+    messages: Sequence[SessionMessage]
     goals: Sequence[JSON]
     activity: str | None = None
 
@@ -146,8 +146,8 @@ def ids(thread_id: str) -> JSON:
     return {"thread_id": thread_id, "session_id": thread_id, "chat_id": thread_id}
 
 
-def message_record(message: Message) -> JSON:
-    """Return a Message."""
+def message_record(message: SessionMessage) -> JSON:
+    """Return a message as JSON."""
     return {
         "role": message.role,
         "content": message.blocks,
@@ -187,7 +187,7 @@ def goal_record(stored: StoredGoal, declared: JSON, at: int, achieve_tool_use_id
 
 
 def goal_records(
-    goals: Sequence[StoredGoal], messages: Sequence[Message], declared: Mapping[str, tuple[str, Sequence[JSON]]]
+    goals: Sequence[StoredGoal], messages: Sequence[SessionMessage], declared: Mapping[str, tuple[str, Sequence[JSON]]]
 ) -> list[JSON]:
     """Return the goals of a session.
 
@@ -210,7 +210,7 @@ def goal_records(
     return records
 
 
-def _uses_by_input(messages: Sequence[Message]) -> dict[str, list[tuple[int, str]]]:
+def _uses_by_input(messages: Sequence[SessionMessage]) -> dict[str, list[tuple[int, str]]]:
     """Return the index of the message and the id of each use of a tool, by the use's input."""
     uses: dict[str, list[tuple[int, str]]] = {}
     for at, message in enumerate(messages):

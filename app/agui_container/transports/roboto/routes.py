@@ -6,6 +6,7 @@ Rule: every result is ``{"data": …}``, and every error is ``{"error": …}`` w
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from pydantic_core import to_json
@@ -15,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
+from agui_container.engine.registry.registry import shutting_down
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
@@ -92,6 +94,20 @@ class LazyEndpoints:
                 self._loaded = make(self._service, self._max_body)
             return self._loaded
 
+    async def answer(self, prefix: str, name: str, request: Request) -> bytes:
+        """Answer a request to an operation, in the form of the generation of clients that the prefix belongs to.
+
+        Raises:
+            AppError: as the operation; SHUTTING_DOWN if the server cancels the request while it drains.
+        """
+        try:
+            loaded = await self.load()
+            return await (loaded.old if prefix == OLD_PREFIX else loaded.new)[name](request)
+        except asyncio.CancelledError:
+            if not self._service.is_draining:
+                raise
+            raise shutting_down() from None
+
     async def aclose(self) -> None:
         """Close the endpoints if a request has loaded them."""
         if self._loaded is not None:
@@ -108,22 +124,12 @@ def routes(endpoints: LazyEndpoints) -> list[BaseRoute]:
     """Return the routes."""
     return [
         *(
-            RawPathRoute(prefix + path, json_endpoint(lazy_handler(endpoints, prefix, name)), methods=[method])
+            RawPathRoute(prefix + path, json_endpoint(partial(endpoints.answer, prefix, name)), methods=[method])
             for prefix in (OLD_PREFIX, NEW_PREFIX)
             for method, path, name in OPERATIONS
         ),
         Route(f"{PREFIX}{{path:path}}", NotServed()),
     ]
-
-
-def lazy_handler(endpoints: LazyEndpoints, prefix: str, name: str) -> Handler:
-    """Return the handler of an operation, for the generation of clients that the prefix belongs to."""
-
-    async def handle(request: Request) -> bytes:
-        loaded = await endpoints.load()
-        return await (loaded.old if prefix == OLD_PREFIX else loaded.new)[name](request)
-
-    return handle
 
 
 class NotServed:
@@ -140,14 +146,14 @@ def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
     async def endpoint(request: Request) -> Response:
         try:
-            return json_response(request, b'{"data":%b}' % await handler(request), 200)
+            return roboto_response(request, b'{"data":%b}' % await handler(request), 200)
         except AppError as error:
             return refusal(error, request)
         except HTTPException:
             raise
         except Exception:
             logger.exception("roboto request failed %s", format_fields({"path": request.url.path}))
-            return error_response(
+            return roboto_error_response(
                 request, AppError(ErrorCode.INTERNAL_ERROR, "The server failed; its log has the cause.")
             )
 
@@ -157,20 +163,20 @@ def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 def refusal(error: AppError, request: HTTPConnection) -> Response:
     """Return an error that occurs before a route is found, in Roboto's form."""
     logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
-    return error_response(request, error)
+    return roboto_error_response(request, error)
 
 
-def error_response(request: HTTPConnection, error: AppError) -> Response:
+def roboto_error_response(request: HTTPConnection, error: AppError) -> Response:
     """Return an error in Roboto's form. The client raises the exception of the status in the error table."""
     name = CLASSES.get(error.spec.http, "RobotoInternalException")
     body = to_json({"error": {"error_code": name, "message": error.message}})
-    response = json_response(request, body, error.spec.http)
+    response = roboto_response(request, body, error.spec.http)
     if error.wait_seconds is not None:
         response.headers["Retry-After"] = str(error.wait_seconds)
     return response
 
 
-def json_response(request: HTTPConnection, body: bytes, status: int) -> Response:
+def roboto_response(request: HTTPConnection, body: bytes, status: int) -> Response:
     """Return a response of JSON."""
     headers = {"Cache-Control": "no-store", "X-Request-Id": caller_of(request).request_id}
     return PlainResponse(body, status, headers, media_type="application/json")

@@ -20,7 +20,7 @@ from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, T
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.transports.roboto import inputs
-from agui_container.transports.roboto.messages import ASSISTANT, Message, unanswered_calls
+from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage, calls_awaiting_client
 from agui_container.transports.roboto.notes import LOCAL, Notes, as_metadata
 from agui_container.transports.roboto.records import JSON, SessionView, feedback_record, session_json
 from agui_container.transports.roboto.requests import (
@@ -110,8 +110,10 @@ class Sessions:
     async def _open_calls(self, client: SessionClient, thread_id: str) -> Mapping[str, str]:
         """Return the names of the calls of a session that wait for a result, by id."""
         delta = await self._service.threads.delta(client.caller, thread_id)
-        with client.share.reserve(delta.size):
-            return await off_loop_if_large(client.caller.account, delta.size, open_calls, delta)
+        client.response_bytes.resize(delta.size)
+        calls = await off_loop_if_large(client.caller.account, delta.size, open_calls, delta)
+        client.response_bytes.resize(0)
+        return calls
 
     async def _admit(self, caller: Caller, run_input: RunAgentInput, size: int) -> Subscription:
         with busy_as_validation_error():
@@ -144,7 +146,7 @@ class Sessions:
         message_id, facts = await self.reader.read(client, thread_id, partial(find_fork, at=at))
         command = ThreadsFork(thread_id=thread_id, message_id=message_id, new_thread_id=new_session_id())
         with busy_as_validation_error():
-            fork = await self._service.threads.answer(client.caller, command, client.share.reserve)
+            fork = await self._service.threads.answer(client.caller, command, client.response_bytes.resize)
         new_id = str(fork["threadId"])
         await self.annotate(client.caller, new_id, **facts, forked_from=at)
         return await self.reader.read(client, new_id, session_json)
@@ -174,7 +176,7 @@ def new_session_id() -> str:
     return f"ags_{uuid.uuid4().hex}"
 
 
-def message_at(view: SessionView, at: int, code: ErrorCode) -> Message:
+def message_at(view: SessionView, at: int, code: ErrorCode) -> SessionMessage:
     """Return a complete message by index. Raises ``AppError`` with ``code`` if there is no such message."""
     if not 0 <= at < len(view.messages):
         raise AppError(code, "message_sequence_num: there is no such message in this session.")
@@ -201,7 +203,7 @@ def find_fork(view: SessionView, at: int) -> tuple[str, dict[str, object]]:
 
 def open_calls(delta: ThreadDelta) -> Mapping[str, str]:
     """Return the names of the calls of a thread that wait for a result, by id."""
-    return unanswered_calls(parse_history(delta))
+    return calls_awaiting_client(parse_history(delta))
 
 
 async def read_notes(caller: Caller, thread: ThreadRecord) -> Notes:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agui_container.ports.records import ThreadDelta, ThreadStatus
 from agui_container.protocol.conversation.merge import MESSAGE
-from agui_container.transports.roboto.messages import OpenItems, session_messages, unanswered_calls
+from agui_container.transports.roboto.messages import OpenItems, calls_awaiting_client, session_messages
 from agui_container.transports.roboto.notes import MessageNotes, Notes
 from agui_container.transports.roboto.records import JSON, SessionView, goal_records
 
@@ -36,19 +36,19 @@ class SessionSnapshot(Struct, frozen=True):
     open_items: OpenItems = OpenItems()
     is_waiting: bool = False
 
-    def view(self, *, with_context: bool) -> SessionView:
+    def view(self, *, knows_context: bool) -> SessionView:
         """Return the session as clients see it."""
         thread, goals = self.delta.thread, self.delta.goals or ()
         messages = parse_history(self.delta) if self.messages is None else self.messages
         active = self.open_items if self.status is ThreadStatus.AGENT_TURN else None
         notes = Notes.of(thread.metadata)
-        rows = session_messages(messages, notes, thread.created_at, active, with_context=with_context)
+        rows = session_messages(messages, notes, thread.created_at, active, knows_context=knows_context)
         records = goal_records(goals, rows, declared_in(messages))
         return SessionView(thread, self.delta.next, notes, self.status, rows, records, self._activity(messages))
 
     def _activity(self, messages: Sequence[Message]) -> str | None:
         """Return a note on the calls that wait for an answer through another protocol, such as an approval."""
-        calls = unanswered_calls(messages) if self.is_waiting and self.status is ThreadStatus.USER_TURN else {}
+        calls = calls_awaiting_client(messages) if self.is_waiting and self.status is ThreadStatus.USER_TURN else {}
         return WAITING_NOTE.format(calls=", ".join(calls.values())) if calls else None
 
 

@@ -125,7 +125,7 @@ class FollowedTurn:
                 await self._begin()
                 types = {self._process(event_type, data) for _, _, event_type, data in batch.envelopes()}
                 if types & (SHOWN - NOT_ANNOUNCED):
-                    self._announce()
+                    self.announce()
             if self._has_ended:
                 await self._on_end(self._failure)
         except AppError as error:  # the run cannot be read any further, but it may continue
@@ -135,7 +135,7 @@ class FollowedTurn:
         finally:
             self._cancel_timer()
             self._subscription.close()
-            self._announce()
+            self.announce()
 
     async def _begin(self) -> None:
         """Read the thread before the run. The run's input is stored before its first event."""
@@ -144,7 +144,8 @@ class FollowedTurn:
             if (history := await self._before()) is not None:
                 self._transcript, self.size = Transcript(history.messages), history.size
 
-    def _announce(self) -> None:
+    def announce(self) -> None:
+        """Set the event of the next change."""
         change, self._change = self._change, asyncio.Event()
         change.set()
 

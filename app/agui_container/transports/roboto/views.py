@@ -22,7 +22,7 @@ from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.bytes_in_flight import CallerBytes
+from agui_container.transports.bytes_in_flight import Reservation
 from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
 from agui_container.transports.roboto.records import SessionView, Unchanged, delta_json
@@ -55,25 +55,26 @@ class SessionClient(Struct, frozen=True):
     """Sender of a request.
 
     Attributes:
-        share: counts the bytes of large sessions while they are read.
+        response_bytes: counts the bytes of a large session from the time at which it is read.
         knows_context: True if the client knows blocks of the type ``client_context``.
         knows_reset: True if the client can drop messages that it has.
     """
 
     caller: Caller
-    share: CallerBytes
+    response_bytes: Reservation
     knows_context: bool
     knows_reset: bool
 
 
 class SessionReader:
-    """Reader of the sessions of one engine. ``aclose`` stops following runs."""
+    """Reader of the sessions of one engine. Polls that wait are answered when the engine drains."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._turns: dict[ThreadKey, FollowedTurn] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._idle_waiters: dict[ThreadKey, set[asyncio.Event]] = {}
+        service.call_on_drain(self._wake_polls)
 
     async def aclose(self) -> None:
         """Stop following runs. The engine ends the runs themselves."""
@@ -121,6 +122,13 @@ class SessionReader:
             if not waiting and self._idle_waiters.get(key) is waiting:
                 del self._idle_waiters[key]
 
+    def _wake_polls(self) -> None:
+        for turn in self._turns.values():
+            turn.announce()
+        for waiting in self._idle_waiters.values():
+            for change in waiting:
+                change.set()
+
     async def _wait(
         self, caller: Caller, key: ThreadKey, seen: Unchanged, change: asyncio.Event, deadline: float
     ) -> bool:
@@ -150,10 +158,12 @@ class SessionReader:
             AppError: THREAD_NOT_FOUND; RATE_LIMIT_EXCEEDED if too many bytes are in flight.
         """
         snapshot = await self._snapshot(client.caller, thread_id)
-        with client.share.reserve(snapshot.size):
-            return await off_loop_if_large(
-                client.caller.account, snapshot.size, apply_to_view, snapshot, work, with_context=client.knows_context
-            )
+        client.response_bytes.resize(snapshot.size)
+        result = await off_loop_if_large(
+            client.caller.account, snapshot.size, apply_to_view, snapshot, work, knows_context=client.knows_context
+        )
+        client.response_bytes.resize(len(result) if isinstance(result, bytes) else 0)
+        return result
 
     async def _snapshot(self, caller: Caller, thread_id: str) -> SessionSnapshot:
         thread = await self._service.threads.record(caller, thread_id)
@@ -241,9 +251,9 @@ class SessionReader:
             await self._service.threads.annotate(caller, thread_id, as_metadata(failures=failures))
 
 
-def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], *, with_context: bool) -> T:
+def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], *, knows_context: bool) -> T:
     """Call a function with the view of a session."""
-    return work(snapshot.view(with_context=with_context))
+    return work(snapshot.view(knows_context=knows_context))
 
 
 def is_deferred(seen: Unchanged, position: Position, now: float) -> bool:

@@ -4,10 +4,10 @@ A kontekst run can consist of several AG-UI runs: each approval ends one, and it
 
 Rule: pure translation, in kontekst's order: started, deltas, turn_completed and context_snapshot, tools_proposed,
 tool_started, tool_completed or tool_failed, tools_completed, and one of completed, cancelled, failed at the end.
-Each call has at most one start and one end. A result is sent as soon as it arrives.
+Each call has at most one start, and one end after it. A result is sent as soon as it arrives.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ag_ui.core import EventType, ResumeEntry
 
@@ -16,6 +16,9 @@ from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, ap
 from agui_container.transports.grpc.kontekst.requests import UNBOUNDED
 
 SNAPSHOT = "context.snapshot"
+
+CUT_OFF = "Error: the run ended before this call."
+"""Error of a call that has started and has no result when its run ends."""
 
 ROLES = {"reasoning": "assistant", "developer": "system", "activity": "assistant"}
 """Kontekst's roles for those roles of AG-UI that kontekst does not know."""
@@ -27,6 +30,7 @@ class RunEvents:
     Attributes:
         run_id, session_id: ids of the run and its thread for the client.
         pending_approvals: approvals that wait for the client, by call id.
+        hidden_calls: ids of calls of an earlier run, whose results are not sent.
         has_ended: True after the last event.
     """
 
@@ -43,9 +47,12 @@ class RunEvents:
         """Ids of the turn's calls that have no result yet."""
         self._proposed: set[str] = set()
         self._started: set[str] = set()
+        self._executing: list[str] = []
+        """Ids of the calls that have started and have not ended."""
         self._has_open_tools = False
         """True from the first result of a turn until ``tools_completed``."""
         self.pending_approvals: dict[str, ApprovalRequest] = {}
+        self.hidden_calls: Collection[str] = ()
         self.has_ended = False
 
     def begin(self) -> pb.RunEvent:
@@ -70,22 +77,22 @@ class RunEvents:
             case EventType.CUSTOM if event.get("name") == SNAPSHOT:
                 self._context = snapshot(event["value"])
                 return self._turn_completed()
-            case EventType.TOOL_CALL_RESULT:
+            case EventType.TOOL_CALL_RESULT if event["toolCallId"] not in self.hidden_calls:
                 return [*self._turn_completed(), *self._call_ended(event)]
             case EventType.RUN_FINISHED:
                 return self._finish_run(event)
             case EventType.RUN_ERROR:
-                return [*self._tools_completed(), *self.fail(event.get("message", ""))]
+                return self.fail(event.get("message", ""))
         return []
 
     def apply_decisions(self, answers: Sequence[ResumeEntry]) -> list[pb.RunEvent]:
         """Apply the answers to the pending approvals. Returns the start of each approved call."""
-        approved = {a.interrupt_id for a in answers if isinstance(a.payload, Mapping) and a.payload.get("approved")}
+        approved_ids = {a.interrupt_id for a in answers if isinstance(a.payload, Mapping) and a.payload.get("approved")}
         requests, self.pending_approvals = self.pending_approvals, {}
         return [
             started
             for call_id, request in requests.items()
-            if request.interrupt_id in approved
+            if request.has_call and request.interrupt_id in approved_ids
             for started in self._call_started(call_id)
         ]
 
@@ -138,6 +145,7 @@ class RunEvents:
         if call_id in self._started:
             return []
         self._started.add(call_id)
+        self._executing.append(call_id)
         return [pb.RunEvent(tool_started=pb.ToolExecutionStartedEvent(call_id=call_id))]
 
     def _call_ended(self, result: Event) -> list[pb.RunEvent]:
@@ -147,6 +155,8 @@ class RunEvents:
         events.append(_tool_failed(call_id, text) if has_failed else _tool_completed(call_id, text))
         self._has_open_tools = True
         self._open_calls.discard(call_id)
+        if call_id in self._executing:
+            self._executing.remove(call_id)
         return events if self._open_calls else [*events, *self._tools_completed()]
 
     def _tools_completed(self) -> list[pb.RunEvent]:
@@ -171,7 +181,6 @@ class RunEvents:
                 for request in requests
             ]
             return [*events, pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))]
-        events += self._tools_completed()
         if (event.get("outcome") or {}).get("type") == "cancelled":
             return [*events, *self.cancel()]
         content, reasoning = self._last
@@ -182,7 +191,9 @@ class RunEvents:
         if self.has_ended:
             return []
         self.has_ended, self.pending_approvals = True, {}
-        return [last]
+        cut_off = [_tool_failed(call_id, CUT_OFF) for call_id in self._executing]
+        self._has_open_tools = self._has_open_tools or bool(cut_off)
+        return [*cut_off, *self._tools_completed(), last]
 
 
 def _tool_failed(call_id: str, error: str) -> pb.RunEvent:

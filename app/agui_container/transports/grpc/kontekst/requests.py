@@ -1,6 +1,7 @@
 """kontekst's commands as inputs of AG-UI runs.
 
-Rule: pure translation. Every run of this protocol needs an approval for every tool, and a denial cancels the run.
+Rule: pure translation. Every run of this protocol needs an approval for every tool, and a denial cancels the run. An
+approval that has expired before a run begins is no denial: the run answers its prompt.
 Source: kontekst's API reference (proto/kontekst/kontekst.proto).
 """
 
@@ -14,11 +15,15 @@ from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import StartRunCom
 UNBOUNDED = 2**31 - 1
 """A context budget that no prompt exceeds. The agent counts tokens for context snapshots only if it has a budget."""
 
-PROPS = {"approvals": {"ask": "all", "onDenial": "cancel"}, "budget": {"contextTokens": UNBOUNDED}}
+BUDGET = {"contextTokens": UNBOUNDED}
+FIRST_PROPS = {"approvals": {"ask": "all"}, "budget": BUDGET}
+NEXT_PROPS = {"approvals": {"ask": "all", "onDenial": "cancel"}, "budget": BUDGET}
 
 
-def first_input(start: StartRunCommand, thread_id: str, run_id: str, message_id: str) -> RunAgentInput:
-    """Return the input of the run that a start command begins.
+def first_input(
+    start: StartRunCommand, thread_id: str, run_id: str, message_id: str, expired: Sequence[ResumeEntry]
+) -> RunAgentInput:
+    """Return the input of the run that a start command begins. It abandons the thread's ``expired`` approvals.
 
     Raises:
         AppError: VALIDATION_ERROR for a command without a prompt and a skill.
@@ -33,7 +38,8 @@ def first_input(start: StartRunCommand, thread_id: str, run_id: str, message_id:
         messages=[UserMessage(id=message_id, role="user", content=start.prompt)] if start.prompt else [],
         tools=[],
         context=_context(start),
-        forwarded_props={**PROPS, **({"skill": skill} if skill else {})},
+        forwarded_props={**FIRST_PROPS, **({"skill": skill} if skill else {})},
+        resume=list(expired) or None,
     )
 
 
@@ -46,7 +52,7 @@ def next_input(start: StartRunCommand, thread_id: str, run_id: str, answers: Seq
         messages=[],
         tools=[],
         context=_context(start),
-        forwarded_props=PROPS,
+        forwarded_props=NEXT_PROPS,
         resume=list(answers),
     )
 

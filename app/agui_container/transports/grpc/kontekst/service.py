@@ -25,7 +25,7 @@ from agui_container.transports.grpc.following import (
     wait_until,
 )
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
-from agui_container.transports.grpc.interrupts import abandonment, decision, expired_requests
+from agui_container.transports.grpc.interrupts import abandonment, approval_request, decision, expired_requests
 from agui_container.transports.grpc.kontekst.events import RunEvents
 from agui_container.transports.grpc.kontekst.requests import first_input, next_input
 
@@ -85,7 +85,7 @@ class RunSession:
         self._decisions: dict[str, ResumeEntry] = {}
         self._size = start.ByteSize()
         """Bytes of the start command and of the decisions."""
-        self._has_news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._is_cancelled = self._is_half_closed = False
 
     async def serve(self) -> None:
@@ -116,11 +116,25 @@ class RunSession:
     # --- the run ---
 
     async def _run(self) -> None:
-        run_input = first_input(self._start, self._thread_id, self._run_id, self._service.new_id())
+        expired = await self._abandon_expired()
+        run_input = first_input(self._start, self._thread_id, self._run_id, self._service.new_id(), expired)
         subscription = await self._service.admit(run_input, self._call.caller, self._size)
         await self._forward_events(self._run_id, subscription, [self._events.begin()])
         while self._events.pending_approvals:
             await self._continue()
+
+    async def _abandon_expired(self) -> Sequence[ResumeEntry]:
+        """Abandon the approvals of the thread that have expired while no client waited. Returns the answers for that.
+
+        The results of their calls are not sent, because they belong to an earlier run.
+        """
+        if not self._start.session_id:
+            return []
+        waiting = await self._service.threads.waiting(self._call.caller, self._thread_id)
+        requests = [approval_request(interrupt.model_dump(by_alias=True)) for interrupt in waiting]
+        expired, _ = expired_requests(requests, time.time())
+        self._events.hidden_calls = [request.call_id for request in expired]
+        return [abandonment(request) for request in expired]
 
     async def _forward_events(self, run_id: str, subscription: Subscription, opening: Sequence[RunEvent]) -> None:
         """Forward the events of a run, after the events ``opening``."""
@@ -158,8 +172,8 @@ class RunSession:
                 return [self._decisions[call_id] for call_id in pending_approvals]
             if self._is_half_closed:
                 return None
-            self._has_news.clear()
-            await wait_until(self._has_news, loop.time() + seconds)
+            self._changed.clear()
+            await wait_until(self._changed, loop.time() + seconds)
         return None
 
     async def _answer(self, answers: Sequence[ResumeEntry]) -> str | None:
@@ -200,29 +214,29 @@ class RunSession:
             self._call.kept.resize(self._size + command.ByteSize())
             await self._handle(command)
             self._call.kept.resize(self._size)
-            self._has_news.set()
+            self._changed.set()
         self._is_half_closed = True
-        self._has_news.set()
+        self._changed.set()
 
     async def _handle(self, command: RunCommand) -> None:
         match command.WhichOneof("command"):
             case "approve_tool":
-                self._decide(command.approve_tool.call_id, approved=True)
+                self._decide(command.approve_tool.call_id, is_approved=True)
             case "deny_tool":
-                self._decide(command.deny_tool.call_id, approved=False, reason=command.deny_tool.reason)
+                self._decide(command.deny_tool.call_id, is_approved=False, reason=command.deny_tool.reason)
             case "cancel":
                 self._is_cancelled = True
                 await self._cancel_run()
             case other:
                 logger.info("kontekst command ignored %s", format_fields({"command": other}))
 
-    def _decide(self, call_id: str, *, approved: bool, reason: str = "") -> None:
+    def _decide(self, call_id: str, *, is_approved: bool, reason: str = "") -> None:
         """Store a decision. A decision for an unknown call, or a second one, is ignored."""
         request = self._events.pending_approvals.get(call_id)
         if request is None or call_id in self._decisions:
             log_ignored(call_id)
             return
-        self._decisions[call_id] = decision(request, approved=approved, reason=reason)
+        self._decisions[call_id] = decision(request, is_approved=is_approved, reason=reason)
         self._size += len(call_id) + len(reason)
 
     async def _cancel_run(self) -> None:

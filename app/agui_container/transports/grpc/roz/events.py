@@ -188,9 +188,9 @@ class TurnEvents:
         name = self._decided_elsewhere.pop(call_id, None)
         if name is None:
             return []
-        approved = not is_denied(result)
-        resolved = self._wire.approval_resolved(call_id, {"approved": approved, "elsewhere": True})
-        return [*resolved, *(self._tool_started(call_id, name) if approved else ())]
+        is_approved = not is_denied(result)
+        resolved = self._wire.approval_resolved(call_id, {"approved": is_approved, "elsewhere": True})
+        return [*resolved, *(self._tool_started(call_id, name) if is_approved else ())]
 
     def _resolve_unknown(self) -> Responses:
         """Resolve the approvals that another client has answered if no result tells the decision."""

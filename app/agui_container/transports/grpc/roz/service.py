@@ -16,7 +16,7 @@ from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.following import POLL_SECONDS, find_latest_run, iterate_runs
+from agui_container.transports.grpc.following import POLL_SECONDS, find_latest_run, has_thread, iterate_runs
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions, RozWire
 from agui_container.transports.grpc.roz.session import Session
@@ -45,7 +45,7 @@ class RozService:
     async def stream_session(self, call: SessionCall) -> None:
         """Serve one session. Raises ``AppError`` for messages that cannot be decoded."""
         wire = RozEncoder(self._options.roz_wire, self._service.new_id, time.time)
-        session = Session(call, self._service, self._options, wire)
+        session = Session(call, self._service, self._options, wire, self._sessions)
         self._sessions.add(session)
         try:
             await session.serve()
@@ -55,8 +55,8 @@ class RozService:
     async def watch_team(self, call: WatchCall) -> None:
         """Stream the events of a run's subagents.
 
-        If the task is a thread, the stream has its runs in order, and continues until no call of the thread is open. A
-        thread without runs is watched while it belongs to an open session.
+        If the task is a thread, the stream has its runs in order, and stays open for later ones until the thread is
+        deleted. The thread of an open session can be watched before its first run.
 
         Raises:
             AppError: RUN_NOT_FOUND if the task is neither a run nor a thread.
@@ -68,15 +68,20 @@ class RozService:
         if (run := await self._attach(call.caller, None, task_id)) is not None:
             await self._forward_events(run, events, call)
             return
-        while self._is_in_session(call.caller, task_id):
-            if await find_latest_run(self._service, call.caller, task_id) is not None:
-                break
-            await asyncio.sleep(POLL_SECONDS)
-        await self._service.runs.find(call.caller, task_id, None)
+        await self._wait_for_thread(call.caller, task_id)
         async with aclosing(iterate_runs(self._service, call.caller, task_id)) as run_ids:
             async for run_id in run_ids:
                 if (run := await self._attach(call.caller, task_id, run_id)) is not None:
                     await self._forward_events(run, events, call)
+
+    async def _wait_for_thread(self, caller: Caller, thread_id: str) -> None:
+        """Wait until the thread of an open session has a run. Raises ``AppError`` RUN_NOT_FOUND if there is none."""
+        while await find_latest_run(self._service, caller, thread_id) is None:
+            if await has_thread(self._service, caller, thread_id):
+                return
+            if not self._is_in_session(caller, thread_id):
+                raise AppError(ErrorCode.RUN_NOT_FOUND, "task_id: there is no such thread or run, or it is not kept.")
+            await asyncio.sleep(POLL_SECONDS)
 
     def _is_in_session(self, caller: Caller, thread_id: str) -> bool:
         """True if an open session of the caller has this thread."""

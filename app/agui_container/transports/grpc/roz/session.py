@@ -8,6 +8,7 @@ the run, and any other client of the thread can answer open approvals.
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Collection
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
@@ -44,10 +45,22 @@ logger = logging.getLogger(__name__)
 
 
 class Session:
-    """A session from its start request to the end of its call."""
+    """A session from its start request to the end of its call.
 
-    def __init__(self, call: SessionCall, service: Service, options: GrpcOptions, wire: RozEncoder) -> None:
+    Args:
+        open_sessions: all sessions of the server whose calls are open.
+    """
+
+    def __init__(
+        self,
+        call: SessionCall,
+        service: Service,
+        options: GrpcOptions,
+        wire: RozEncoder,
+        open_sessions: Collection["Session"],
+    ) -> None:
         self._call = call
+        self._open_sessions = open_sessions
         self._service = service
         self._options = options
         self._wire = wire
@@ -58,7 +71,7 @@ class Session:
         self._context = 0, 0
         self._answers: OrderedDict[str, str] = OrderedDict()
         self._waiting: list[QueuedMessage] = []
-        self._has_news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._turns = 0
         self._turn: SessionTurn | None = None
         self._is_over = self._is_half_closed = False
@@ -67,6 +80,11 @@ class Session:
     def thread(self) -> ThreadKey:
         """Key of the session's thread. Its id is empty before the start."""
         return ThreadKey(self._call.caller.owner, self._thread_id)
+
+    @property
+    def has_history(self) -> bool:
+        """True while the session has a history that its thread will get with the first turn."""
+        return self._start is not None and bool(self._start.history)
 
     async def serve(self) -> None:
         """Serve until the client half-closes the call, or cancels the session."""
@@ -119,8 +137,8 @@ class Session:
             while not self._waiting:
                 if self._is_half_closed:
                     return
-                self._has_news.clear()
-                await self._has_news.wait()
+                self._changed.clear()
+                await self._changed.wait()
             await self._answer_one(self._waiting.pop(0))
 
     async def _answer_one(self, message: QueuedMessage) -> None:
@@ -168,7 +186,7 @@ class Session:
             forwarded_props=self._props(message.mode),
         )
         size = self._start.size + self._start.history_size + self._tools.size + message.size
-        return TurnRequest(message.message_id, run_input, tools, message.size, size)
+        return TurnRequest(message.message_id, run_input, tools, message.size, size, has_history=self.has_history)
 
     def _props(self, mode: str) -> dict[str, object]:
         start = self._start.request if self._start else pb.StartSession()
@@ -217,7 +235,7 @@ class Session:
 
     def _half_close(self) -> None:
         self._is_half_closed = True
-        self._has_news.set()
+        self._changed.set()
         if self._turn is not None:
             self._turn.half_close()
 
@@ -275,7 +293,7 @@ class Session:
         translated = await self._call.translate(size, read_start, start)
         thread_id = self._call.metadata.get(THREAD_METADATA)
         if thread_id and translated.history:
-            await self._check_empty(thread_id)
+            await self._check_history(ThreadKey(self._call.caller.owner, thread_id))
         self._tools.register("", translated.tools, "")
         self._start = translated
         self._thread_id = thread_id or self._service.new_id()
@@ -292,15 +310,14 @@ class Session:
                 ErrorCode.VALIDATION_ERROR, f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}."
             )
 
-    async def _check_empty(self, thread_id: str) -> None:
-        """Check that a thread has no messages. A history would replace them. Raises ``AppError`` VALIDATION_ERROR."""
-        try:
-            thread = await self._service.threads.delta(self._call.caller, thread_id)
-        except AppError as error:
-            if error.code is not ErrorCode.THREAD_NOT_FOUND:
-                raise
-            return
-        if thread.messages:
+    async def _check_history(self, thread: ThreadKey) -> None:
+        """Check that a thread has no messages, and gets none from another session. A history would replace them.
+
+        Raises:
+            AppError: VALIDATION_ERROR.
+        """
+        has_messages = await self._service.threads.has_messages(self._call.caller, thread.thread_id)
+        if has_messages or any(session.has_history and session.thread == thread for session in self._open_sessions):
             raise AppError(
                 ErrorCode.VALIDATION_ERROR,
                 f"history: must be empty, because the thread of {THREAD_METADATA} has messages.",
@@ -316,7 +333,7 @@ class Session:
         if self._turn is not None and self._options.on_busy == "interrupt":
             await self._turn.cancel()
         self._waiting.append(queued)
-        self._has_news.set()
+        self._changed.set()
 
     async def _cancel_session(self) -> None:
         self._is_over = True

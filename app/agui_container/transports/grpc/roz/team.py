@@ -83,11 +83,17 @@ class TeamEvents:
             return []
         result = event.get("result")
         text = result if isinstance(result, str) else "" if result is None else to_json(result).decode()
-        completed = pb.WorkerCompleted(worker_id=worker, result=text or "".join(self._texts.pop(worker, ())))
+        completed = pb.WorkerCompleted(worker_id=worker, result=text or "".join(self._texts.get(worker, ())))
         return [pb.TeamEvent(worker_completed=completed), self._worker_exited(worker)]
 
     def _worker_exited(self, worker: str) -> pb.TeamEvent:
-        parent = self._parents.get(worker, self._task_id)
+        """Return the last event of a worker, and forget the worker, because a watcher may stay for many turns."""
+        parent = self._parents.pop(worker, self._task_id)
+        self._phases.pop(worker, None)
+        self._texts.pop(worker, None)
+        self._in_phase.discard(worker)
+        waiting = self._requested_approvals.items()
+        self._requested_approvals = {call_id: other for call_id, other in waiting if other != worker}
         return pb.TeamEvent(worker_exited=pb.WorkerExited(worker_id=worker, parent_task_id=parent))
 
     def _request_approvals(self, event: Event) -> list[pb.TeamEvent]:

@@ -14,6 +14,7 @@ from ag_ui.core import PROTOCOL_VERSION, ResumeEntry, RunAgentInput, ToolMessage
 from msgspec import Struct
 
 from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.policy import ThreadCondition
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Call
@@ -49,6 +50,7 @@ class TurnRequest(Struct, frozen=True):
         tools: the client's tools in this turn.
         message_size: bytes of the message.
         input_size: bytes of the whole input, with history and tools.
+        has_history: True if the input has the session's history, which a thread with messages must not get.
     """
 
     message_id: str
@@ -56,6 +58,7 @@ class TurnRequest(Struct, frozen=True):
     tools: ToolsByName
     message_size: int
     input_size: int
+    has_history: bool
 
 
 class PermissionAnswer(Struct, frozen=True):
@@ -102,7 +105,7 @@ class SessionTurn:
         self._failed_calls: set[str] = set()
         """Ids of the calls whose results come from the server, because the client has not run them."""
         self._decisions: dict[str, PermissionAnswer] = {}
-        self._has_news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def size(self) -> int:
@@ -126,13 +129,13 @@ class SessionTurn:
     async def cancel(self) -> None:
         """Cancel the turn. Without effect after its end."""
         self._is_cancelled = True
-        self._has_news.set()
+        self._changed.set()
         await self._cancel_run()
 
     def half_close(self) -> None:
         """Note that the client sends no more requests. Calls that wait for the client stay open."""
         self.is_half_closed = True
-        self._has_news.set()
+        self._changed.set()
 
     def give_result(self, result: pb.ToolResult) -> None:
         """Store the result of a client's tool. Raises ``AppError`` VALIDATION_ERROR for a call that is not waiting."""
@@ -140,7 +143,7 @@ class SessionTurn:
             raise unknown_call_error("tool_result", result.tool_call_id)
         self._results[result.tool_call_id] = tool_message(result)
         self._answers_size += result.ByteSize()
-        self._has_news.set()
+        self._changed.set()
 
     def decide(self, permission: pb.PermissionDecision, edited: Mapping[str, object] | None) -> None:
         """Store a decision, with the edited arguments of the call.
@@ -151,17 +154,18 @@ class SessionTurn:
         call_id = permission.tool_call_id
         if call_id not in self.events.approvals or call_id in self._decisions:
             raise unknown_call_error("permission_decision", call_id)
-        entry = decision(self.events.approvals[call_id], approved=permission.approved, edited_arguments=edited)
+        entry = decision(self.events.approvals[call_id], is_approved=permission.approved, edited_arguments=edited)
         self._decisions[call_id] = PermissionAnswer({"approved": permission.approved}, entry)
         self._answers_size += permission.ByteSize()
-        self._has_news.set()
+        self._changed.set()
 
     # --- runs ---
 
     async def _begin(self) -> None:
         """Run the agent with the message."""
         run_input = self._request.run_input
-        subscription = await self._service.admit(run_input, self._caller, self._request.input_size)
+        condition = ThreadCondition(is_empty=self._request.has_history)
+        subscription = await self._service.admit(run_input, self._caller, self._request.input_size, condition)
         self.has_begun = True
         await self._forward_events(run_input.run_id, subscription, [])
 
@@ -277,8 +281,8 @@ class SessionTurn:
                 events.stop_reason = "tool_use"
                 return None
             deadline = min((started_at + it.timeout_ms / 1000 for it in missing), default=math.inf)
-            self._has_news.clear()
-            await wait_until(self._has_news, min(deadline, loop.time() + expiry))
+            self._changed.clear()
+            await wait_until(self._changed, min(deadline, loop.time() + expiry))
         return None
 
     def _expire_approvals(self) -> float:

@@ -1,0 +1,62 @@
+"""A run that must be the first one of its thread, in every store: of two that begin at once, one gets the thread."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from ag_ui.core import RunAgentInput, TextMessageChunkEvent
+
+from agui_container.buses.memory import MemoryBus
+from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.policy import OnBusy, ThreadCondition
+from agui_container.engine.service import Service
+from agui_container.ports import Item
+from agui_container.ports.records import ThreadKey
+from agui_container.ports.store import Store
+from agui_container.protocol.errors import AppError
+from agui_container.settings import Settings
+from agui_container.stores.memory import MemoryStore
+from tests.engine.doubles import FakeClock, Json, asking, caller, envelopes, eventually, make_service
+from tests.requirements import requirement
+
+THREAD = ThreadKey("everybody", "t1")
+EMPTY = ThreadCondition(is_empty=True)
+
+
+async def answer(asked: RunAgentInput) -> AsyncIterator[Item]:
+    """Answer with one message."""
+    yield TextMessageChunkEvent(message_id=f"answer-{asked.run_id}", delta="Yes.")
+
+
+def open_replica(store: Store, name: str) -> Service:
+    clock = FakeClock()
+    cluster = Cluster(store, MemoryBus(), clock, durable=not isinstance(store, MemoryStore), new_id=lambda: name)
+    return make_service(answer, Settings(on_busy=OnBusy.ENQUEUE), clock=clock, cluster=cluster)
+
+
+async def run(service: Service, name: str) -> str:
+    """Run a thread that must be empty, with a history. Returns the type of the last event, or a refusal's code."""
+    history: list[Json] = [{"id": f"{name}-{at}", "role": "user", "content": f"{name} {at}"} for at in range(2)]
+    try:
+        read = await envelopes(await service.admit(asking(run=name, messages=history), caller(), condition=EMPTY))
+    except AppError as error:
+        return error.code
+    await eventually(lambda: not service.registry.recorder_tasks and not service.registry.tasks)
+    return read[-1].type
+
+
+async def message_ids(store: Store) -> list[str]:
+    kept = await store.threads.changes(THREAD)
+    assert kept is not None
+    return [message.id for message in kept.messages]
+
+
+@requirement("roz.start")
+async def test_of_two_runs_that_must_each_begin_a_thread_one_begins_it_and_its_messages_stay(store: Store) -> None:
+    services = {name: open_replica(store, name) for name in ("a", "b")}
+    ends = dict(zip(services, await asyncio.gather(*(run(it, name) for name, it in services.items())), strict=True))
+    (winner,) = [name for name, end in ends.items() if end == "RUN_FINISHED"]
+    assert set(ends.values()) - {"RUN_FINISHED"} <= {"RUN_ERROR", "VALIDATION_ERROR"}
+    expected = [f"{winner}-0", f"{winner}-1", f"answer-{winner}"]
+    assert await message_ids(store) == expected
+    assert await run(services["a"], "later") == "VALIDATION_ERROR", "the thread is not even claimed"
+    assert await message_ids(store) == expected
