@@ -5,8 +5,8 @@ import pytest
 from agui_container.transports.grpc import open_calls
 from tests.auth.conftest import Guard
 from tests.auth.issuer import TestIssuer
-from tests.grpc.beside import STATUS, beside, raw
 from tests.grpc.h2 import message
+from tests.grpc.in_loop_clients import STATUS, beside, raw
 from tests.requirements import requirement
 
 LIMIT = 8
