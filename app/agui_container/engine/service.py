@@ -256,8 +256,8 @@ class Service:
         usage.check(Resource.STREAMS)
         usage.count_run()
         size, now_ms = 0 if thread is None else thread.size, int(self.clock.time() * 1000)
-        usage.logs.reserve(size)
-        free = partial(usage.logs.release, size)
+        usage.logs.reserve(2 * size)  # the events, and the batch that is being sent
+        free = partial(usage.logs.release, 2 * size)
         try:
             events = await off_loop_if_large(
                 caller.account, size, snapshot_events, run_input, caller, thread, interrupts, now_ms

@@ -8,10 +8,8 @@ basic/threads.
 from collections.abc import Callable, Sequence
 
 from ag_ui.core import (
-    BaseEvent,
     EventType,
     Interrupt,
-    MessagesSnapshotEvent,
     RunAgentInput,
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
@@ -24,11 +22,9 @@ from agui_container.engine.log.subscription import LocalSubscription, Presence
 from agui_container.engine.terminal_events import start_event
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, ThreadDelta
-from agui_container.protocol.conversation.merge import MESSAGE
 from agui_container.protocol.conversation.state import load_state
 from agui_container.protocol.encoder import MAX_EVENT_BYTES, encode
 from agui_container.protocol.errors import AppError, ErrorCode, run_error
-from agui_container.protocol.grammar import KINDS
 
 SNAPSHOT_OVERHEAD = 100
 """Bytes of a snapshot event besides its content, at most."""
@@ -97,24 +93,37 @@ def snapshot_events(
         now_ms: time in Unix milliseconds.
     """
     key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-    events: list[BaseEvent] = [start_event(key, run_input.parent_run_id, now_ms)]
+    start = start_event(key, run_input.parent_run_id, now_ms)
     try:
-        events += [*content_events(thread), finish_event(key, interrupts, now_ms)]
+        content = content_events(thread)
     except AppError as error:
-        events.append(run_error(error, caller.request_id).model_copy(update={"timestamp": now_ms}))
-    return [(KINDS[type(event)].type, encode(event)) for event in events]
+        failure = run_error(error, caller.request_id).model_copy(update={"timestamp": now_ms})
+        return [(EventType.RUN_STARTED, encode(start)), (EventType.RUN_ERROR, encode(failure))]
+    end = finish_event(key, interrupts, now_ms)
+    return [(EventType.RUN_STARTED, encode(start)), *content, (EventType.RUN_FINISHED, encode(end))]
 
 
-def content_events(thread: ThreadDelta | None) -> Sequence[BaseEvent]:
-    """Return the snapshots of a thread. Raises ``AppError`` PAYLOAD_TOO_LARGE if one does not fit into an event."""
-    messages = thread.messages if thread else ()
+def content_events(thread: ThreadDelta | None) -> Sequence[EncodedEvent]:
+    """Return the snapshots of a thread, made of the stored JSON.
+
+    Raises:
+        AppError: PAYLOAD_TOO_LARGE if one does not fit into an event.
+    """
+    messages = b",".join([message.data for message in thread.messages]) if thread else b""
     state = (thread.state if thread else None) or b"{}"
-    if max(sum(len(message.data) + 1 for message in messages), len(state)) > MAX_EVENT_BYTES - SNAPSHOT_OVERHEAD:
+    if max(len(messages), len(state)) > MAX_EVENT_BYTES - SNAPSHOT_OVERHEAD:
         raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, "The thread is too large to be shown in one event.")
     return (
-        MessagesSnapshotEvent(messages=[MESSAGE.validate_json(message.data) for message in messages]),
-        StateSnapshotEvent(snapshot=load_state(state)),
+        (EventType.MESSAGES_SNAPSHOT, b'{"type":"MESSAGES_SNAPSHOT","messages":[%b]}' % messages),
+        (EventType.STATE_SNAPSHOT, state_event(state)),
     )
+
+
+def state_event(state: bytes) -> bytes:
+    """Return STATE_SNAPSHOT as JSON. A stored state may have numbers that JSON has not, such as ``NaN``."""
+    if b"NaN" in state or b"Infinity" in state:
+        return encode(StateSnapshotEvent(snapshot=load_state(state)))
+    return b'{"type":"STATE_SNAPSHOT","snapshot":%b}' % state
 
 
 def finish_event(key: RunKey, interrupts: Sequence[Interrupt], now_ms: int) -> RunFinishedEvent:
