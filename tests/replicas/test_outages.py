@@ -111,7 +111,7 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
     ending = asyncio.create_task(churning.rest())
     await expect_refusal(server)
     why = f"error='the database at {make_url(frail_postgres.url).host}:"
-    assert any(f"store unavailable {why}" in line and "OperationalError: " in line for line in server.log)
+    server.wait_for(lambda line: f"store unavailable {why}" in line and "OperationalError: " in line)
     while not ending.done():
         await quick(server, "/ping")
         await asyncio.wait([ending], timeout=0.2)
@@ -134,9 +134,8 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     reader = await Reading.live(over_sse(server.port, post(asked)))
     server.limit_files(1)
     await expect_refusal(server)
-    assert any(
-        re.search(r"store unavailable error='the database file .*: OperationalError: \w", line) for line in server.log
-    )
+    why = re.compile(r"store unavailable error='the database file .*: OperationalError: \w")
+    server.wait_for(lambda line: why.search(line) is not None)
     await wait_for_end(server, asked)
     assert not reader.is_over
     about = f"/threads/{kept['threadId']}"
@@ -163,8 +162,8 @@ async def test_a_file_that_was_deleted_is_noticed_in_the_log_and_ends_runs(proce
     await expect_refusal(server)
     assert (await churning.rest()).events[-1]["code"] == "STORE_UNAVAILABLE"
     deleted = f"error='the database file {tmp_path}/runs.db was deleted or replaced"
-    assert any(f"store unavailable {deleted}" in line for line in server.log)
-    assert any("lease job postponed" in line and deleted in line for line in server.log)
+    server.wait_for(lambda line: f"store unavailable {deleted}" in line)
+    server.wait_for(lambda line: "lease job postponed" in line and deleted in line)
     assert not (tmp_path / "runs.db").exists()
     assert server.faults == []
 
@@ -185,7 +184,8 @@ async def test_without_a_bus_runs_go_on_and_are_read_everywhere(
     await say(here.port, f"release {run}")
     whole, by_sse, by_socket = [await reader.whole() for reader in readers]
     assert text_of(json.loads(each.data) for each in whole) == "".join(map(piece, range(40)))
-    assert any(re.search(r"bus publish failed .*the bus at \S+ failed: ConnectionError: \w", line) for line in here.log)
+    failed = re.compile(r"bus publish failed .*the bus at \S+ failed: ConnectionError: \w")
+    here.wait_for(lambda line: failed.search(line) is not None)
     assert by_sse == whole
     assert [each.data for each in by_socket] == as_shown([each.data for each in whole], by_socket)
     live = run_input("tick 50")

@@ -51,4 +51,6 @@ async def test_a_run_is_followed_through_two_others_until_one_cancels_it_or_its_
     seen = await by_sse.whole()
     assert assert_same(seen, await by_socket.whole())["code"] == "RUN_LOST"
     assert [json.loads(piece.data) for piece in seen[: len(held.events)]] == held.events
+    for server in (second, third):
+        server.stop()  # its log is complete then
     assert sum("ending lost run" in line for server in (second, third) for line in server.log) == 1

@@ -1,6 +1,6 @@
-"""Merge of a run's input with its stored thread.
+"""Input of a run, merged with the stored messages and the stored state of its thread.
 
-Rule: a large thread is merged in a worker thread, so that it does not block the event loop. Callers take turns.
+Rule: a merge that takes long is made in a worker thread, in turn with those of other callers.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,18 +29,18 @@ class MergedInput(Struct, frozen=True):
     change: Change | None
 
 
-async def merge_input(
-    run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str], *, account: str, size: int
+async def merge_in_turn(
+    account: str, size: int, run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]
 ) -> MergedInput:
-    """Merge an input with its thread, in a worker thread if the two are large or have many messages.
+    """Merge an input with its stored thread, in a worker thread if the two are large or have many messages.
 
     Args:
-        run_input: the input of the client.
-        stored: the whole thread.
-        predecessors: ids of the runs that ended while this run was queued. The client could not send their answers, so
-            these are kept and count as new.
-        account: the caller whose turn the work takes.
-        size: bytes of the request.
+        account: whose turn a large merge takes.
+        size: bytes of the request with the input.
+        run_input: what the client has sent.
+        stored: messages and state of the thread.
+        predecessors: runs that the thread has had since the input was submitted. Their answers are kept and count as
+            new, although the client did not send them.
     """
     count = len(stored.messages) + len(run_input.messages)
     size += len(stored.state or b"") + sum(len(message.data) for message in stored.messages)

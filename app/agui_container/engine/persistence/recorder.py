@@ -15,7 +15,7 @@ from ag_ui.core import RunAgentInput
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.persistence.backlog import early_end
 from agui_container.engine.persistence.cluster import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Cluster
-from agui_container.engine.persistence.merged_input import merge_input, with_state
+from agui_container.engine.persistence.merged_input import merge_in_turn, with_state
 from agui_container.engine.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.ports.records import (
     AlreadyExists,
@@ -163,7 +163,7 @@ class RunRecorder:
         if self._condition.is_empty and stored.messages:
             self._unstored_input = None
             raise has_messages_error()
-        merged = await merge_input(run_input, stored, self.predecessors, account=self._account, size=self._size)
+        merged = await merge_in_turn(self._account, self._size, run_input, stored, self.predecessors)
         if merged.change is not None:
             await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), merged.change)
         self._unstored_input = None
