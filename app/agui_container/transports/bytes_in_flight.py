@@ -149,6 +149,11 @@ class Reservation:
         self._share = share
         self._counted = 0
 
+    @property
+    def size(self) -> int:
+        """Bytes that count."""
+        return self._counted
+
     def __enter__(self) -> Self:
         return self
 
