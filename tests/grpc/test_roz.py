@@ -279,7 +279,7 @@ def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: gr
 # --- control ----------------------------------------------------------------------------------------------------------
 
 
-@requirement("roz.feedback")
+@requirement("roz.control")
 @pytest.mark.parametrize("message_id", ["", "x" * 513])
 def test_feedback_on_an_impossible_id_is_refused_and_the_session_goes_on(
     channel: grpc.Channel, message_id: str
