@@ -328,6 +328,13 @@ def test_a_cancelled_session_ends_its_turn(channel: grpc.Channel) -> None:
 
 
 @requirement("roz.control")
+def test_a_session_that_has_not_begun_is_not_completed(channel: grpc.Channel) -> None:
+    with RozTalk(channel) as talk:
+        talk.send(cancel_session=pb.CancelSession()).end()
+        assert list(talk.rest()) == ["error", "1.0 session_rejected"]
+
+
+@requirement("roz.control")
 def test_a_client_that_says_nothing_more_gets_its_answer(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         talk.say("hello").end()

@@ -101,7 +101,8 @@ class Session:
                 finally:
                     keepalive.cancel()
                     answer_task.cancel()
-            await self._call.send(self._wire.session_completed("The session is over.", self._usage))
+            if self._start is not None:
+                await self._call.send(self._wire.session_completed("The session is over.", self._usage))
         except asyncio.CancelledError:
             if self._call.is_open and not self._service.is_serving():
                 shutdown = AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")
