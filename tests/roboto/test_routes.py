@@ -146,6 +146,22 @@ async def test_goals_of_another_protocol_are_shown_with_their_schema(api: Api) -
     assert record["goal_data"] == {"goal_type": "count", "schema": {"type": "object"}}
 
 
+@requirement("roboto.goals", "protocol.crossed")
+@pytest.mark.parametrize(
+    "notes", [{"created": 1e300}, {"created": -1}, {"run_id": "r", "goals": [{}]}, {"run_id": ["r"]}, "notes"]
+)
+async def test_a_session_is_shown_whatever_another_client_has_written_beside_its_message(
+    api: Api, notes: object
+) -> None:
+    goal = {"type": "count", "schema": {"type": "object"}}
+    message = {"id": "u", "role": "user", "content": "call achieve_count {}", "metadata": {"roboto": notes}}
+    run = {"threadId": "t", "runId": "r", "messages": [message], "forwardedProps": {"goals": [goal]}}
+    await api.http.post("/invocations", json=run)
+    record = await api.data("GET", "/t")
+    assert texts(record)[0] == "call achieve_count {}"
+    assert [it["goal_type"] for it in record["goals"]] == ["count"]
+
+
 @requirement("roboto.tools")
 async def test_tools_and_scope_are_those_of_the_session_from_then_on(api: Api) -> None:
     tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}

@@ -4,9 +4,9 @@ Rule: each fact has its own key in the metadata, so that concurrent requests can
 """
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, ValidationError, convert, field
+from msgspec import Meta, Struct, ValidationError, convert, field
 from msgspec.structs import fields
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
@@ -27,6 +27,10 @@ CANCELLED = "CANCELLED"
 
 LOCAL = "local"
 """Organisation of a session that names none. This server has no organisations."""
+
+
+MAX_TIME = 253_402_300_799
+"""Largest time that has a date, in Unix seconds: the end of the year 9999."""
 
 
 class TurnFailure(BaseModel):
@@ -109,7 +113,7 @@ class MessageNotes(Struct, frozen=True):
     """
 
     run_id: str | None = None
-    created: float | None = None
+    created: Annotated[float, Meta(ge=0, le=MAX_TIME)] | None = None
     is_sent: bool = field(default=False, name="sent")
     goals: list[dict[str, object]] = field(default_factory=list)
     context: dict[str, object] | None = None

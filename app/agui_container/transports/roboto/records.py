@@ -176,7 +176,7 @@ def delta_json(view: SessionView, position: Position, *, knows_reset: bool) -> b
 def goal_record(stored: StoredGoal, declared: JSON, at: int, achieve_tool_use_id: str | None) -> JSON:
     """Return a GoalRecord. ``at`` is the index of the message that declared it."""
     return {
-        "goal_type": declared["goal_type"],
+        "goal_type": declared.get("goal_type", stored.type),
         "goal_data": declared,
         "status": stored.status.value,
         "message_sequence_num": at,
