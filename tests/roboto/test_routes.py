@@ -15,6 +15,7 @@ from agui_container.ports.records import ThreadDelta
 from agui_container.protocol.errors import ERRORS
 from agui_container.settings import Settings
 from agui_container.transports.roboto import routes, turn, views
+from agui_container.transports.roboto.requests import MAX_TOOLS
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
 from tests.engine.doubles import Json
@@ -171,6 +172,17 @@ async def test_tools_and_scope_are_those_of_the_session_from_then_on(api: Api) -
     held = await api.finished({**held, "status": "roboto_turn"})
     assert held["status"] == "client_tool_turn"
     assert held["messages"][-1]["content"][0]["answered_by_server"] is False
+
+
+@requirement("roboto.tools", "roboto.errors")
+async def test_the_tools_of_all_requests_of_a_session_together_are_limited(api: Api) -> None:
+    tools = [{"name": f"client_look_{at}", "description": "Look."} for at in range(MAX_TOOLS + 1)]
+    held = await api.finished(await api.start("stream 1", client_tools=tools[:-1]))
+    path = f"/{held['thread_id']}/messages"
+    body = {"message": {"role": "user", "content": [{"text": "stream 1"}]}}
+    refused = await api.error("POST", path, {**body, "client_tools": tools[-1:]})
+    assert refused == (400, INVALID, "client_tools: a session may have 200 tools at most.")
+    await api.data("POST", path, {**body, "client_tools": tools[:-1]})
 
 
 @requirement("roboto.tools")

@@ -11,7 +11,8 @@ from msgspec.structs import fields
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
-from agui_container.transports.roboto.requests import AnalysisScope, ToolSpec
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.roboto.requests import MAX_TOOLS, AnalysisScope, ToolSpec
 
 PREFIX = "roboto."
 """Prefix of the keys in the metadata."""
@@ -76,8 +77,15 @@ class Notes(BaseModel):
         )
 
     def with_tools(self, tools: list[ToolSpec] | None) -> list[ToolSpec]:
-        """Return the session's tools, with these added. A tool with the same name is replaced."""
-        return list({tool.name: tool for tool in (*self.tools, *(tools or ()))}.values())
+        """Return the session's tools, with these added. A tool with the same name is replaced.
+
+        Raises:
+            AppError: VALIDATION_ERROR for too many tools.
+        """
+        by_name = {tool.name: tool for tool in (*self.tools, *(tools or ()))}
+        if len(by_name) > MAX_TOOLS:
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"client_tools: a session may have {MAX_TOOLS} tools at most.")
+        return list(by_name.values())
 
     def with_failure(self, message_id: str, failure: TurnFailure) -> dict[str, TurnFailure]:
         """Return the last ``MAX_FAILURES`` failures of the session, including this one."""
