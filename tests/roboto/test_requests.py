@@ -3,15 +3,18 @@
 import json
 
 import pytest
+from pydantic import BaseModel
 
 from agui_container.protocol.errors import AppError
 from agui_container.transports.roboto import inputs
 from agui_container.transports.roboto.inputs import goal_contexts, goal_declarations
 from agui_container.transports.roboto.notes import MessageNotes, Notes
 from agui_container.transports.roboto.requests import (
+    MAX_BLOCKS,
     CreateEvents,
     DatasetSummary,
     DatasetTriage,
+    FeedbackRequest,
     GenericGoal,
     SendRequest,
     SentToolResult,
@@ -21,6 +24,8 @@ from agui_container.transports.roboto.requests import (
     goals_of,
     read,
 )
+from tests.engine.doubles import Json
+from tests.requirements import requirement
 
 HELLO = {"role": "user", "content": [{"text": "Hello"}, {"text": "you"}]}
 TRIAGE = DatasetTriage(goal_type="dataset_triage", dataset_id="ds_1", label_vocabulary={"good": "All is well."})
@@ -187,3 +192,42 @@ def test_results_become_tool_messages() -> None:
         ("c3", "{}", "The user declined it."),
     ]
     assert MessageNotes.of(found.messages[0].metadata).runtime_ms == 4
+
+
+MANY = 6_000
+TOO_MANY_BLOCKS = f"messages: may have {MAX_BLOCKS} blocks at most."
+
+
+@requirement("roboto.errors", "caller.loop")
+@pytest.mark.parametrize(
+    ("kind", "document", "message"),
+    [
+        (FeedbackRequest, {"sentiment": "positive", "categories": ["other"] * MANY}, "categories: List should have at"),
+        (FeedbackRequest, {"sentiment": "positive", "categories": ["x"] * MANY}, "categories.0: Input should be"),
+        (StartRequest, {"messages": [1] * MANY}, "messages.0: Input should be"),
+        (StartRequest, {"messages": [{"role": "user", "content": [1] * MANY}]}, TOO_MANY_BLOCKS),
+        (StartRequest, {"messages": [{"role": "user", "content": [{"text": ""}] * 3_000}] * 2}, TOO_MANY_BLOCKS),
+        (SendRequest, {"message": {"role": "user", "content": [1] * MANY}}, "message.content.0: Input should be"),
+        (
+            DatasetTriage,
+            {
+                "goal_type": "dataset_triage",
+                "dataset_id": "d",
+                "label_vocabulary": dict.fromkeys(map(str, range(MANY))),
+            },
+            "label_vocabulary: may have 50 entries at most.",
+        ),
+        (
+            CreateEvents,
+            {"goal_type": "create_events", "dataset_id": "d", "event_vocabulary": dict.fromkeys(map(str, range(MANY)))},
+            "event_vocabulary: may have 50 entries at most.",
+        ),
+    ],
+)
+def test_a_list_of_very_many_items_is_refused_with_one_error(
+    kind: type[BaseModel], document: Json, message: str
+) -> None:
+    with pytest.raises(AppError) as refused:
+        read(kind, document)
+    assert refused.value.message.startswith(message)
+    assert ";" not in refused.value.message

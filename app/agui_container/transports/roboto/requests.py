@@ -1,6 +1,8 @@
 """Requests of Roboto's clients, field by field.
 
-Rule: unknown members are ignored, because newer clients send them. An invalid member is refused by its name.
+Rule: unknown members are ignored, because newer clients send them. An invalid member is refused by its name. Lists and
+vocabularies that are too long are refused before their items are validated, and a list ends with its first error.
+Otherwise a million wrong items would build a million errors and stop the process for many seconds.
 """
 
 from typing import Annotated, Literal, Self, TypeVar
@@ -8,7 +10,9 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import (
     AliasChoices,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     StringConstraints,
     ValidationError,
@@ -18,7 +22,7 @@ from pydantic import (
 from pydantic import model_validator as validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from agui_container.protocol.commands import CATEGORIES, Category, Sentiment
+from agui_container.protocol.commands import CATEGORIES, MAX_CATEGORIES, Category, Sentiment
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 
 MAX_GOALS = 5
@@ -29,6 +33,8 @@ MAX_SKILLS = 100
 """Skills of a session."""
 MAX_MESSAGES = 1_000
 """Messages at the begin of a session."""
+MAX_BLOCKS = 5_000
+"""Blocks of all messages of a request together."""
 MAX_TOOLS = 200
 """Client tools of a session."""
 MAX_ERRORS = 5
@@ -39,7 +45,25 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Label = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_\-]+$", max_length=100)]
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
 
+V = TypeVar("V")
 T = TypeVar("T", bound=BaseModel)
+
+
+def _check_entries(vocabulary: V) -> V:
+    if isinstance(vocabulary, dict) and len(vocabulary) > MAX_LABELS:
+        raise PydanticCustomError("too_long", "may have {most} entries at most", {"most": MAX_LABELS})
+    return vocabulary
+
+
+def _check_blocks(messages: V) -> V:
+    contents = [it.get("content") for it in messages if isinstance(it, dict)] if isinstance(messages, list) else []
+    if sum(len(content) for content in contents if isinstance(content, list)) > MAX_BLOCKS:
+        raise PydanticCustomError("too_long", "may have {most} blocks at most", {"most": MAX_BLOCKS})
+    return messages
+
+
+Vocabulary = BeforeValidator(_check_entries)
+Conversation = BeforeValidator(_check_blocks)
 
 
 class RobotoModel(BaseModel):
@@ -62,7 +86,7 @@ class SentMessage(RobotoModel):
     """A message of the user, or of the assistant if a session begins with an earlier conversation."""
 
     role: Literal["user", "assistant"]
-    content: Annotated[list[TextBlock], Field(min_length=1)]
+    content: Annotated[list[TextBlock], Field(min_length=1, max_length=MAX_BLOCKS), FailFast()]
 
     @property
     def text(self) -> str:
@@ -114,7 +138,7 @@ class DatasetTriage(RobotoModel):
 
     goal_type: Literal["dataset_triage"]
     dataset_id: str
-    label_vocabulary: Annotated[dict[Label, Words], Field(min_length=1, max_length=MAX_LABELS)]
+    label_vocabulary: Annotated[dict[Label, Words], Field(min_length=1), Vocabulary]
 
 
 class CreateEvents(RobotoModel):
@@ -122,8 +146,8 @@ class CreateEvents(RobotoModel):
 
     goal_type: Literal["create_events"]
     dataset_id: str
-    event_vocabulary: Annotated[dict[Name, Words], Field(min_length=1, max_length=MAX_LABELS)]
-    tag_vocabulary: Annotated[dict[Name, Words], Field(max_length=MAX_LABELS)] = Field(default_factory=dict)
+    event_vocabulary: Annotated[dict[Name, Words], Field(min_length=1), Vocabulary]
+    tag_vocabulary: Annotated[dict[Name, Words], Vocabulary] = Field(default_factory=dict)
     collection_id: str | None = None
     event_focus_prompt: Prompt | None = None
 
@@ -162,7 +186,9 @@ class _TurnRequest(RobotoModel):
 class StartRequest(_TurnRequest):
     """Request to begin a session."""
 
-    messages: Annotated[list[SentMessage], Field(max_length=MAX_MESSAGES)] = Field(default_factory=list)
+    messages: Annotated[list[SentMessage], Field(max_length=MAX_MESSAGES), FailFast(), Conversation] = Field(
+        default_factory=list
+    )
     system_prompt: str | None = None
     model_profile: str | None = None
     visibility: Literal["private", "org"] = "private"
@@ -215,7 +241,7 @@ class FeedbackRequest(RobotoModel):
     """Feedback on a message. Roboto's clients use ``formatting`` for negative feedback only."""
 
     sentiment: Sentiment
-    categories: list[Category] = Field(default_factory=list)
+    categories: Annotated[list[Category], Field(max_length=MAX_CATEGORIES), FailFast()] = Field(default_factory=list)
     notes: str | None = None
 
     @field_validator("categories")
