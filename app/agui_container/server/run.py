@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 import threading
-from functools import partial
 from types import FrameType
 
 import uvicorn
@@ -27,6 +26,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields, mask_passwords
 from agui_container.server.connections import ConnectionLimit, raise_descriptor_limit
+from agui_container.server.listeners import add_listeners
 from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
 from agui_container.settings import Auth, LimitBy, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
@@ -49,10 +49,6 @@ TICKS_PER_SECOND = 10
 
 MAX_BACKLOG = 2048
 """Connections that may wait to be accepted."""
-
-LISTENERS = 4
-"""Listeners of each socket. uvloop accepts one connection of a listener in a turn of the loop. A turn is long while
-there is much work, and with one listener a connection would wait a turn for each one that another caller opens."""
 
 SWITCH_SECONDS = 0.0005
 """Seconds for which a computing thread may keep the interpreter from the event loop, which gives it up in each system
@@ -148,16 +144,6 @@ class Server(uvicorn.Server):
         await self._service.drain(DRAIN_SECONDS)
         await self._service.wait_for_readers(FLUSH_SECONDS)
         await super().shutdown(sockets)
-
-
-async def add_listeners(server: uvicorn.Server) -> None:
-    """Listen on each socket of a server ``LISTENERS`` times."""
-    config, loop = server.config, asyncio.get_running_loop()
-    make_protocol = partial(HttpProtocol, config, server.server_state, server.lifespan.state)
-    for first in [each for listener in server.servers for each in listener.sockets]:
-        for _ in range(LISTENERS - 1):
-            copy = socket.fromfd(first.fileno(), first.family, first.type, first.proto)
-            server.servers.append(await loop.create_server(make_protocol, sock=copy, backlog=config.backlog))
 
 
 def force_exit_after(seconds: float) -> None:
