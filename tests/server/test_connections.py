@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import resource
+import select
 import socket
 
 import pytest
@@ -351,7 +352,7 @@ async def test_all_half_closed_connections_are_checked_with_one_system_call(monk
             polls.append(len(self._descriptors))
             return []
 
-    monkeypatch.setattr(connections.select, "poll", CountingPoll)
+    monkeypatch.setattr(select, "poll", CountingPoll)
     limit = ConnectionLimit(100)
     with contextlib.ExitStack() as stack:
         for _ in range(10):

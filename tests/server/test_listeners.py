@@ -46,6 +46,12 @@ def address_of(server: uvicorn.Server) -> tuple[str, int]:
     return host, port
 
 
+def clients_of(server: uvicorn.Server) -> list[str]:
+    """Return the addresses of the clients whose connections have been accepted."""
+    connections = [each for each in server.server_state.connections if isinstance(each, HttpProtocol)]
+    return [each.client[0] for each in connections if each.client is not None]
+
+
 @contextmanager
 def waiting(server: uvicorn.Server, clients: int, source: str = FIRST) -> Iterator[None]:
     """Connect clients, which wait until the event loop turns. If a queue is full, they are not connected."""
@@ -81,7 +87,7 @@ async def connect_beside_a_full_queue() -> int:
             clients = list[str]()
             while SECOND not in clients:
                 await asyncio.sleep(0)
-                clients = [each.client[0] for each in server.server_state.connections if each.client is not None]
+                clients = clients_of(server)
             return clients.count(FIRST)
 
 
@@ -102,9 +108,8 @@ async def connect_over(host: str, source: str) -> str:
         target = source, address_of(server)[1]
         with socket.create_connection(target, timeout=CONNECT_SECONDS):
             await until(lambda: len(server.server_state.connections) == 1)
-            (connection,) = server.server_state.connections
-            assert connection.client is not None
-            return str(connection.client[0])
+            (client,) = clients_of(server)
+            return client
 
 
 @pytest.mark.parametrize(("host", "source"), [("127.0.0.1", FIRST), ("::1", FIRST_NETWORK), ("localhost", FIRST)])
