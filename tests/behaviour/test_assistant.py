@@ -90,7 +90,7 @@ async def test_anything_else_is_answered_with_what_can_be_said(connect_model: Co
     thread = await connect_model()
     events = await thread.say(said)
     assert types(events) == SAID
-    assert "“stream 5”" in text(events)
+    assert "`stream 5`" in text(events)
 
 
 # --- calls ---

@@ -1,5 +1,6 @@
 """The TypeScript client's own tests, which Node.js runs against servers of this Python."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -8,11 +9,28 @@ from pathlib import Path
 
 import pytest
 
+from tests.alone import locked
+
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
-SECONDS = 550
+FILES = sorted(path.name.removesuffix(".test.ts") for path in (CLIENT / "test").glob("*.test.ts"))
+SECONDS = 250
 
 
-def need_client() -> str:
+def run(*command: str) -> None:
+    """Run a command in the client's folder, and fail with its output if it fails."""
+    done = subprocess.run(
+        command,
+        cwd=CLIENT,
+        env={**os.environ, "PYTHON": sys.executable},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
+
+
+def need_npm() -> str:
     """Return npm's path. Skip where Node.js or the client's packages are not installed; fail in CI."""
     npm = shutil.which("npm")
     if npm is not None and (CLIENT / "node_modules").is_dir():
@@ -23,15 +41,21 @@ def need_client() -> str:
     pytest.skip(reason)
 
 
-@pytest.mark.timeout(SECONDS + 30)
-def test_the_typescript_client_passes_its_own_tests() -> None:
-    done = subprocess.run(
-        [need_client(), "test", "--silent"],
-        cwd=CLIENT,
-        env={**os.environ, "PYTHON": sys.executable},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
+@pytest.fixture(scope="session")
+def compiled(pytestconfig: pytest.Config, testrun_uid: str) -> Path:
+    """Return the folder of the compiled tests. One process of a test run compiles them for all."""
+    npm = need_npm()
+    assert pytestconfig.cache is not None
+    folder = pytestconfig.cache.mkdir("typescript")
+    stamp = folder / "compiled"
+    with locked(folder / "lock", fcntl.LOCK_EX):
+        if not stamp.exists() or stamp.read_text() != testrun_uid:
+            run(npm, "run", "--silent", "compile-tests")
+            stamp.write_text(testrun_uid)
+    return CLIENT / "build" / "test"
+
+
+@pytest.mark.timeout(2 * SECONDS + 30)
+@pytest.mark.parametrize("file", FILES)
+def test_the_typescript_client_passes_its_own_tests(compiled: Path, file: str) -> None:
+    run("node", "--test", "--test-reporter=spec", str(compiled / f"{file}.test.js"))

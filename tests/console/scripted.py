@@ -17,6 +17,11 @@ from ag_ui.core import (
     StateSnapshotEvent,
     StepFinishedEvent,
     StepStartedEvent,
+    SubagentFinishedEvent,
+    SubagentStartedEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
 )
 from pydantic import BaseModel, Field
 
@@ -124,6 +129,20 @@ async def markdown(_input: RunAgentInput, _ctx: RunContext) -> Script:
         yield word + " "
 
 
+async def wide(_input: RunAgentInput, ctx: RunContext) -> Script:
+    """A call and a subagent with long names, and a table with many columns."""
+    call, subagent = ctx.new_id(), ctx.new_id()
+    yield ToolCallStartEvent(tool_call_id=call, tool_call_name="mcp__documents__search_everything_and_everywhere")
+    yield ToolCallEndEvent(tool_call_id=call)
+    yield SubagentStartedEvent(
+        subagent_run_id=subagent, name="a librarian of many words " * 4, parent_tool_call_id=call
+    )
+    yield SubagentFinishedEvent(subagent_run_id=subagent)
+    yield ToolCallResultEvent(message_id=ctx.new_id(), tool_call_id=call, content="nothing")
+    row = "| wide " * 12 + "|\n"
+    yield row + "|---" * 12 + "|\n" + row
+
+
 async def hostile(_input: RunAgentInput, _ctx: RunContext) -> Script:
     """Text that wants to run, or to be loaded."""
     yield HOSTILE
@@ -211,5 +230,5 @@ async def large(_input: RunAgentInput, _ctx: RunContext) -> Script:
 
 SCRIPTS: dict[str, Callable[[RunAgentInput, RunContext], Script]] = {
     script.__name__: script
-    for script in (markdown, hostile, slowly, ask, ask_by_model, steps, state, goals, notices, flood, large)
+    for script in (markdown, wide, hostile, slowly, ask, ask_by_model, steps, state, goals, notices, flood, large)
 }

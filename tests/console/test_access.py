@@ -1,9 +1,10 @@
 """Themes, keys, screen readers, phones, reduced motion."""
 
+import asyncio
 import re
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Route, expect
 
 from agui_container import Settings, create_app
 from tests.behaviour.server import serving
@@ -137,7 +138,8 @@ async def test_a_form_is_filled_with_keys(visit: Visit, scripted: str) -> None:
     await keyboard.type("ask")
     await keyboard.press("Enter")
     form = user.page.get_by_role("form", name="Where to?")
-    await tab_to(form.get_by_label("City"), "Shift+Tab")
+    await expect(form).to_be_focused()
+    await tab_to(form.get_by_label("City"))
     await keyboard.type("Lisbon")
     await tab_to(form.get_by_label("Count (optional)"))
     await keyboard.press("ArrowUp")
@@ -163,6 +165,82 @@ async def test_an_approval_is_given_with_keys(visit: Visit, assistant: str) -> N
     await expect(user.page.get_by_role("button", name="Allow")).to_be_focused()
     await user.page.keyboard.press("Enter")
     await user.reads("The result of calculate is 42.")
+
+
+async def test_the_focus_follows_the_steps_of_an_approval(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    keyboard = user.page.keyboard
+    await user.say("calculate 6*7")
+    card = user.page.get_by_role("region", name="Approval of calculate")
+    await expect(card).to_be_focused()
+    await enter(user, "Edit")
+    await expect(card.get_by_label("Arguments")).to_be_focused()
+    await enter(user, "Back")
+    await expect(card).to_be_focused()
+    await enter(user, "Deny")
+    await expect(card.get_by_label("Reason")).to_be_focused()
+    await keyboard.type("too dear")
+    await enter(user, "Deny")
+    await user.reads("the user denied this call: too dear")
+
+
+async def test_a_question_leaves_the_focus_in_a_message_that_is_being_written(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    is_written = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await is_written.wait()
+        await route.continue_()
+
+    await user.page.route("**/invocations", hold)
+    await user.say("calculate 6*7")
+    await user.page.keyboard.type("and then")
+    is_written.set()
+    await expect(user.page.get_by_role("region", name="Approval of calculate")).to_be_visible()
+    await user.page.keyboard.type(" this")
+    await expect(user.composer).to_have_value("and then this")
+
+
+async def test_a_form_moves_the_focus_to_the_field_that_is_wrong(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.say("ask")
+    form = user.page.get_by_role("form", name="Where to?")
+    await form.get_by_label("City").fill("Lisbon")
+    await form.get_by_role("button", name="Send").click()
+    await expect(form.get_by_role("alert")).to_have_text("Speed is required.")
+    await expect(form.get_by_label("Speed")).to_be_focused()
+
+
+async def test_dialogs_and_editors_give_the_focus_back(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    keyboard = user.page.keyboard
+    await user.say("stream 1")
+    await user.is_done()
+    await keyboard.press("Control+k")
+    await enter(user, "Delete stream 1")
+    await enter(user, "Cancel")
+    await expect(user.page.get_by_role("button", name="Delete stream 1")).to_be_focused()
+    for key in ("Enter", "Escape"):
+        await enter(user, "Rename stream 1", "Shift+Tab")
+        await keyboard.press(key)
+        await expect(user.page.get_by_role("button", name="stream 1", exact=True)).to_be_focused()
+        await keyboard.press("Tab")
+        await keyboard.press("Tab")
+    await keyboard.press("/")
+    await keyboard.press("ArrowUp")
+    await keyboard.press("Escape")
+    await expect(user.composer).to_be_focused()
+
+
+async def test_no_key_after_the_one_that_searches_is_written_elsewhere(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    focused = await user.composer.evaluate(
+        """(composer) => {
+            composer.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true }));
+            return document.activeElement.id;
+        }"""
+    )
+    assert focused == "thread-search"
 
 
 @over_both
@@ -193,6 +271,53 @@ async def test_a_phone_has_the_threads_in_a_drawer_and_nothing_wider_than_the_sc
     await expect(threads).to_be_hidden()
     await user.press("Inspector")
     await expect(user.page.get_by_role("complementary", name="Inspector")).to_be_in_viewport()
+
+
+ONE_WORD = """(cell) => {
+    const word = document.createRange();
+    word.selectNodeContents(cell);
+    return word.getClientRects().length;
+}"""
+
+
+async def test_long_names_and_wide_tables_stay_within_a_narrow_screen_and_words_stay_whole(
+    visit: Visit, scripted: str
+) -> None:
+    user = await visit(scripted, viewport={"width": 320, "height": 640})
+    await user.say("wide")
+    await user.is_done()
+    await expect(user.call("mcp__documents__search_everything_and_everywhere")).to_contain_text("ms")
+    scroller = user.conversation.locator("..")
+    assert await scroller.evaluate("(frame) => frame.scrollWidth <= frame.clientWidth")
+    cell = user.conversation.get_by_role("cell", name="wide").first
+    assert await cell.evaluate(ONE_WORD) == 1
+    await user.press("Inspector")
+    await expect(user.page.get_by_role("button", name="Close inspector")).to_be_in_viewport(ratio=1)
+
+
+async def test_a_thread_is_renamed_by_touch_on_a_phone(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True)
+    await user.say("stream 1")
+    await user.is_done()
+    await user.page.get_by_role("button", name="Threads", exact=True).tap()
+    threads = user.page.get_by_role("navigation", name="Threads")
+    rename = threads.get_by_role("button", name="Rename stream 1")
+    await rename.tap()
+    await threads.get_by_label("Title").fill("Greetings")
+    await threads.get_by_label("Title").press("Enter")
+    await expect(threads.get_by_role("listitem")).to_have_text(["Greetings"])
+
+
+async def test_a_replay_on_a_phone_is_not_hidden_by_the_inspector(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True)
+    await user.say("stream 1")
+    await user.is_done()
+    inspector = user.page.get_by_role("complementary", name="Inspector")
+    for _ in range(2):
+        await user.inspect("Replay")
+        await inspector.get_by_role("list", name="Runs").get_by_role("button").click()
+        await expect(inspector).to_have_count(0)
+    await expect(user.page.get_by_role("group", name="Replay")).to_be_visible()
 
 
 async def test_the_threads_of_a_phone_hold_the_focus_and_give_it_back(visit: Visit, assistant: str) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from itertools import accumulate
+from pathlib import Path
 
 import pytest
 from ag_ui.core import (
@@ -227,6 +228,20 @@ async def test_files_are_chosen_removed_and_refused_if_they_are_empty(visit: Vis
     await user.reads("I see document.")
     await expect(user.page.get_by_role("alert")).to_have_count(0)
     await expect(user.conversation.locator(".part-file")).to_have_text("note.txt")
+
+
+async def test_a_folder_that_is_dropped_is_refused_and_the_files_beside_it_are_attached(
+    visit: Visit, scripted: str, tmp_path: Path
+) -> None:
+    user = await visit(scripted)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "note.txt").write_text("hello")
+    devtools = await user.page.context.new_cdp_session(user.page)
+    data = {"items": [], "files": [str(tmp_path / name) for name in ("folder", "note.txt")], "dragOperationsMask": 1}
+    for step in ("dragEnter", "dragOver", "drop"):
+        await devtools.send("Input.dispatchDragEvent", {"type": step, "x": 600, "y": 300, "data": data})
+    await expect(user.page.get_by_label("Attachments").get_by_role("listitem")).to_have_text(["note.txt"])
+    await expect(user.page.get_by_role("alert")).to_contain_text("Not attached: folder.")
 
 
 async def test_notices_are_shown_at_their_place_in_the_conversation(visit: Visit, scripted: str) -> None:

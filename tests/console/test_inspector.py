@@ -1,13 +1,14 @@
 """The inspector: events, state, goals, tokens, capabilities and replay."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Route, expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import curl
+from tests.console.driver import WAIT_MS, curl
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -83,6 +84,40 @@ async def test_another_thread_and_a_new_chat_close_a_replay(visit: Visit, assist
     await user.press("New chat")
     await expect(user.composer).to_be_visible()
     await expect(user.page.get_by_label("Suggestions")).to_be_visible()
+
+
+async def test_answers_to_commands_are_in_the_event_log(visit: Visit, assistant: str, wire: str) -> None:
+    user = await visit(assistant)
+    await user.inspect("Events")
+    await user.say("wait 60")
+    await user.reads("Waiting 60 s.")
+    await user.press("Stop")
+    await user.is_done()
+    answer = "result" if wire == "websocket" else "command.result"
+    await expect(user.page.get_by_role("list", name="Events").get_by_text(answer, exact=True)).to_be_visible()
+
+
+async def test_runs_that_are_found_late_are_not_listed_in_another_thread(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    is_asked, is_left = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        is_asked.set()
+        await is_left.wait()
+        await route.continue_()
+
+    await user.page.route("**/runs", hold, times=1)
+    await user.inspect("Replay")
+    async with asyncio.timeout(WAIT_MS / 1000):
+        await is_asked.wait()
+    async with user.page.expect_response("**/runs"):
+        await user.press("New chat")
+    async with user.page.expect_response("**/runs"):
+        is_left.set()
+    await expect(user.page.get_by_text("The server has no runs of this thread.")).to_be_visible()
+    await expect(user.page.get_by_label("Runs").get_by_role("button")).to_have_count(0)
 
 
 async def test_a_replay_offers_nothing_that_starts_a_run(visit: Visit, assistant: str) -> None:

@@ -63,3 +63,12 @@ async def test_a_newcomer_sees_reasoning_subagents_questions_and_stop_by_buttons
     await user.press("New chat")
     await user.page.get_by_role("button", name="See it think").click()
     await expect(user.conversation.get_by_text(re.compile("^Thought"))).to_be_visible()
+
+
+async def test_the_commands_that_a_greeting_is_answered_with_are_shown_as_they_are_typed(
+    visit: Visit, unset: str
+) -> None:
+    user = await visit(unset)
+    await user.say("hello")
+    await expect(user.conversation.get_by_text("calculate 2*(3+4)", exact=True)).to_be_visible()
+    await expect(user.conversation.get_by_text('call calculate {"expression": "6*7"}', exact=True)).to_be_visible()

@@ -88,7 +88,7 @@ async def test_a_server_that_dies_in_a_stream_and_comes_back_loses_no_text_that_
         await expect(user.messages).to_have_count(1)
 
 
-async def test_a_page_without_its_server_says_so(visit: Visit, scripted: str) -> None:
+async def test_a_page_without_its_server_says_so_until_the_server_is_back(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
 
     async def refuse(route: Route) -> None:
@@ -97,6 +97,10 @@ async def test_a_page_without_its_server_says_so(visit: Visit, scripted: str) ->
     await user.page.route("**/threads", refuse)
     await user.page.reload()
     await expect(user.page.get_by_text("The server cannot be reached.")).to_be_visible()
+    await expect(user.page.get_by_text("Offline")).to_be_visible()
+    await user.page.unroute_all()
+    await expect(user.page.get_by_text("Offline")).to_have_count(0)
+    await expect(user.page.get_by_text("Your chats will be here.")).to_be_visible()
     user.complaints.clear()
 
 

@@ -6,9 +6,26 @@ import pytest
 from playwright.async_api import Route, expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import WAIT_MS, User
+from tests.console.driver import WAIT_MS, PageServer, User
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+
+@over_both
+async def test_a_stop_that_no_server_answers_says_so(visit: Visit, lasting: PageServer, wire: str) -> None:
+    user = await visit(lasting.url, wire=wire)
+    await user.page.clock.install()
+    await user.page.reload()
+    await user.say("slowly")
+    await user.reads("word5 ")
+    lasting.kill()
+    await expect(user.page.get_by_text("Connecting again")).to_be_visible()
+    await user.press("Stop")
+    await user.page.clock.fast_forward(5_000)
+    await expect(user.conversation.get_by_role("alert")).to_contain_text("The run may still be open there.")
+    await user.page.close()  # nothing is written to its console afterwards
+    user.complaints.clear()  # the browser reports refused connections
+
 
 SLOW_NETWORK = """
 () => {

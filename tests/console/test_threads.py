@@ -1,11 +1,14 @@
 """The list of threads, forks, feedback, and a page that is loaded again."""
 
+import asyncio
+from itertools import count
+
 import pytest
 from playwright.async_api import Route, expect
 
 from agui_container.protocol.commands import MAX_PAGE
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import PHONE
+from tests.console.driver import PHONE, WAIT_MS, User
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -213,6 +216,78 @@ async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: 
     await second.reads("I have thought about rain.")
     await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
     await user.reads("I have thought about rain.")
+
+
+async def hold(user: User, number: int) -> tuple[asyncio.Event, asyncio.Event]:
+    """Hold the answer to one of the next requests for a thread. Return an event of its request, and one to let go."""
+    requests = count(1)
+    is_asked, is_released = asyncio.Event(), asyncio.Event()
+
+    async def answer(route: Route) -> None:
+        response = await route.fetch()
+        if next(requests) == number:
+            is_asked.set()
+            await is_released.wait()
+        await route.fulfill(response=response)
+
+    await user.page.route("**/threads/*", answer)
+    return is_asked, is_released
+
+
+async def test_a_message_that_is_written_while_a_thread_loads_goes_to_that_thread(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    await user.press("New chat")
+    await user.say("think about rain")
+    await user.is_done()
+    is_asked, is_released = await hold(user, 1)
+    await user.page.get_by_role("button", name="stream 1", exact=True).click()
+    async with asyncio.timeout(WAIT_MS / 1000):
+        await is_asked.wait()
+    await user.say("stream 2")
+    await expect(user.composer).to_have_value("stream 2")
+    is_released.set()
+    await expect(user.messages).to_have_text(["stream 1"])
+    await user.composer.press("Enter")
+    await user.reads("hello world, hello world,")
+    await expect(user.messages).to_have_text(["stream 1", "stream 2"])
+
+
+@over_both
+async def test_a_run_that_begins_while_its_thread_is_loaded_again_is_shown(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    second = await user.open_tab(user.page.url)
+    await second.reads("hello world,")
+    await second.say("think about rain")
+    await second.reads("I have thought about rain.")
+    is_asked, is_released = await hold(user, 2)
+    await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    async with asyncio.timeout(WAIT_MS / 1000):
+        await is_asked.wait()
+    await user.press("Ask again")
+    async with user.page.expect_response("**/threads/*"):
+        is_released.set()
+    await user.is_done()
+    await expect(user.messages).to_have_text(["stream 1"])
+
+
+async def test_a_fork_does_not_leave_the_thread_that_was_opened_meanwhile(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+
+    async def open_another(route: Route) -> None:
+        await user.press("New chat")
+        await route.continue_()
+
+    await user.page.route("**/fork", open_another)
+    await user.conversation.get_by_role("button", name="Fork from here").click()
+    await expect(user.page.get_by_role("navigation", name="Threads").get_by_role("listitem")).to_have_count(2)
+    assert "#" not in user.page.url
+    await expect(user.page.get_by_label("Suggestions")).to_be_visible()
 
 
 @over_both

@@ -72,6 +72,9 @@ async def test_a_run_without_a_token_is_refused_at_once(visit: Visit, guarded: s
     user = await visit(guarded)
     await user.say("calculate 6*7")
     await expect(user.conversation.get_by_role("alert")).to_contain_text("UNAUTHORIZED")
+    threads = user.page.get_by_role("navigation", name="Threads")
+    await expect(threads).to_contain_text("A bearer token is required. Enter one in the inspector, under Server.")
+    await expect(user.page.get_by_text("Offline")).to_have_count(0)
     await user.page.close()  # nothing is written to its console afterwards
     user.complaints.clear()  # the browser reports refused requests
 

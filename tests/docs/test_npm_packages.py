@@ -35,12 +35,12 @@ def named_packages(block: Block) -> Versions:
 
 
 def locked_packages() -> Iterator[Versions]:
-    """The packages of each example, of the TypeScript client's tests, and ``buf``, whose version does not matter."""
+    """The packages of each example, of the TypeScript client's README, and ``buf``, whose version does not matter."""
     for app in APPS:
         pinned = manifest(f"examples/{app}")["dependencies"]
         yield {name: version for name, version in pinned.items() if name != "@agui-container/client"}
     tested = manifest(CLIENT)["devDependencies"]
-    yield {name: tested[name] for name in manifest(CLIENT)["peerDependencies"]}
+    yield {name: tested[name] for name in (*manifest(CLIENT)["peerDependencies"], "ws")}
     yield {name: "" for name in manifest(GRPC)["dependencies"] if name == "@bufbuild/buf"}
 
 

@@ -90,7 +90,6 @@ async def read_during_stop(service: Service, reader: Subscription, slow: SlowApp
     """Return the envelopes of a run during which the server stops and the store recovers."""
     run = reader.run
     assert isinstance(run, Run)
-    assert run.recorder is not None
     recorder = run.recorder
     await wait_for_event(slow.waits)
     await eventually(lambda: len(run.log) > COUNT)

@@ -77,7 +77,7 @@ async def test_a_queued_run_keeps_the_answer_of_another_replicas_run() -> None:
     waiting = asyncio.create_task(there.admit(asking(run="r2", messages=sent), caller()))
     await eventually(lambda: there.registry.by_key)
     run = there.registry.by_key[RunKey("everybody", "t1", "r2")]
-    await eventually(lambda: run.recorder is not None and run.recorder.predecessors)
+    await eventually(lambda: run.recorder.predecessors)
     holder.may_end.set()
     await envelopes(await waiting)
     first, answer, second = heard

@@ -41,16 +41,24 @@ class Sender:
 
 
 class Reader:
-    """The stream of a client that takes replies once it ``is_reading``. ``offered`` counts the pieces so far."""
+    """The stream of a client that takes replies once it ``is_reading``, and ``window`` bytes of each piece before.
 
-    def __init__(self) -> None:
+    ``offered`` counts the pieces so far, and ``data_sent`` the bytes that the client has taken.
+    """
+
+    closable = True
+
+    def __init__(self, window: int = 0) -> None:
         self.headers: list[tuple[str, str]] = []
         self.is_reading = asyncio.Event()
-        self.offered = 0
+        self.offered = self.data_sent = 0
+        self._window = window
 
-    async def send_data(self, _: bytes) -> None:
+    async def send_data(self, data: bytes) -> None:
         self.offered += 1
+        self.data_sent += self._window
         await self.is_reading.wait()
+        self.data_sent += len(data) - self._window
 
 
 def call_of(client: Sender | Reader, budget: ByteBudget, account: str = "somebody") -> Call[Any, Any]:

@@ -1,6 +1,7 @@
 """Messages and replies of gRPC count as in flight, and must arrive and be taken in time."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -105,3 +106,22 @@ async def test_a_client_that_takes_nothing_is_waited_for_once(monkeypatch: pytes
         with pytest.raises(AppError, match="reads too slowly"):
             await slow.send_events(BATCH, Translation().feed)
     assert reader.offered == 1
+
+
+@requirement("grpc.slow", "grpc.drain")
+@pytest.mark.parametrize(("window", "is_cut_off"), [(1, True), (0, False)])
+async def test_no_reply_follows_a_part_of_one_whose_sending_was_cancelled(
+    window: int,
+    is_cut_off: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    reader = Reader(window)
+    slow = call_of(reader, ByteBudget(10 * REPLY))
+    sending = asyncio.create_task(slow.send_events(BATCH, Translation().feed))
+    await eventually(lambda: reader.offered)
+    sending.cancel()
+    await asyncio.wait([sending])
+    reader.is_reading.set()
+    assert slow.is_open is not is_cut_off
+    with pytest.raises(AppError, match="reads too slowly") if is_cut_off else contextlib.nullcontext():
+        await slow.send_events(BATCH, Translation().feed)
+    assert reader.offered == (1 if is_cut_off else 5)

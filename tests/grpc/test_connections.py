@@ -128,6 +128,7 @@ def test_the_names_of_grpclib_that_are_used_are_there() -> None:
     assert {"feed", "flush", "initialize", "create_stream", "is_closing"} <= set(vars(grpclib.protocol.Connection))
     assert {"process", "register", "close"} <= set(vars(grpclib.protocol.EventsProcessor))
     assert {"send_data", "recv_data", "send_headers", "reset_nowait"} <= set(vars(grpclib.protocol.Stream))
+    assert "self.data_sent += " in inspect.getsource(grpclib.protocol.Stream.send_data)
     source = inspect.getsource(grpclib.server.Stream)
     for name in ("self._stream ", "_recv_type", "_method_name", "_send_initial_metadata_done", "_send_message_done"):
         assert name in source

@@ -1,6 +1,7 @@
 """The translators by themselves: a list of AG-UI events in, a list of messages out."""
 
 from collections.abc import Collection
+from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -252,7 +253,7 @@ def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:
     again = event("SUBAGENT_STARTED", subagentRunId="w1", name="helper")
     paid = event("TOOL_CALL_RESULT", toolCallId="c1", content="paid", subagentRunId="w1")
     for has_approvals, expected in ((True, ["worker_approval_requested", "worker_approval_resolved"]), (False, [])):
-        team = TeamEvents("t", has_approvals=has_approvals)
+        team = TeamEvents("t", lambda: 0.0, has_approvals=has_approvals)
         begun = [it.WhichOneof("event") for it in team.feed(EventType.SUBAGENT_STARTED, again)]
         team.feed(
             EventType.TEXT_MESSAGE_CONTENT, event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w1")
@@ -262,6 +263,34 @@ def test_a_worker_that_asks_is_told_to_clients_of_release_1_0() -> None:
         out += team.feed(EventType.SUBAGENT_STARTED, again)
         out += team.feed(EventType.TOOL_CALL_RESULT, paid)
         assert [it.WhichOneof("event") for it in out] == expected
+
+
+def test_a_worker_that_asks_tells_how_long_it_waits_for_an_answer() -> None:
+    team = TeamEvents("t", lambda: datetime(2026, 11, 25, 12, 0, tzinfo=UTC).timestamp(), has_approvals=True)
+    interrupts = [
+        {**INTERRUPT, "id": call_id, "toolCallId": call_id, "subagentRunId": "w1", **expiry}
+        for call_id, expiry in {
+            "open": {"expiresAt": "2026-11-25T13:00:00+00:00"},
+            "expired": {"expiresAt": "2026-11-25T11:00:00+00:00"},
+            "endless": {},
+        }.items()
+    ]
+    events = team.feed(EventType.RUN_FINISHED, interrupt_event(*interrupts))
+    assert [it.worker_approval_requested.timeout_secs for it in events] == [3600, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("hint", "category"),
+    [
+        (roz.TOOL_CATEGORY_UNSPECIFIED, ""),
+        (roz.TOOL_CATEGORY_PHYSICAL, "physical"),
+        (roz.TOOL_CATEGORY_PURE, "pure"),
+        (roz.TOOL_CATEGORY_CODE_SANDBOX, "code_sandbox"),
+    ],
+)
+def test_a_tool_has_the_category_that_its_client_hints_at(hint: roz.ToolCategoryHint, category: str) -> None:
+    tools = tools_by_name([roz.ToolSchema(name="run", category=hint)])
+    assert tools["run"].category == category
 
 
 # --- both -------------------------------------------------------------------------------------------------------------

@@ -11,9 +11,12 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from agui_container.main import build_app
+from agui_container.ports.records import ThreadDelta
 from agui_container.protocol.errors import ERRORS
 from agui_container.settings import Settings
 from agui_container.transports.roboto import routes, turn, views
+from tests.behaviour.over_sse import http_client
+from tests.behaviour.server import serving
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 from tests.roboto.conftest import Api, serving_api
@@ -182,6 +185,30 @@ async def test_a_result_that_names_another_tool_is_refused_and_the_call_waits(ap
     assert refused == (400, INVALID, "tool_results.0.tool_name: the call of this id is of 'client_look'.")
     await api.data("POST", path, results(call))
     assert (await api.finished({**held, "status": "roboto_turn"}))["status"] == "user_turn"
+
+
+@requirement("roboto.tools", "protocol.crossed")
+async def test_results_that_come_after_those_of_another_client_are_refused_and_begin_no_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = build_app(Settings(roboto=True))
+    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
+    async with serving(app) as url, http_client(url) as http:
+        api, threads = Api(http), app.state.service.threads
+        held = await api.finished(await api.start("call client_look {}", client_tools=[tool]))
+        call, path = held["messages"][1]["content"][0]["tool_use_id"], f"/{held['thread_id']}/tool-results"
+        read = threads.delta
+
+        async def read_before_the_other_client(*args: object, **choices: object) -> ThreadDelta:
+            delta: ThreadDelta = await read(*args, **choices)
+            monkeypatch.setattr(threads, "delta", read)
+            await api.data("POST", path, results(call))
+            await api.finished({**held, "status": "roboto_turn"})
+            return delta
+
+        monkeypatch.setattr(threads, "delta", read_before_the_other_client)
+        assert (await api.error("POST", path, results(call)))[:2] == (400, INVALID)
+        assert len((await api.http.get("/runs")).json()["runs"]) == 2
 
 
 @requirement("roboto.tools")

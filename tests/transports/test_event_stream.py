@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextvars import ContextVar
 
 import pytest
@@ -13,11 +13,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agui_container.engine.service import Service
 from agui_container.main import build_app
 from agui_container.ports import Item
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.protocol.wire.sse_frames import sse_frames
 from agui_container.settings import Settings
 from agui_container.transports.event_stream import LAST_BYTES
-from agui_container.transports.formats import SseFormat
 from tests.engine.doubles import caller, eventually, make_service
 from tests.requirements import requirement
 from tests.transports.exchange import AsgiExchange, send_at_once, sequence_numbers, task_name
@@ -340,12 +338,12 @@ async def test_a_failure_behind_the_last_write_is_raised_although_the_server_say
 async def test_a_frame_that_cannot_be_encoded_ends_the_stream_and_not_the_run(
     monkeypatch: pytest.MonkeyPatch, takes: object
 ) -> None:
-    def fail(_: SseFormat, batch: Batch) -> bytes:
-        if TOKEN in b"".join(batch.data):
+    def fail(data: Sequence[bytes], first: int) -> bytes:
+        if TOKEN in b"".join(data):
             raise RuntimeError("no frame")
-        return sse_frames(batch.data, batch.first)
+        return sse_frames(data, first)
 
-    monkeypatch.setattr(SseFormat, "body_now", fail)
+    monkeypatch.setattr("agui_container.transports.formats.sse_frames", fail)
     app, service = await application()
     with pytest.raises(RuntimeError, match="no frame"):
         await AsgiExchange(send_at_once, takes=takes_all if takes else None).answer(app)

@@ -1,11 +1,13 @@
 """Responses for clients from before AG-UI 1.0, which send no ``protocolVersion`` and reject unknown events."""
 
+import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from ag_ui.core import (
     DataSource,
+    EventType,
     ImagePart,
     MessagesSnapshotEvent,
     RunAgentInput,
@@ -18,8 +20,13 @@ from ag_ui.core import (
     UserMessage,
 )
 
+from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
 from agui_container.ports import Item
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.wire.envelope import Batch
+from agui_container.transports import legacy_clients
 from agui_container.transports.formats import PROTOBUF
+from agui_container.transports.legacy_clients import LARGE_BYTES, LegacySseFormat
 from tests.conftest import Serve
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
@@ -131,3 +138,21 @@ async def test_frames_are_whole_because_their_readers_skip_what_they_do_not_know
     client, _ = await serve(yield_cancelled_end)
     asked = {"accept": PROTOBUF}
     assert (await post(client, input_without_version(), asked)).content == (await post(client, ask(), asked)).content
+
+
+async def test_large_events_are_reduced_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, reduce = set[int](), legacy_clients.reduce_event
+
+    def record(data: bytes) -> bytes:
+        threads.add(threading.get_ident())
+        return reduce(data)
+
+    monkeypatch.setattr(legacy_clients, "reduce_event", record)
+    message = ToolMessage(id="m", role="tool", tool_call_id="c", content=[TextPart(text=LARGE_BYTES * "x")])
+    event = encode(MessagesSnapshotEvent(messages=[message]))
+    batch = Batch("r1", 1, [EventType.MESSAGES_SNAPSHOT], [event])
+    assert LegacySseFormat().body_now(batch) is None
+    log = EventLog("r1", LogBudget(0, 0), Flusher())
+    [reduced] = events_of(await LegacySseFormat().body(log, batch, "first"))
+    assert reduced["messages"][0]["content"] == LARGE_BYTES * "x"
+    assert threading.get_ident() not in threads

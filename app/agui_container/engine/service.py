@@ -7,6 +7,7 @@ ids joins that run instead of running it again (two of the promises in docs/arch
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
@@ -29,8 +30,8 @@ from agui_container.engine.registry.subscriptions import Subscriptions
 from agui_container.engine.run.fairness import RequestTurns
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.run.run import Run
-from agui_container.engine.threads.snapshot_agent import SnapshotAgent, is_connect
-from agui_container.engine.threads.threads import ThreadCommands
+from agui_container.engine.threads.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
+from agui_container.engine.threads.threads import ThreadCommands, off_loop_if_large
 from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, RunState, ThreadCleanup, Tool
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
@@ -254,10 +255,18 @@ class Service:
         usage = self.usages.of(caller.account)
         usage.check(Resource.STREAMS)
         usage.count_run()
-        log = EventLog(run_input.run_id, self.registry.new_snapshot_budget(), self.registry.flusher)
-        run = self._run(run_input, caller, log, None)
-        self.registry.run_snapshot(run, SnapshotAgent(thread, interrupts))
-        return self.subscriptions.open(run, 0, caller)
+        size, now_ms = 0 if thread is None else thread.size, int(self.clock.time() * 1000)
+        usage.logs.reserve(2 * size)  # the events, and the batch that is being sent
+        free = partial(usage.logs.release, 2 * size)
+        try:
+            events = await off_loop_if_large(
+                caller.account, size, snapshot_events, run_input, caller, thread, interrupts, now_ms
+            )
+            key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+            return self.subscriptions.open(ThreadSnapshot(key, events, self.registry.flusher, free), 0, caller)
+        except BaseException:
+            free()
+            raise
 
     async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the unanswered interrupts of a thread: the responder's, or those of the thread's last run."""
@@ -265,7 +274,7 @@ class Service:
             return await self._responder.pending_interrupts(caller, thread_id)
         return await self.runs.pending_interrupts(await self.runs.find_or_none(caller, thread_id))
 
-    def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder | None) -> Run:
+    def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder) -> Run:
         pipeline = EventPipeline(run_input, self.new_id, log)
         services = RunServices(pipeline, log, self.registry, caller.account)
         ctx = RunContext(

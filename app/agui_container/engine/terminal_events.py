@@ -21,7 +21,7 @@ from ag_ui.core import (
 
 from agui_container.engine.outcome import Status, sum_usage
 from agui_container.ports import RunContext
-from agui_container.ports.records import StoreWarning
+from agui_container.ports.records import RunKey, StoreWarning
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.grammar import KINDS
@@ -45,11 +45,11 @@ def start_failed_error() -> AppError:
     return AppError(ErrorCode.INTERNAL_ERROR, "The run could not begin; the server's log has the cause.")
 
 
-def start_event(ctx: RunContext, parent_run_id: str | None, now_ms: int) -> RunStartedEvent:
+def start_event(key: RunKey, parent_run_id: str | None, now_ms: int) -> RunStartedEvent:
     """Return RUN_STARTED with the protocol version. ``now_ms`` is in Unix milliseconds."""
     return RunStartedEvent(
-        thread_id=ctx.thread_id,
-        run_id=ctx.run_id,
+        thread_id=key.thread_id,
+        run_id=key.run_id,
         parent_run_id=parent_run_id,
         protocol_version=PROTOCOL_VERSION,
         timestamp=now_ms,

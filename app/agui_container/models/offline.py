@@ -216,7 +216,7 @@ RULES = (
     Rule("fail", _pattern(r"fail\s*[.!]?"), _fail),
 )
 HELP = "I am the offline model: I follow simple commands and need no network. Try: " + ", ".join(
-    f"“{rule.example}”" for rule in RULES
+    f"`{rule.example}`" for rule in RULES
 )
 
 

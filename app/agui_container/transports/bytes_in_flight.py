@@ -78,11 +78,16 @@ class ByteBudget:
 
 
 class CallerBytes:
-    """The bytes in flight of one caller: at most half of the budget."""
+    """The bytes in flight of one caller: at most half of the budget.
+
+    Attributes:
+        account: name of the caller.
+        used: bytes in flight.
+    """
 
     def __init__(self, budget: ByteBudget, account: str) -> None:
         self._budget = budget
-        self._account = account
+        self.account = account
         self.used = 0
 
     def reserve(self, size: int = 0) -> "Reservation":
@@ -130,7 +135,7 @@ class CallerBytes:
     def _refusal(self, difference: int) -> AppError:
         """Return the error for bytes that the budget has no room for, count it, and log it now and then."""
         count_refusal(LIMIT_NAME, "process" if self._is_within_share(difference) else "caller")
-        self._budget.refusal_log.report(LIMIT_NAME, self._account)
+        self._budget.refusal_log.report(LIMIT_NAME, self.account)
         message = "Too many bytes are being sent or are unread; see AGUI_MAX_BYTES_IN_FLIGHT."
         return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message, wait_seconds=RETRY_SECONDS)
 
@@ -143,6 +148,11 @@ class Reservation:
     def __init__(self, share: CallerBytes) -> None:
         self._share = share
         self._counted = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes that count."""
+        return self._counted
 
     def __enter__(self) -> Self:
         return self

@@ -23,8 +23,8 @@ from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.bytes_in_flight import SMALL_BYTES, share_of
-from agui_container.transports.caller_middleware import OUTER_SEND, caller_of
+from agui_container.transports.bytes_in_flight import SMALL_BYTES, Reservation, share_of
+from agui_container.transports.caller_middleware import OUTER_SEND
 from agui_container.transports.formats import Format
 
 CHECK_SECONDS = 1.0
@@ -82,6 +82,9 @@ PUSHED_BYTES = 64_000
 """Largest batch, in bytes, that the flusher pushes and that is not counted as in flight: any connection may hold as
 many bytes. The task of the response sends a larger one."""
 
+FRAME_BYTES = 32
+"""Bytes of an event's frame besides its JSON, about."""
+
 LAST_BYTES = SMALL_BYTES
 """Largest write, in bytes, that is sent together with the end of the response. A larger one is sent before the end,
 because a server that shuts down does not wait for readers whose response has ended."""
@@ -124,9 +127,7 @@ class EventStreamResponse:
         """Send events until the run ends or the client disconnects. Exceptions of ``send`` are raised."""
         if scope["method"] == "HEAD":
             self._subscription.close()  # headers only
-        connection = HTTPConnection(scope)
-        self._send, self._write_chunk, self._share = send, chunk_writer(scope), share_of(connection)
-        self._account = caller_of(connection).account
+        self._send, self._write_chunk, self._share = send, chunk_writer(scope), share_of(HTTPConnection(scope))
         self._monitor.add(self)
         listener = asyncio.create_task(self._stop_at_disconnect(receive), name="wait for disconnect")
         try:
@@ -168,19 +169,28 @@ class EventStreamResponse:
         is_complete = False
         try:
             async for batch in self._subscription:
-                body = await self._body(batch)
-                is_complete = self._subscription.is_exhausted and len(body) <= LAST_BYTES
-                del batch  # the write may take long
-                await self._send_body(body, more=not is_complete)
+                with await self._reserve(batch):
+                    body = await self._body(batch)
+                    is_complete = self._subscription.is_exhausted and len(body) <= LAST_BYTES
+                    del batch  # the write may take long
+                    await self._send_body(body, more=not is_complete)
         except AppError as error:  # the stream ends, but the run continues and the client may reconnect
             logger.warning("stream ended %s", format_fields({"run": self._run_id, "code": error.code}))
         if not is_complete:
             await self._send_body(b"", more=False)
 
+    async def _reserve(self, batch: Batch) -> Reservation:
+        """Reserve the bytes of a large body before it is made."""
+        size = sum(map(len, batch.data)) + FRAME_BYTES * len(batch.data)
+        if size <= PUSHED_BYTES:
+            return self._share.reserve()
+        self._is_sending, self._last_write = True, asyncio.get_running_loop().time()
+        return await self._share.reserve_later(size)
+
     async def _body(self, batch: Batch) -> bytes:
         if not batch.data:
             return self._format.comment
-        return await self._format.body(self._subscription.run.log, batch, self._account)
+        return await self._format.body(self._subscription.run.log, batch, self._share.account)
 
     def _push(self, batch: Batch) -> bool:
         """Write a batch without waiting. Return False if the connection does not accept it."""
@@ -194,12 +204,8 @@ class EventStreamResponse:
         return self._has_written
 
     async def _send_body(self, body: bytes, *, more: bool) -> None:
-        if len(body) <= PUSHED_BYTES:
-            await self._send_message({"type": "http.response.body", "body": body, "more_body": more})
-            return
-        self._is_sending, self._last_write = True, asyncio.get_running_loop().time()
-        with await self._share.reserve_later(len(body)):
-            await self._send_message({"type": "http.response.body", "body": body, "more_body": more})
+        await self._send_message({"type": "http.response.body", "body": body, "more_body": more})
+        if len(body) > PUSHED_BYTES:  # wait until the client has taken it
             await self._send_message({"type": "http.response.body", "body": b"", "more_body": more})
 
     async def _send_message(self, message: dict[str, object]) -> None:

@@ -69,13 +69,13 @@ class SseFormat:
     headers = stream_headers(EVENT_STREAM)
     comment = ServerSentEvent(comment="keep-alive", sep="\n").encode()
 
-    def body_now(self, batch: envelope.Batch) -> bytes:
+    def body_now(self, batch: envelope.Batch) -> bytes | None:
         """Encode a batch."""
         return sse_frames(batch.data, batch.first)
 
-    async def body(self, _log: ReadableLog, batch: envelope.Batch, _account: str) -> bytes:
+    async def body(self, _log: ReadableLog, batch: envelope.Batch, account: str) -> bytes:  # noqa: ARG002 - as in Format
         """Encode a batch. SSE needs no log."""
-        return self.body_now(batch)
+        return sse_frames(batch.data, batch.first)
 
     def complete_body(self, data: Sequence[bytes]) -> bytes:
         """Encode a complete body from events in JSON."""

@@ -15,11 +15,18 @@ from typing import Any
 
 import orjson
 
+from agui_container.engine.log.subscription import ReadableLog
 from agui_container.protocol.parser import CommandRequest, Request
 from agui_container.protocol.wire import envelope
 from agui_container.protocol.wire.sse_frames import sse_frames
+from agui_container.runtime.large_work import LargeWork
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.formats import SseFormat
+
+LARGE_BYTES = 100_000
+"""Bytes of events up to which they are reduced on the event loop."""
+
+_large_batches = LargeWork("large_legacy_batch")
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +34,25 @@ logger = logging.getLogger(__name__)
 class LegacySseFormat(SseFormat):
     """Server-Sent Events for a legacy client."""
 
-    def body_now(self, batch: envelope.Batch) -> bytes:
-        """Encode a batch of reduced events."""
-        return sse_frames([reduce_event(event) for event in batch.data], batch.first)
+    def body_now(self, batch: envelope.Batch) -> bytes | None:
+        """Encode a batch of reduced events, or return None if large events must be reduced."""
+        return None if has_large_events(batch) else reduced_frames(batch)
+
+    async def body(self, _log: ReadableLog, batch: envelope.Batch, account: str) -> bytes:
+        """Encode a batch of reduced events, in a worker thread if they are large."""
+        if has_large_events(batch):
+            return await _large_batches.run(account, reduced_frames, batch)
+        return reduced_frames(batch)
+
+
+def has_large_events(batch: envelope.Batch) -> bool:
+    """True if the events of a batch that must be reduced are large."""
+    return sum(len(event) for event in batch.data if event.startswith(REDUCED_PREFIXES)) > LARGE_BYTES
+
+
+def reduced_frames(batch: envelope.Batch) -> bytes:
+    """Encode a batch of reduced events."""
+    return sse_frames([reduce_event(event) for event in batch.data], batch.first)
 
 
 def is_legacy_client(request: Request) -> bool:

@@ -19,7 +19,7 @@ from agui_container.protocol.parser import parse_command
 from agui_container.transports.browser_policy import route_path
 from agui_container.transports.bytes_in_flight import response_bytes
 from agui_container.transports.caller_middleware import caller_of
-from agui_container.transports.commands import CommandResponder
+from agui_container.transports.commands import CommandResponder, encode_result
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.request_body import read_fields
@@ -55,9 +55,9 @@ def routes(service: Service) -> list[BaseRoute]:
     ]
 
 
-def json_response(document: Mapping[str, object], headers: Mapping[str, str] | None = None) -> PlainResponse:
+def json_response(document: Mapping[str, object]) -> PlainResponse:
     """Return a JSON object. ``to_json`` is faster than Starlette's ``JSONResponse``."""
-    return PlainResponse(to_json(document), headers=headers, media_type="application/json")
+    return PlainResponse(to_json(document), media_type="application/json")
 
 
 def is_ping(scope: Scope) -> bool:
@@ -88,7 +88,9 @@ def thread_routes(service: Service, commands: CommandResponder, *, max_body: int
 
     def endpoint(command_type: str) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
-            return json_response(await execute(request, command_type), NO_STORE)
+            result = await execute(request, command_type)
+            body = await encode_result(result, caller_of(request).account, response_bytes(request).size)
+            return PlainResponse(body, headers=NO_STORE, media_type="application/json")
 
         return respond
 

@@ -37,10 +37,17 @@ from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire.ws_frames import make_frames
 from agui_container.transports.bytes_in_flight import share_of
 from agui_container.transports.caller_middleware import caller_of
-from agui_container.transports.commands import CommandResponder
+from agui_container.transports.commands import CommandResponder, encode_result
 from agui_container.transports.error_responses import internal_error
 from agui_container.transports.request_body import check_size, parse_body
-from agui_container.transports.websocket_frames import Frame, control_frame, error_frame, has_no_ids, request_ids
+from agui_container.transports.websocket_frames import (
+    Frame,
+    control_fields,
+    control_frame,
+    error_frame,
+    has_no_ids,
+    request_ids,
+)
 from agui_container.transports.websocket_pacing import RateLimiter
 
 MAX_WAITING = 16
@@ -328,8 +335,9 @@ class WebSocketConnection:
             result = await self._commands.answer(command, self._caller, resize)
             if isinstance(command, Attach):
                 await self._attach(command)
-            frame = control_frame("result", id=request.frame_id, command=command.type, **result)
-            del result  # the client may take its time
+            fields = control_fields("result", id=request.frame_id, command=command.type, **result)
+            frame = (await encode_result(fields, self._caller.account, reservation.size)).decode()
+            del result, fields  # the client may take its time
             resize(len(frame))
             await self._send_frame(frame)
 

@@ -22,10 +22,14 @@ class Frame(Struct, frozen=True):
     reservation: Reservation
 
 
+def control_fields(kind: str, **fields: object) -> dict[str, object]:
+    """Return the fields of a control frame. Those that are None are left out."""
+    return {"control": kind, **{name: value for name, value in fields.items() if value is not None}}
+
+
 def control_frame(kind: str, **fields: object) -> str:
     """Return a control frame. Fields that are None are left out."""
-    present = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps({"control": kind, **present}, ensure_ascii=False)
+    return json.dumps(control_fields(kind, **fields), ensure_ascii=False)
 
 
 def error_frame(error: AppError, request_id: str, ids: Mapping[str, object]) -> str:

@@ -11,6 +11,9 @@ export interface Reconnect {
   cause: unknown;
 }
 
+/** Default of the longest first pause. */
+export const INITIAL_DELAY_MS = 250;
+
 export interface BackoffOptions {
   /** Longest first pause. Default 250. */
   initialDelayMs?: number;
@@ -44,7 +47,7 @@ export class Backoff {
    * @throws ConnectionLostError if the last progress is too long ago.
    */
   async pause(cause: unknown, wake: readonly AbortSignal[]): Promise<void> {
-    const { initialDelayMs = 250, maxDelayMs = 5_000, giveUpAfterMs = 60_000, onReconnect } = this.options;
+    const { initialDelayMs = INITIAL_DELAY_MS, maxDelayMs = 5_000, giveUpAfterMs = 60_000, onReconnect } = this.options;
     this.attempts += 1;
     if (this.attempts === 1) this.failingSince = Date.now();
     if (Date.now() - this.failingSince >= giveUpAfterMs) {
@@ -68,7 +71,8 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   return () => signal.removeEventListener("abort", listener);
 }
 
-function sleep(delayMs: number, wake: readonly AbortSignal[]): Promise<void> {
+/** Wait, or until one of the signals is aborted. */
+export function sleep(delayMs: number, wake: readonly AbortSignal[]): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
       clearTimeout(timer);

@@ -8,7 +8,7 @@
 
 import type { BaseEvent, RunAgentInput } from "@ag-ui/client";
 import { Observable, type Subscriber } from "rxjs";
-import { Backoff, type BackoffOptions, onAbort } from "./backoff.js";
+import { Backoff, type BackoffOptions, INITIAL_DELAY_MS, onAbort, sleep } from "./backoff.js";
 import { CancelTimeoutError, ConnectionDropped, ConnectionLostError, RunRefusedError } from "./errors.js";
 import { type Command, isTerminal, type StreamObserver, type StreamRequest, type Transport } from "./transport.js";
 
@@ -86,11 +86,27 @@ class RunFollower implements StreamObserver {
   opened(send: (command: Command) => Promise<unknown>): void {
     this.wasRequested = true;
     this.removeCancelListener();
-    this.removeCancelListener = onAbort(this.cancel, () => {
-      const { threadId, runId } = this.target;
-      // A cancel that is lost or that arrives before the run is sent again. A cancel after the end has no effect.
-      send({ type: "cancel", threadId, runId }).catch(() => {});
-    });
+    const closed = new AbortController();
+    const removeListener = onAbort(this.cancel, () => void this.sendCancel(send, closed.signal));
+    this.removeCancelListener = () => {
+      removeListener();
+      closed.abort();
+    };
+  }
+
+  /** Cancel the run at the server, and again after a failure until the stream of the run is `closed`. */
+  private async sendCancel(send: (command: Command) => Promise<unknown>, closed: AbortSignal): Promise<void> {
+    const { threadId, runId } = this.target;
+    while (!closed.aborted) {
+      try {
+        await send({ type: "cancel", threadId, runId });
+        return;
+      } catch (error) {
+        // A cancel that arrives before its run is refused, and is sent again when the stream opens.
+        if (error instanceof RunRefusedError && !error.retryable) return;
+      }
+      await sleep(this.options.initialDelayMs ?? INITIAL_DELAY_MS, [closed]);
+    }
   }
 
   event(event: BaseEvent, seq: number | undefined): void {

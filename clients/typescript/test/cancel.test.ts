@@ -173,6 +173,24 @@ describe("abortRun() over HTTP, of a request that is delayed on its way", () => 
     }));
 });
 
+describe("abortRun() over HTTP, of a run whose stream stays open", () => {
+  it("sends the cancel again when its own connection fails", () =>
+    withRelay(server.port, async (relay) => {
+      const agent = httpAgent(relay);
+      const cancelling = (async () => {
+        await until(() => relay.isDown && relay.connections === 2);
+        relay.isDown = false;
+      })();
+      const events = await eventsOf(agent, inputOf("wait 600"), ({ type }) => {
+        if (type !== "TEXT_MESSAGE_CONTENT") return;
+        relay.isDown = true;
+        agent.abortRun();
+      });
+      await cancelling;
+      assert.deepEqual(events.at(-1)?.outcome, { type: "cancelled" });
+    }));
+});
+
 describe("abortRun() over WebSocket, of a socket that is still being opened", () => {
   it("ends the stream at once and sends nothing", () =>
     withRelay(server.port, async (relay) => {

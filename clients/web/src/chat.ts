@@ -34,12 +34,14 @@ export const chat = new Store<ChatState>(emptyChat(newId()));
 export const link = new Store<LinkState>("idle");
 /** A sentence about the last thing that failed outside of a run; empty when there is none. */
 export const problem = new Store("");
-/** False if the thread that the address names could not be loaded. No message is sent there until it is loaded. */
+/** False until the thread that the address names is loaded. No message is written there before. */
 export const isLoaded = new Store(true);
 /** The last input that was sent on the thread that is shown, for `copy as curl`. */
 export const lastInput = new Store<RunAgentInput | null>(null);
 
 let active: RunHandle | null = null;
+/** Number of times that another thread was opened or a run was followed. What was asked for before is not shown. */
+let visits = 0;
 let answers: ResumeEntry[] = [];
 /** Answers to interrupts that the server has refused for now. They are sent again with the next try. */
 let refusedAnswers: ResumeEntry[] = [];
@@ -86,7 +88,9 @@ async function run(messages: readonly Message[], options: RunOptions = {}): Prom
 
 /** Read a run to its end. */
 async function follow(input: RunAgentInput): Promise<void> {
+  visits += 1;
   problem.set("");
+  isLoaded.set(true);
   active?.detach();
   queue.clear();
   let hasStarted = false;
@@ -130,13 +134,22 @@ function failRun(error: unknown): void {
   chat.update((state) => ({ ...state, open: {}, run: { ...state.run, status: "failed", failure } }));
 }
 
+/** Sentences for errors of the agents whose own messages are for developers, by their names. */
+const SENTENCES: Record<string, string> = {
+  ConnectionLostError: "The server cannot be reached.",
+  CancelTimeoutError: "The server did not answer that the run was stopped. The run may still be open there.",
+};
+
 /** Describe an error. A refusal keeps the server's code, and every other error counts as one of the connection. */
 function failureOf(error: unknown): RunFailure {
-  const message = (error instanceof Error ? error.message : String(error)) || "The connection was lost.";
-  const { code, retryable } = error as Partial<RunRefusedError>;
+  const { name, message, code, retryable } = error as Partial<RunRefusedError>;
   return typeof code === "string"
-    ? { code, message, retryable: retryable === true }
-    : { code: "CONNECTION", message, retryable: true };
+    ? { code, message: message ?? "", retryable: retryable === true }
+    : {
+        code: "CONNECTION",
+        message: SENTENCES[name ?? ""] ?? (message || "The connection was lost."),
+        retryable: true,
+      };
 }
 
 /** Send a message, or replace everything from an earlier one on. */
@@ -209,6 +222,7 @@ export function newThread(): void {
 
 /** Stop reading the thread that is shown. Its run continues at the server. */
 function leave(): void {
+  visits += 1;
   closeReplay();
   if (active !== null) void threads.refresh();
   active?.detach();
@@ -233,18 +247,21 @@ export async function selectThread(threadId: string): Promise<void> {
 export async function openThread(threadId: string): Promise<void> {
   leave();
   threads.select(threadId);
+  isLoaded.set(false);
+  const visit = visits;
   let stored: StoredThread;
   try {
     stored = await api.thread(threadId);
   } catch (error) {
-    if (threads.selected.value !== threadId) return;
+    if (visit !== visits) return;
     chat.set(emptyChat(threadId));
-    if (error instanceof RequestError && error.code === "THREAD_NOT_FOUND") return; // it has not begun yet
-    isLoaded.set(false);
-    problem.set(error instanceof Error ? error.message : String(error));
+    const hasNotBegun = error instanceof RequestError && error.code === "THREAD_NOT_FOUND";
+    isLoaded.set(hasNotBegun);
+    if (!hasNotBegun) problem.set(error instanceof Error ? error.message : String(error));
     return;
   }
-  if (threads.selected.value !== threadId) return;
+  if (visit !== visits) return;
+  isLoaded.set(true);
   chat.set(emptyChat(threadId));
   show(stored, stored.messages);
   const asks = stored.waiting.length > 0;
@@ -271,10 +288,10 @@ function show(stored: StoredThread, messages: readonly Message[]): void {
  */
 export async function refreshThread(): Promise<void> {
   const { threadId } = chat.value;
-  const isIdle = () => active === null && threadId === chat.value.threadId && threadId === threads.selected.value;
-  if (!isIdle()) return;
+  if (active !== null || threadId !== threads.selected.value) return;
+  const visit = visits;
   const stored = await api.thread(threadId).catch(() => null);
-  if (stored === null || !isIdle()) return;
+  if (stored === null || visit !== visits) return;
   const known = new Set(chat.value.messages.map(({ id }) => id));
   const isBehind = stored.activeRunId !== undefined || stored.messages.some(({ id }) => !known.has(id));
   if (!isBehind) return;
@@ -319,11 +336,12 @@ async function attach(threadId: string, runId: string): Promise<void> {
 
 /** Continue in a new thread from a message. */
 export async function fork(messageId: string): Promise<void> {
+  const visit = visits;
   try {
     const { threadId } = await api.fork(chat.value.threadId, messageId);
     await threads.refresh();
-    await openThread(threadId);
+    if (visit === visits) await openThread(threadId);
   } catch (error) {
-    problem.set(error instanceof Error ? error.message : String(error));
+    if (visit === visits) problem.set(error instanceof Error ? error.message : String(error));
   }
 }

@@ -1,9 +1,9 @@
 /** The list of threads, and the feedback on messages. */
 
-import { api, type Feedback, type ThreadFacts } from "./connection/api";
+import { api, type Feedback, type RequestError, type ThreadFacts } from "./connection/api";
 import { Store } from "./store";
 
-/** Time between two requests for the list while a listed run is open. */
+/** Time between two requests for the list while a listed run is open or the server cannot be reached. */
 const POLL_MS = 3000;
 
 /** Length of a title that the server makes. */
@@ -17,12 +17,15 @@ class Threads {
   readonly next = new Store<string | undefined>(undefined);
   readonly selected = new Store<string | null>(null);
   readonly isReachable = new Store(true);
+  /** A sentence about why there is no list; empty when there is one. */
+  readonly refusal = new Store("");
   /** A sentence about the last change of the list that failed; empty when there is none. */
   readonly problem = new Store("");
   private readonly beginnings = new Map<string, string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** Number of requests for the list. An answer to an earlier one is dropped. */
   private requests = 0;
+  private rest: Promise<void> | undefined;
 
   /** Put the thread's id into the address, so that a reload or another tab shows the same thread. */
   select(threadId: string | null): void {
@@ -42,21 +45,24 @@ class Threads {
     return title ?? (this.beginnings.get(threadId) || "Untitled");
   }
 
-  /** Ask for the list, and again as long as a listed run is open. */
+  /** Ask for the list, and again as long as a listed run is open or the server cannot be reached. */
   async refresh(): Promise<void> {
     const request = ++this.requests;
     try {
       const page = await api.threads();
       if (request !== this.requests) return;
       this.isReachable.set(true);
+      this.refusal.set("");
       this.putFirst(page.threads, page.next);
-    } catch {
+    } catch (error) {
       if (request !== this.requests) return;
-      this.isReachable.set(false);
+      const { code, message } = error as RequestError;
+      this.isReachable.set(code !== "UNREACHABLE");
+      this.refusal.set(code === "UNAUTHORIZED" ? `${message} Enter one in the inspector, under Server.` : message);
     }
     clearTimeout(this.timer);
     const isRunning = this.list.value.some(({ activeRunId }) => activeRunId !== undefined);
-    if (isRunning) this.timer = setTimeout(() => void this.refresh(), POLL_MS);
+    if (isRunning || !this.isReachable.value) this.timer = setTimeout(() => void this.refresh(), POLL_MS);
   }
 
   /** Replace the first page of the list. The pages behind it stay if no thread is missing between them and it. */
@@ -72,7 +78,14 @@ class Threads {
   }
 
   /** Load all pages, so that a search finds every thread. */
-  async all(): Promise<void> {
+  all(): Promise<void> {
+    this.rest ??= this.loadRest().finally(() => {
+      this.rest = undefined;
+    });
+    return this.rest;
+  }
+
+  private async loadRest(): Promise<void> {
     while (this.next.value !== undefined && (await this.more())) {}
   }
 

@@ -58,6 +58,22 @@ class LogBudget:
         """True if this is the budget of one caller."""
         return len(self.chain) > 1
 
+    def reserve(self, size: int) -> None:
+        """Count memory that is no log's, until ``release``. Raises ``AppError`` if there is no room for it."""
+        for budget in self.chain:
+            if budget.used_bytes + size > budget.all_bytes:
+                raise budget.limit_error()
+        self.release(-size)
+
+    def release(self, size: int) -> None:
+        """Count memory that was reserved as free."""
+        for budget in self.chain:
+            budget.used_bytes -= size
+
+    def limit_error(self) -> AppError:
+        """Return RATE_LIMIT_EXCEEDED."""
+        return limit_error("logBytes", "bytes of events", self.all_bytes, is_callers=self.is_callers)
+
 
 class EventLog:
     """The log of one run.
@@ -210,7 +226,7 @@ class EventLog:
         if self.bytes > self._run_bytes:
             return AppError(ErrorCode.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
         full = next((budget for budget in self._budgets if budget.used_bytes > budget.all_bytes), self._budgets[-1])
-        return limit_error("logBytes", "bytes of events", full.all_bytes, is_callers=full.is_callers)
+        return full.limit_error()
 
     def discard(self) -> None:
         """Return the memory to the budget. The run has ended and can no longer be found."""

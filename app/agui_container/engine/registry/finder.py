@@ -112,9 +112,7 @@ class RunFinder:
 
     def _awaits_claim(self, run: Run) -> bool:
         """Return True if an open run has not claimed its thread in the store."""
-        return (
-            self._cluster.durable and run.recorder is not None and not run.recorder.is_claimed and not run.log.has_ended
-        )
+        return self._cluster.durable and not run.recorder.is_claimed and not run.log.has_ended
 
     async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
         """Cancel a run on any replica. Return its view.

@@ -11,7 +11,7 @@ from itertools import islice
 
 from agui_container.engine.caller_usage import CallerUsages, Resource
 from agui_container.engine.health import Health
-from agui_container.engine.log.event_log import Flusher, LogBudget
+from agui_container.engine.log.event_log import Flusher
 from agui_container.engine.log.subscription import Readable
 from agui_container.engine.outcome import Status
 from agui_container.engine.persistence.recorder import RunRecorder
@@ -77,10 +77,6 @@ class RunRegistry:
         self._background: set[asyncio.Task[None]] = set()
         self.recorder_tasks: dict[Run, asyncio.Task[None]] = {}
 
-    def new_snapshot_budget(self) -> LogBudget:
-        """Return the budget for the log of a snapshot run, which is freed with its readers."""
-        return LogBudget(self._limits.run_bytes, self._limits.run_bytes)
-
     # --- look-up ---
 
     def get(self, key: RunKey) -> Run | None:
@@ -98,7 +94,7 @@ class RunRegistry:
 
     def claimed_runs(self) -> Sequence[Run]:
         """Return the open runs that are claimed in the store."""
-        return [run for run in self.queues.active() if run.recorder is not None and run.recorder.is_claimed]
+        return [run for run in self.queues.active() if run.recorder.is_claimed]
 
     def active_run_ids(self, limit: int) -> list[str]:
         """Return the ids of runs that are active, ``limit`` at most."""
@@ -176,8 +172,6 @@ class RunRegistry:
 
     def run_ended(self, run: Run) -> None:
         """Free the thread of an ended run, start the next one in the queue, and keep the log for late readers."""
-        if run.recorder is None:
-            return
         self._count(run, -1, -self._sizes.pop(run))
         self.unread.discard(run)
         run.presence.stop_grace()
@@ -207,16 +201,12 @@ class RunRegistry:
 
     def _start(self, run: Run) -> None:
         self._own_task(run.start(self._agent, self.scheduler))
-        if run.recorder is not None and run.recorder.cluster.durable:
+        if run.recorder.cluster.durable:
             self._start_recorder(run)
-
-    def run_snapshot(self, run: Run, agent: Agent) -> None:
-        """Run a snapshot of a stored thread. The run is not queued, not stored, and cannot be found."""
-        self._own_task(run.start(agent, self.scheduler))
 
     def _start_recorder(self, run: Run) -> None:
         """Start the task that stores a run, once: at its beginning if the store is durable, else at its end."""
-        if run.recorder is None or run in self.recorder_tasks:
+        if run in self.recorder_tasks:
             return
         recording = self._record(run, run.recorder)
         self.recorder_tasks[run] = asyncio.create_task(recording, name=f"record run {run.ctx.run_id}")
@@ -235,7 +225,7 @@ class RunRegistry:
 
     def release_unread(self, run: Readable) -> None:
         """Remove an ended run without local readers if it is in a durable store, where late readers find it."""
-        is_persisted = isinstance(run, Run) and run.recorder is not None and run.recorder.persisted
+        is_persisted = isinstance(run, Run) and run.recorder.persisted
         if is_persisted and not run.presence.local and self._ended_runs.get(run.key) is run:
             self._forget(run)
         if isinstance(run, Run):
@@ -339,8 +329,7 @@ class RunRegistry:
         for run in [*self.queues.waiting(), *self.queues.active()]:
             run.fail(shutting_down())
         for run in self.recorder_tasks:
-            if run.recorder is not None:
-                run.recorder.drop_backlog(shutting_down())
+            run.recorder.drop_backlog(shutting_down())
         for task in self.tasks:
             task.cancel()
         await self._wait_for_tasks(UNWIND_SECONDS)

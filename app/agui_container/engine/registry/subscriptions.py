@@ -76,7 +76,7 @@ class Subscriptions:
 
     def _handle_unread(self, run: Readable) -> None:
         """Trim, cancel or start the grace of a run that has no reader in this process."""
-        grace = self._grace_of(run)
+        grace = None if run.presence.may_be_unread else self._on_disconnect.grace
         if run.log.has_ended:
             self._registry.release_unread(run)
         elif grace == 0:
@@ -85,12 +85,6 @@ class Subscriptions:
             run.presence.grace = self._clock.call_later(grace, run.cancel)
             if isinstance(run, Run):
                 self._registry.unread.add(run)
-
-    def _grace_of(self, run: Readable) -> float | None:
-        """Return the seconds for which a run continues without readers; None if it always does."""
-        if isinstance(run, Run) and run.recorder is None:
-            return 0  # a snapshot, which no other reader can find
-        return None if run.presence.may_be_unread else self._on_disconnect.grace
 
     async def wait_for_close(self, deadline: float) -> None:
         """Wait until a subscription closes, or the event loop's time is ``deadline``."""

@@ -33,7 +33,7 @@ from agui_container.engine.terminal_events import (
     with_totals,
 )
 from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
-from agui_container.ports.records import RunKey, RunStatus
+from agui_container.ports.records import RunStatus
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, IllegalEvent, run_error
 from agui_container.protocol.token_usage import count_tokens
@@ -88,7 +88,7 @@ class Run:
         clock: the time and timers.
         log: the events of the run.
         pipeline: validates events and appends them to the log.
-        recorder: stores the run; None for a run that only sends a stored thread.
+        recorder: stores the run.
         on_end: called once, synchronously, when the run has ended for its readers.
         agent_name: name of the agent in the log.
 
@@ -105,12 +105,12 @@ class Run:
         log: EventLog,
         pipeline: EventPipeline,
         *,
-        recorder: RunRecorder | None,
+        recorder: RunRecorder,
         on_end: Callable[["Run"], None],
         agent_name: str,
     ) -> None:
         self.ctx = ctx
-        self.key = recorder.key if recorder is not None else RunKey(ctx.caller.owner, ctx.thread_id, ctx.run_id)
+        self.key = recorder.key
         self.log = log
         self.status = Status.QUEUED
         self.started_at = clock.time()
@@ -150,8 +150,7 @@ class Run:
 
     async def _main(self, agent: Agent, scheduler: FairScheduler) -> None:
         LOG_FIELDS.set(self.ctx.log_fields)
-        if self.recorder is not None:  # a snapshot run calls no agent
-            self._trace.begin(self.ctx)
+        self._trace.begin(self.ctx)
         try:
             if await self._begin() and self._input is not None:
                 await self._iterate(agent.run(self._input, self.ctx), scheduler)
@@ -186,7 +185,7 @@ class Run:
         """
         run_input = self._input
         try:
-            if run_input is not None and self.recorder is not None:
+            if run_input is not None:
                 self._input = await self.recorder.begin(run_input)
         except (RunAlreadyStored, AppError) as error:
             self._refuse(error)
@@ -206,7 +205,7 @@ class Run:
 
     def _refuse(self, error: RunAlreadyStored | AppError) -> None:
         # A run that was queued or has claimed its thread is visible to readers and needs a terminal event.
-        if self.admission.is_settled or (self.recorder is not None and self.recorder.is_claimed):
+        if self.admission.is_settled or self.recorder.is_claimed:
             self.fail(error if isinstance(error, AppError) else RUN_ID_USED)
             return
         self.log.end()
@@ -259,8 +258,8 @@ class Run:
     def _send_started(self) -> None:
         """Write RUN_STARTED and the warnings of the store."""
         self.status = Status.RUNNING
-        self._pipeline.write(start_event(self.ctx, self._parent_run_id, self._now_ms()))
-        for warning in self.recorder.warnings if self.recorder else ():
+        self._pipeline.write(start_event(self.key, self._parent_run_id, self._now_ms()))
+        for warning in self.recorder.warnings:
             self._pipeline.write(warning_event(warning))
         self._opening_events = len(self.log)
 
@@ -331,8 +330,7 @@ class Run:
         result = self._pipeline.result(self.ctx.run_id)
         ending = make_ending(event, RunStatus(status), self.ended_at, result)
         self.error = ending.error
-        if self.recorder is not None:
-            self.recorder.end(ending)
+        self.recorder.end(ending)
         self._input = self._context = None
         self.admission.settle()
         self._pipeline.release()
@@ -341,8 +339,7 @@ class Run:
         self._on_end(self)
         seconds = self.ended_at - self.started_at
         self._trace.end(event, status, seconds)
-        if self.recorder is not None:  # as for the span
-            self._log_end(event, status, seconds)
+        self._log_end(event, status, seconds)
 
     def _log_end(self, event: TerminalEvent, status: Status, seconds: float) -> None:
         """Log the end in one line, with the ids of the run and not those of a request that has cancelled it."""

@@ -165,13 +165,14 @@ class Call(Generic[In, Out]):
         deadline = stream.deadline
         self._clock_slack = max(CLOCK_SLACK, CLOCK_SLACK_PART * deadline.time_remaining()) if deadline else 0.0
         self._send_lock = asyncio.Lock()
-        self._is_slow = False
+        self._is_cut_off = False
+        """True if the client has taken a part of a message, and does not get the rest."""
         self.last_sent_at = asyncio.get_running_loop().time()
 
     @property
     def is_open(self) -> bool:
-        """True while the client can receive messages."""
-        return self._stream._stream.closable
+        """True while the client can receive messages. None can follow a part of a message."""
+        return self._stream._stream.closable and not self._is_cut_off
 
     def leave(self, subscription: Subscription) -> None:
         """Stop reading a run. If the deadline of the call has passed, the run continues without readers."""
@@ -298,16 +299,20 @@ class Call(Generic[In, Out]):
             return
         self.last_sent_at = asyncio.get_running_loop().time()
         async with self._send_lock:
-            if self._is_slow:
+            if self._is_cut_off:
                 raise slow_reader()
+            sent = self._stream._stream.data_sent
             try:
                 for at in range(0, len(data), PIECE_BYTES):
                     async with asyncio.timeout(SEND_SECONDS):
                         await self._send_piece(data[at : at + PIECE_BYTES])
             except TimeoutError:
-                self._is_slow = True
+                self._is_cut_off = True
                 logger.info("slow gRPC reader disconnected %s", format_fields({"idle_seconds": SEND_SECONDS}))
                 raise slow_reader() from None
+            except asyncio.CancelledError:
+                self._is_cut_off = self._stream._stream.data_sent > sent
+                raise
             self._stream._send_message_done = True
 
     async def _send_piece(self, data: bytes) -> None:

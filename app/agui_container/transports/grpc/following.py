@@ -19,10 +19,11 @@ from agui_container.ports import Caller
 from agui_container.ports.records import StoredMessage
 from agui_container.protocol.conversation.merge import MESSAGE, unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.check_intervals import check_intervals
 from agui_container.transports.grpc.interrupts import text_of
 
 POLL_SECONDS = 1.0
-"""Seconds between two checks for a run of another client."""
+"""Seconds between two checks for a run of another client, if few clients of the caller wait."""
 
 NO_RESULT = "Error: the conversation was continued without a result."
 """Text for a call that the thread no longer waits for, although nobody has given its result."""
@@ -55,7 +56,7 @@ async def continue_run(
 async def wait_for_next_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str:
     """Wait until a thread has a run after ``run_id``, and return the id of that run."""
     while True:
-        await asyncio.sleep(POLL_SECONDS)
+        await pause(caller)
         next_run = await find_next_run(service, caller, thread_id, run_id)
         if next_run is not None:
             return next_run
@@ -81,12 +82,15 @@ async def attach_next(
 async def find_next_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str | None:
     """Return the id of the run after ``run_id``, or None if that is the thread's latest run.
 
-    If ``run_id`` is no longer listed, the next run is the latest one.
+    If ``run_id`` is no longer listed, the next run is the latest one. None is also returned if the runs cannot be read
+    now.
     """
     latest = await find_latest_run(service, caller, thread_id)
     if latest in {None, run_id}:
         return None
     runs = await list_runs(service, caller, thread_id)
+    if not runs:
+        return None
     later = runs[runs.index(run_id) + 1 :] if run_id in runs else []
     return later[0] if later else latest
 
@@ -111,9 +115,15 @@ async def iterate_runs(service: Service, caller: Caller, thread_id: str) -> Asyn
         if runs:
             known = set(runs)
         elif latest is not None or await has_thread(service, caller, thread_id):
-            await asyncio.sleep(POLL_SECONDS)
+            await pause(caller)
         else:
             return
+
+
+async def pause(caller: Caller) -> None:
+    """Wait until a client of the caller may check the store again."""
+    with check_intervals.wait(caller.account, POLL_SECONDS) as seconds:
+        await asyncio.sleep(seconds)
 
 
 async def has_thread(service: Service, caller: Caller, thread_id: str) -> bool:
@@ -145,8 +155,14 @@ async def list_runs(service: Service, caller: Caller, thread_id: str) -> list[st
     latest = await find_latest_run(service, caller, thread_id)
     if latest is None:
         return []
-    listed = [str(view["runId"]) for view in await service.runs.list(caller) if view["threadId"] == thread_id]
-    return [*reversed(listed)] if latest in listed else [*reversed(listed), latest]
+    try:
+        views = await service.runs.list(caller)
+    except AppError as error:
+        if error.code is not ErrorCode.STORE_UNAVAILABLE:
+            raise
+        return []
+    listed = [str(view["runId"]) for view in reversed(views) if view["threadId"] == thread_id]
+    return listed if latest in listed else [*listed, latest]
 
 
 async def wait_until(event: asyncio.Event, deadline: float) -> None:

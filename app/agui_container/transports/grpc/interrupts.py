@@ -44,6 +44,11 @@ class ApprovalRequest(Struct, frozen=True):
         except ValueError:  # there is none, or an agent of the operator's own has written something else
             return math.inf
 
+    def timeout_seconds(self, now: float) -> int:
+        """Return the whole seconds until the approval expires for a client, 0 if it never does."""
+        seconds = self.seconds_left(now)
+        return max(0, int(seconds)) if math.isfinite(seconds) else 0
+
 
 def approval_requests(finished: Event) -> list[ApprovalRequest]:
     """Return the approvals that a RUN_FINISHED event asks for. An event with another outcome has none."""

@@ -13,6 +13,7 @@ from functools import partial
 from ag_ui.core import RunAgentInput
 
 from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.policy import NO_CONDITION, ThreadCondition
 from agui_container.engine.service import Service
 from agui_container.engine.threads.threads import off_loop_if_large
 from agui_container.ports import Caller
@@ -89,10 +90,13 @@ class Sessions:
     async def answer(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
         """Continue a session with results of client tools.
 
+        Of two clients that answer, the first one continues the session. The results of the other are refused.
+
         Raises:
             AppError: VALIDATION_ERROR for a result of a call that is not waiting, and like ``start``.
         """
         request, caller = read(ToolResultsRequest, body), client.caller
+        latest = await self._service.runs.find_or_none(caller, thread_id)
         thread = await self._service.threads.record(caller, thread_id)
         notes = await read_notes(caller, thread)
         facts = {"tools": notes.with_tools(request.client_tools)}
@@ -105,7 +109,8 @@ class Sessions:
         check_results(request, await self._open_calls(client, thread_id))
         run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes)
         run_input = inputs.results_input(run, request.tool_results)
-        await self._follow(client, run_input, await self._admit(caller, run_input, size), facts)
+        condition = ThreadCondition(latest_run=None if latest is None else latest.key.run_id)
+        await self._follow(client, run_input, await self._admit(caller, run_input, size, condition), facts)
 
     async def _open_calls(self, client: SessionClient, thread_id: str) -> Mapping[str, str]:
         """Return the names of the calls of a session that wait for a result, by id."""
@@ -115,9 +120,11 @@ class Sessions:
         client.response_bytes.resize(0)
         return calls
 
-    async def _admit(self, caller: Caller, run_input: RunAgentInput, size: int) -> Subscription:
+    async def _admit(
+        self, caller: Caller, run_input: RunAgentInput, size: int, condition: ThreadCondition = NO_CONDITION
+    ) -> Subscription:
         with busy_as_validation_error():
-            return await self._service.admit(run_input, caller, size)
+            return await self._service.admit(run_input, caller, size, condition)
 
     async def _follow(
         self, client: SessionClient, run_input: RunAgentInput, subscription: Subscription, facts: Mapping[str, object]

@@ -23,6 +23,7 @@ from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.bytes_in_flight import CallerBytes, Reservation
+from agui_container.transports.check_intervals import check_intervals
 from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
 from agui_container.transports.roboto.records import SessionView, Unchanged, delta_json
@@ -40,7 +41,7 @@ that happened to many clients, their polls would make the machine slower still.
 """
 
 CHECK_SECONDS = 2.0
-"""Seconds between two reads of a session without an active run, while a poll waits."""
+"""Seconds between two reads of a session without an active run, while a poll waits and few others of its caller do."""
 
 END_SECONDS = 5.0
 END_CHECK_SECONDS = 0.01
@@ -142,8 +143,9 @@ class SessionReader:
         longest = HOLD_SECONDS if key in self._turns else CHECK_SECONDS
         while (seconds_left := deadline - loop.time()) > 0 and not self._service.is_draining:
             try:
-                async with asyncio.timeout(min(seconds_left, longest)):
-                    await change.wait()
+                with check_intervals.wait(caller.account, longest) as seconds:
+                    async with asyncio.timeout(min(seconds_left, seconds)):
+                        await change.wait()
             except TimeoutError:
                 current = await self._service.threads.delta(caller, key.thread_id, seen.revision, messages=False)
                 if current.next == seen.revision:

@@ -1,16 +1,17 @@
 /** The page: threads on the left, the conversation in the middle, the inspector on the right. */
 
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { isRunning, newThread, stop } from "../chat";
 import { read, write } from "../config";
 import { replay } from "../replay";
 import { useStore } from "../store";
 import { Announcer } from "./Announcer";
-import { Composer } from "./Composer";
+import { Composer, focusComposer } from "./Composer";
 import { ConfirmDialog } from "./Dialog";
+import { useFocusReturn } from "./focus";
 import { Inspector } from "./Inspector";
 import { Messages } from "./Messages";
-import { INSPECTOR_OVER, THREADS_OVER, useFocusReturn, useMedia } from "./overlays";
+import { INSPECTOR_OVER, THREADS_OVER, useMedia } from "./media";
 import { ReplayBar } from "./Replays";
 import { Shortcuts, useShortcuts } from "./Shortcuts";
 import { Sidebar } from "./Sidebar";
@@ -35,18 +36,22 @@ export function App() {
   useLayoutEffect(() => {
     if (isDrawerOpen) document.querySelector<HTMLElement>(".sidebar button")?.focus();
   }, [isDrawerOpen]);
+  useEffect(() => {
+    if (isInspectorOver && shownReplay !== null) toggleInspector(false); // it would hide the replay
+  }, [shownReplay?.events]);
   useShortcuts({
     help: () => setHelpOpen(true),
     inspector: () => toggleInspector(!isInspectorShown),
     search: () => {
-      setMenuOpen(isNarrow);
-      requestAnimationFrame(() => document.getElementById("thread-search")?.focus());
+      if (!isNarrow) return focusSearch();
+      setMenuOpen(true);
+      requestAnimationFrame(focusSearch); // the drawer is shown by then
     },
     new: () => {
       newThread();
       setMenuOpen(false);
     },
-    write: () => document.querySelector<HTMLElement>(".composer textarea")?.focus(),
+    write: focusComposer,
     close: () => {
       if (isDrawerOpen) setMenuOpen(false);
       else if (isInspectorOver) toggleInspector(false);
@@ -76,4 +81,8 @@ export function App() {
       </div>
     </div>
   );
+}
+
+function focusSearch(): void {
+  document.getElementById("thread-search")?.focus();
 }

@@ -1,6 +1,7 @@
 /** An approval of a tool call: approve it, edit its arguments, or deny it. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { useQuestionFocus } from "./focus";
 import { pretty } from "./format";
 import { Icon } from "./icons";
 
@@ -9,6 +10,8 @@ export interface Decision {
   editedArgs?: Record<string, unknown>;
   reason: string;
 }
+
+type Mode = "ask" | "edit" | "deny";
 
 interface ApprovalCardProps {
   tool: string;
@@ -19,12 +22,18 @@ interface ApprovalCardProps {
 }
 
 export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: ApprovalCardProps) {
-  const [mode, setMode] = useState<"ask" | "edit" | "deny">("ask");
+  const [mode, setMode] = useState<Mode>("ask");
   const [draft, setDraft] = useState(pretty(argumentsText));
   const [reason, setReason] = useState("");
   const [error, setError] = useState("");
   const card = useRef<HTMLElement>(null);
-  useEffect(() => card.current?.focus({ preventScroll: true }), []);
+  useQuestionFocus(card);
+  const change = (next: Mode) => {
+    setMode(next);
+    setError("");
+    card.current?.focus();
+  };
+  useEffect(() => card.current?.querySelector<HTMLElement>("textarea, input")?.focus(), [mode]);
   const approveEdited = () => {
     const parsed = parseObject(draft);
     if (parsed === null) setError("The arguments must be a JSON object.");
@@ -66,41 +75,57 @@ export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: 
           {error}
         </p>
       )}
-      <div class="form-actions">
-        {mode !== "ask" && (
-          <button type="button" class="button" onClick={() => setMode("ask")}>
-            Back
-          </button>
-        )}
-        {mode === "ask" && (
-          <>
-            <button type="button" class="button" onClick={() => setMode("deny")}>
-              Deny
-            </button>
-            <button type="button" class="button" onClick={() => setMode("edit")}>
-              Edit
-            </button>
-            <button type="button" class="button primary" onClick={() => onDecide({ isApproved: true, reason: "" })}>
-              Allow
-            </button>
-          </>
-        )}
-        {mode === "edit" && (
-          <button type="button" class="button primary" onClick={approveEdited}>
-            Allow with these
-          </button>
-        )}
-        {mode === "deny" && (
-          <button
-            type="button"
-            class="button danger"
-            onClick={() => onDecide({ isApproved: false, reason: reason.trim() })}
-          >
-            Deny
-          </button>
-        )}
-      </div>
+      <Actions
+        mode={mode}
+        onChange={change}
+        onAllow={() => onDecide({ isApproved: true, reason: "" })}
+        onAllowEdited={approveEdited}
+        onDeny={() => onDecide({ isApproved: false, reason: reason.trim() })}
+      />
     </section>
+  );
+}
+
+interface ActionsProps {
+  mode: Mode;
+  onChange: (mode: Mode) => void;
+  onAllow: () => void;
+  onAllowEdited: () => void;
+  onDeny: () => void;
+}
+
+/** The buttons of each step. */
+function Actions({ mode, onChange, onAllow, onAllowEdited, onDeny }: ActionsProps) {
+  if (mode === "ask") {
+    return (
+      <div class="form-actions">
+        <button type="button" class="button" onClick={() => onChange("deny")}>
+          Deny
+        </button>
+        <button type="button" class="button" onClick={() => onChange("edit")}>
+          Edit
+        </button>
+        <button type="button" class="button primary" onClick={onAllow}>
+          Allow
+        </button>
+      </div>
+    );
+  }
+  return (
+    <div class="form-actions">
+      <button type="button" class="button" onClick={() => onChange("ask")}>
+        Back
+      </button>
+      {mode === "edit" ? (
+        <button type="button" class="button primary" onClick={onAllowEdited}>
+          Allow with these
+        </button>
+      ) : (
+        <button type="button" class="button danger" onClick={onDeny}>
+          Deny
+        </button>
+      )}
+    </div>
   );
 }
 
@@ -117,5 +142,7 @@ function parseObject(text: string): Record<string, unknown> | null {
 
 function clock(time: string): string {
   const date = new Date(time);
-  return Number.isNaN(date.getTime()) ? "" : date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  if (Number.isNaN(date.getTime())) return "";
+  const isToday = date.toDateString() === new Date().toDateString();
+  return date.toLocaleString([], isToday ? { timeStyle: "short" } : { dateStyle: "medium", timeStyle: "short" });
 }

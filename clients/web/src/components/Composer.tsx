@@ -47,19 +47,10 @@ export function Composer() {
       }}
     >
       {attachments.length > 0 && (
-        <ul class="attachments" aria-label="Attachments">
-          {attachments.map((attachment, index) => (
-            <li key={index}>
-              {attachment.part.type === "image" ? <img src={attachment.preview} alt="" /> : <Icon name="file" />}
-              <span>{attachment.name}</span>
-              <IconButton
-                icon="close"
-                label={`Remove ${attachment.name}`}
-                onClick={() => setAttachments(attachments.filter((_, other) => other !== index))}
-              />
-            </li>
-          ))}
-        </ul>
+        <AttachmentList
+          attachments={attachments}
+          onRemove={(index) => setAttachments(attachments.filter((_, other) => other !== index))}
+        />
       )}
       {problem !== "" && (
         <p class="field-error" role="alert">
@@ -113,6 +104,29 @@ export function Composer() {
       </div>
     </form>
   );
+}
+
+interface AttachmentListProps {
+  attachments: readonly Attachment[];
+  onRemove: (index: number) => void;
+}
+
+function AttachmentList({ attachments, onRemove }: AttachmentListProps) {
+  return (
+    <ul class="attachments" aria-label="Attachments">
+      {attachments.map(({ name, part, preview }, index) => (
+        <li key={index}>
+          {part.type === "image" ? <img src={preview} alt="" /> : <Icon name="file" />}
+          <span>{name}</span>
+          <IconButton icon="close" label={`Remove ${name}`} onClick={() => onRemove(index)} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function focusComposer(): void {
+  document.querySelector<HTMLElement>(".composer textarea")?.focus();
 }
 
 function contentOf(text: string, attachments: readonly Attachment[]): string | ContentPart[] {

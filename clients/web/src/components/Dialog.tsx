@@ -1,7 +1,7 @@
-/** A question in front of everything else. The browser keeps the focus inside. */
+/** A question in front of everything else. The browser keeps the focus inside, and gives it back afterwards. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Store, useStore } from "../store";
 import { IconButton } from "./icons";
 
@@ -32,33 +32,39 @@ export function ConfirmDialog() {
   const asked = useStore(question);
   if (asked === null) return null;
   return (
-    <Dialog title={asked.title} onClose={() => asked.resolve(false)}>
+    <Dialog title={asked.title} onClose={(pressed) => asked.resolve(pressed === "confirm")}>
       <p>{asked.text}</p>
-      <div class="form-actions">
-        <button type="button" class="button" onClick={() => asked.resolve(false)}>
+      <form method="dialog" class="form-actions">
+        <button type="submit" class="button">
           Cancel
         </button>
-        <button type="button" class="button danger" onClick={() => asked.resolve(true)}>
+        <button type="submit" class="button danger" value="confirm">
           {asked.action}
         </button>
-      </div>
+      </form>
     </Dialog>
   );
 }
 
 interface DialogProps {
   title: string;
-  onClose: () => void;
+  /** Called with the value of the button that closed the dialog, if it has one. */
+  onClose: (pressed: string) => void;
   children: ComponentChildren;
 }
 
 export function Dialog({ title, onClose, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     element.current?.showModal();
   }, []);
   return (
-    <dialog ref={element} class="dialog" aria-label={title} onClose={onClose}>
+    <dialog
+      ref={element}
+      class="dialog"
+      aria-label={title}
+      onClose={({ currentTarget }) => onClose(currentTarget.returnValue)}
+    >
       <header class="dialog-head">
         <h2>{title}</h2>
         <IconButton icon="close" label="Close" onClick={() => element.current?.close()} />

@@ -2,7 +2,7 @@
 
 import type { Message } from "@ag-ui/core";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { chat, isRunning, openThread, problem, tryAgain } from "../chat";
+import { chat, isLoaded, isRunning, openThread, problem, tryAgain } from "../chat";
 import { arrange, type Block, type Turn } from "../state/blocks";
 import type { ChatState } from "../state/types";
 import { useStore } from "../store";
@@ -31,11 +31,19 @@ export function Messages({ replay }: { replay?: ChatState | undefined }) {
   const { frame, content, isAway, toBottom } = useStickyScroll(state.threadId);
   const isBusy = isRunning(state);
   const isReplay = replay !== undefined;
+  const isReady = useStore(isLoaded);
   const earlier = Math.max(0, turns.length - shown);
   return (
     <div class="scroll-frame">
       <div class="scroll" ref={frame} tabIndex={-1}>
-        <div class="column" ref={content} role="log" aria-label="Conversation" aria-busy={isBusy} aria-live="off">
+        <div
+          class={isReady ? "column" : "column is-loading"}
+          ref={content}
+          role="log"
+          aria-label="Conversation"
+          aria-busy={isBusy}
+          aria-live="off"
+        >
           {turns.length === 0 && !isBusy && !isReplay && <EmptyState />}
           {earlier > 0 && (
             <button type="button" class="quiet-button earlier" onClick={() => setShown(shown + SHOWN_TURNS)}>

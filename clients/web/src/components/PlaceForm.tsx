@@ -1,20 +1,23 @@
 /** The client tool `ask_place`: the user names a place, or takes the browser's. */
 
 import type { ToolCall } from "@ag-ui/core";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { answerCall } from "../chat";
+import { useQuestionFocus } from "./focus";
 import { Icon } from "./icons";
 
 const NO_ANSWER = "The user did not want to say.";
 
 export function PlaceForm({ call }: { call: ToolCall }) {
   const [place, setPlace] = useState("");
+  const element = useRef<HTMLFormElement>(null);
+  useQuestionFocus(element);
   const submit = (event: Event) => {
     event.preventDefault();
     if (place.trim() !== "") void answerCall(call.id, place.trim());
   };
   return (
-    <form class="card" onSubmit={submit} aria-label="Question about a place">
+    <form class="card" tabIndex={-1} ref={element} onSubmit={submit} aria-label="Question about a place">
       <header class="card-head">
         <Icon name="place" />
         <h2>{questionOf(call)}</h2>

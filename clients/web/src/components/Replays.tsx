@@ -10,13 +10,26 @@ import { IconButton } from "./icons";
 
 export function Replays() {
   const threadId = useStore(chat, (state) => state.threadId);
+  return <RunList key={threadId} threadId={threadId} />;
+}
+
+function RunList({ threadId }: { threadId: string }) {
   const status = useStore(chat, (state) => state.run.status);
   const [runs, setRuns] = useState<readonly RunFacts[]>([]);
   const [error, setError] = useState("");
   const fail = (failure: unknown) => setError(failure instanceof Error ? failure.message : String(failure));
   useEffect(() => {
-    runsOf(threadId).then(setRuns, fail);
-  }, [threadId, status]);
+    let isCurrent = true;
+    const load = async () => {
+      const found = await runsOf(threadId);
+      if (isCurrent) setRuns(found);
+    };
+    setError("");
+    load().catch(fail);
+    return () => {
+      isCurrent = false;
+    };
+  }, [status]);
   return (
     <div class="facts">
       {error !== "" && (

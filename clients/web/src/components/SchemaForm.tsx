@@ -1,9 +1,10 @@
 /** A form made of an interrupt's `responseSchema`. */
 
 import type { Interrupt } from "@ag-ui/core";
-import { useId, useMemo, useState } from "preact/hooks";
+import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
 import { answerOf, type Draft, FieldError } from "../forms/answer";
 import { choicesOf, type Field, fieldsOf, formOf } from "../forms/fields";
+import { useQuestionFocus } from "./focus";
 import { Icon } from "./icons";
 
 interface SchemaFormProps {
@@ -16,6 +17,9 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
   const form = useMemo(() => formOf(interrupt.responseSchema ?? {}), [interrupt.responseSchema]);
   const [draft, setDraft] = useState<Draft>({});
   const [error, setError] = useState<FieldError | null>(null);
+  const element = useRef<HTMLFormElement>(null);
+  useQuestionFocus(element);
+  useEffect(() => element.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus(), [error]);
   const submit = (event: Event) => {
     event.preventDefault();
     try {
@@ -26,7 +30,14 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
     }
   };
   return (
-    <form class="card" onSubmit={submit} noValidate aria-label={interrupt.message ?? "Question"}>
+    <form
+      class="card"
+      tabIndex={-1}
+      ref={element}
+      onSubmit={submit}
+      noValidate
+      aria-label={interrupt.message ?? "Question"}
+    >
       <header class="card-head">
         <Icon name="hand" />
         <h2>{interrupt.message ?? interrupt.reason}</h2>

@@ -13,7 +13,7 @@ import { ThreadItem } from "./ThreadItem";
 export function Sidebar({ onLeave }: { onLeave: () => void }) {
   const list = useStore(threads.list);
   const next = useStore(threads.next);
-  const isReachable = useStore(threads.isReachable);
+  const refusal = useStore(threads.refusal);
   const problem = useStore(threads.problem);
   const [query, setQuery] = useState("");
   const found = list.filter((thread) => threads.titleOf(thread).toLowerCase().includes(query.trim().toLowerCase()));
@@ -73,13 +73,7 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
           </section>
         ))}
         {found.length === 0 && (
-          <p class="sidebar-note">
-            {!isReachable
-              ? "The server cannot be reached."
-              : query === ""
-                ? "Your chats will be here."
-                : "Nothing found."}
-          </p>
+          <p class="sidebar-note">{refusal || (query === "" ? "Your chats will be here." : "Nothing found.")}</p>
         )}
         {next !== undefined && query === "" && (
           <button type="button" class="quiet-button" onClick={() => void threads.more()}>

@@ -1,6 +1,6 @@
 /** One thread in the list. */
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { newThread } from "../chat";
 import type { ThreadFacts } from "../connection/api";
 import { useStore } from "../store";
@@ -18,10 +18,16 @@ interface ThreadItemProps {
 export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
   const isSelected = useStore(threads.selected, (id) => id === thread.threadId);
   const [isRenaming, setRenaming] = useState(false);
+  const item = useRef<HTMLLIElement>(null);
+  const endRenaming = () => {
+    const hasFocus = item.current?.contains(document.activeElement);
+    setRenaming(false);
+    if (hasFocus) requestAnimationFrame(() => item.current?.querySelector("button")?.focus());
+  };
   if (isRenaming) {
     return (
-      <li class="thread">
-        <RenameForm thread={thread} name={name} onClose={() => setRenaming(false)} />
+      <li class="thread" ref={item}>
+        <RenameForm thread={thread} name={name} onClose={endRenaming} />
       </li>
     );
   }
@@ -31,12 +37,14 @@ export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
     if ((await threads.remove(thread.threadId)) && threads.selected.value === thread.threadId) newThread();
   };
   return (
-    <li class={isSelected ? "thread is-selected" : "thread"}>
+    <li class={isSelected ? "thread is-selected" : "thread"} ref={item}>
       <button type="button" class="thread-open" aria-current={isSelected ? "page" : undefined} onClick={onOpen}>
         {thread.forkedFrom !== undefined && <Icon name="fork" />}
         <span class="thread-name">{name}</span>
         {thread.activeRunId !== undefined && <span class="spinner" role="img" aria-label="A run is open" />}
-        {thread.status === "goals_failed" && <span class="dot" role="img" aria-label="Goals failed" />}
+        {thread.status === "goals_failed" && (
+          <span class="dot" role="img" aria-label="Goals failed" title="Goals failed" />
+        )}
       </button>
       <span class="thread-actions">
         <IconButton icon="edit" label={`Rename ${name}`} onClick={() => setRenaming(true)} />

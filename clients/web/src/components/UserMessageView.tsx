@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { chat, isRunning, send } from "../chat";
 import { textOf } from "../state/messages";
 import { useStore } from "../store";
+import { focusComposer } from "./Composer";
 import { ContentParts } from "./ContentParts";
 import { copyText } from "./copy";
 import { IconButton } from "./icons";
@@ -48,10 +49,15 @@ function Editor({ message, text, onClose }: { message: UserMessage; text: string
         submit();
       }}
       onKeyDown={(event) => {
-        if (event.key === "Escape") onClose();
-        if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        if (event.isComposing) return; // the key belongs to an input method
+        if (event.key === "Enter" && !event.shiftKey) {
           event.preventDefault();
           submit();
+          focusComposer();
+        }
+        if (event.key === "Escape") {
+          onClose();
+          focusComposer();
         }
       }}
     >

@@ -30,7 +30,10 @@ export function pretty(text: string): string {
 
 /** The arguments of a call on one line. */
 export function oneLine(text: string, limit = 90): string {
-  const line = text.replace(/\s+/g, " ").trim();
+  const line = text
+    .slice(0, 10 * limit)
+    .replace(/\s+/g, " ")
+    .trim(); // a call that streams may have megabytes
   const shown = line === "{}" ? "" : line;
   return shown.length > limit ? `${shown.slice(0, limit)}…` : shown;
 }

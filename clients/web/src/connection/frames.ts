@@ -16,7 +16,8 @@ export interface Frame {
 
 const MAX_FRAMES = 10_000;
 const MAX_CHARACTERS = 20_000_000;
-const TYPE = /"type": ?"([A-Z_]+)"/;
+/** The type of an event, or of a control frame of a WebSocket. */
+const TYPE = /"(?:type": ?"([A-Z_]+)|control": ?"(\w+))"/;
 
 export class FrameLog {
   private frames: Frame[] = [];
@@ -34,7 +35,7 @@ export class FrameLog {
     return this.count;
   }
 
-  add(direction: Frame["direction"], runId: string, text: string, type = TYPE.exec(text)?.[1] ?? "FRAME"): void {
+  add(direction: Frame["direction"], runId: string, text: string, type = typeOf(text)): void {
     const at = Date.now();
     if (direction === "out") this.startedAt = at;
     this.frames.push({ number: ++this.count, since: at - this.startedAt, runId, direction, type, text });
@@ -70,6 +71,11 @@ export class FrameLog {
       for (const listener of this.listeners) listener();
     }, 100);
   }
+}
+
+function typeOf(text: string): string {
+  const [, event, control] = TYPE.exec(text) ?? [];
+  return event ?? control ?? "FRAME";
 }
 
 const PIECE = 65_536;

@@ -8,7 +8,6 @@ calls; ``team`` translates the others.
 """
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 
@@ -247,8 +246,7 @@ class TurnEvents:
         for request in self.approvals.values():
             detail = {"tool_name": request.name, "tool_call_id": request.call_id, "reason": request.reason}
             responses += self._set_activity(WAITING, json.dumps(detail), PHYSICAL)
-            seconds = request.seconds_left(self._now())
-            responses += self._wire.approval_requested(request, max(0, int(seconds)) if math.isfinite(seconds) else 0)
+            responses += self._wire.approval_requested(request, request.timeout_seconds(self._now()))
         return responses
 
     def _pending_calls(self) -> dict[str, OpenToolCall]:

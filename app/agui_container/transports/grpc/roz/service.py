@@ -3,7 +3,6 @@
 Rule: translate only. Sources: proto/roz/v1/agent.proto. docs/grpc.md describes the translation of each message.
 """
 
-import asyncio
 import time
 from contextlib import aclosing
 
@@ -16,7 +15,7 @@ from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.following import POLL_SECONDS, find_latest_run, has_thread, iterate_runs
+from agui_container.transports.grpc.following import find_latest_run, has_thread, iterate_runs, pause
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.options import GrpcOptions, RozWire
 from agui_container.transports.grpc.roz.session import Session
@@ -64,7 +63,7 @@ class RozService:
         task_id = (await call.receive_request()).task_id
         if not task_id:
             raise AppError(ErrorCode.VALIDATION_ERROR, "task_id: the id of a thread or a run is expected.")
-        events = TeamEvents(task_id, has_approvals=self._options.roz_wire is not RozWire.V0_2)
+        events = TeamEvents(task_id, time.time, has_approvals=self._options.roz_wire is not RozWire.V0_2)
         if (run := await self._attach(call.caller, None, task_id)) is not None:
             await self._forward_events(run, events, call)
             return
@@ -81,7 +80,7 @@ class RozService:
                 return
             if not self._is_in_session(caller, thread_id):
                 raise AppError(ErrorCode.RUN_NOT_FOUND, "task_id: there is no such thread or run, or it is not kept.")
-            await asyncio.sleep(POLL_SECONDS)
+            await pause(caller)
 
     def _is_in_session(self, caller: Caller, thread_id: str) -> bool:
         """True if an open session of the caller has this thread."""

@@ -4,7 +4,7 @@ Rule: pure translation. A worker is one invocation of a subagent and has the id 
 turns.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ag_ui.core import EventType
 from pydantic_core import to_json
@@ -20,11 +20,13 @@ class TeamEvents:
 
     Args:
         task_id: id of the task for the client.
+        now: clock that returns Unix seconds.
         has_approvals: True if the client is of release 1.0, which has events for workers' approvals.
     """
 
-    def __init__(self, task_id: str, *, has_approvals: bool) -> None:
+    def __init__(self, task_id: str, now: Callable[[], float], *, has_approvals: bool) -> None:
         self._task_id = task_id
+        self._now = now
         self._has_approvals = has_approvals
         self._phases: dict[str, int] = {}
         self._parents: dict[str, str] = {}
@@ -113,6 +115,7 @@ class TeamEvents:
                     approval_id=request.call_id,
                     tool_name=request.name,
                     reason=request.reason,
+                    timeout_secs=request.timeout_seconds(self._now()),
                 )
                 events.append(pb.TeamEvent(worker_approval_requested=requested))
         return events

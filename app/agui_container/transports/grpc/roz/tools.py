@@ -21,14 +21,19 @@ TIMEOUT_MS = 60_000
 MAX_TIMEOUT_MS = 3_600_000
 
 PHYSICAL = "physical"
-CATEGORIES = {pb.TOOL_CATEGORY_PHYSICAL: PHYSICAL, pb.TOOL_CATEGORY_PURE: "pure"}
+CATEGORIES = {
+    pb.TOOL_CATEGORY_PHYSICAL: PHYSICAL,
+    pb.TOOL_CATEGORY_PURE: "pure",
+    pb.TOOL_CATEGORY_CODE_SANDBOX: "code_sandbox",
+}
+"""Names of the categories of tools, by the values of clients."""
 
 
 class ClientTool(Struct, frozen=True):
     """One tool of the client.
 
     Attributes:
-        category: ``physical``, ``pure`` or empty.
+        category: one of ``CATEGORIES``, or empty.
         size: bytes that the tool takes.
     """
 

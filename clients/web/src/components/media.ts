@@ -1,6 +1,6 @@
 /** Threads and inspector on narrow screens, where they lie over the conversation. */
 
-import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 
 /** Widest screens on which the panels lie over the conversation. The style sheet has the same limits. */
 export const THREADS_OVER = "(max-width: 760px)";
@@ -16,16 +16,4 @@ export function useMedia(query: string): boolean {
     return () => list.removeEventListener("change", onChange);
   }, [list]);
   return matches;
-}
-
-/** Give the focus back to the element that had it before a panel was opened, unless it is somewhere else by then. */
-export function useFocusReturn(isOpen: boolean, panel: string): void {
-  useLayoutEffect(() => {
-    if (!isOpen) return;
-    const before = document.activeElement as HTMLElement | null;
-    return () => {
-      const { activeElement } = document;
-      if (activeElement === document.body || activeElement?.closest(panel)) before?.focus();
-    };
-  }, [isOpen, panel]);
 }

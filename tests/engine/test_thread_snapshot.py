@@ -1,0 +1,106 @@
+"""The snapshot of a stored thread: its bytes, the thread in which it is made, and its share of the memory."""
+
+import threading
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import (
+    AssistantMessage,
+    DataSource,
+    FunctionCall,
+    ImagePart,
+    Interrupt,
+    Message,
+    MessagesSnapshotEvent,
+    RunAgentInput,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+from agui_container.engine.policy import CallerLimits
+from agui_container.engine.service import Service
+from agui_container.engine.threads.thread_snapshot import EncodedEvent, content_events, snapshot_events, state_event
+from agui_container.engine.threads.threads import LARGE_BYTES
+from agui_container.ports import Caller, Item
+from agui_container.ports.records import StoredMessage, ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
+from agui_container.protocol.conversation.merge import dump_message
+from agui_container.protocol.encoder import encode
+from agui_container.protocol.errors import AppError, ErrorCode
+from tests.engine.doubles import START, asking, caller, envelopes, eventually, make_service
+from tests.requirements import requirement
+
+PNG = DataSource(value="aGk=", mime_type="image/png")
+MESSAGES: list[Message] = [
+    UserMessage(
+        id="u", content=[TextPart(text="é"), ImagePart(source=DataSource(value="aGk=", mime_type="image/png"))]
+    ),
+    UserMessage(id="n", content="hi", metadata={"count": 10**400, "ratio": float("inf"), "list": [1, None, 1e300]}),
+    AssistantMessage(id="a", tool_calls=[ToolCall(id="c", function=FunctionCall(name="f", arguments="{}"))]),
+    ToolMessage(id="t", tool_call_id="c", content=[TextPart(text="done")]),
+]
+
+
+async def short(_: RunAgentInput) -> AsyncIterator[Item]:
+    yield "short"
+
+
+async def service_with_thread(characters: int, caller_limits: CallerLimits | None = None) -> Service:
+    """Return an engine with a thread that has a message of so many characters."""
+    service = make_service(short, caller_limits=caller_limits)
+    message = {"id": "u1", "role": "user", "content": characters * "x"}
+    reader = await service.admit(asking(messages=[message]), caller())
+    await envelopes(reader)
+    reader.close()
+    await eventually(lambda: not service.registry.recorder_tasks)
+    return service
+
+
+@requirement("connect.shown")
+def test_the_messages_of_a_snapshot_are_those_of_the_official_encoder() -> None:
+    record = ThreadRecord(ThreadKey("everybody", "t1"), ThreadStatus.USER_TURN, START, START)
+    stored = [StoredMessage(message.id, dump_message(message)) for message in MESSAGES]
+    (_, messages), _ = content_events(ThreadDelta(record, stored, None, None, None, "next"))
+    assert messages == encode(MessagesSnapshotEvent(messages=MESSAGES))
+
+
+@requirement("connect.shown")
+@pytest.mark.parametrize(
+    ("state", "shown"), [(b'{"a":[1,"x"]}', b'{"a":[1,"x"]}'), (b'{"a":NaN,"b":-Infinity}', b'{"a":null,"b":null}')]
+)
+def test_a_state_is_shown_as_json(state: bytes, shown: bytes) -> None:
+    assert state_event(state) == b'{"type":"STATE_SNAPSHOT","snapshot":%b}' % shown
+
+
+@requirement("connect.shown")
+@pytest.mark.parametrize(("characters", "is_on_loop"), [(10, True), (LARGE_BYTES, False)])
+async def test_a_large_thread_is_shown_off_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, characters: int, *, is_on_loop: bool
+) -> None:
+    service, threads = await service_with_thread(characters), set[int]()
+
+    def record(
+        run_input: RunAgentInput, who: Caller, thread: ThreadDelta | None, waiting: list[Interrupt], now_ms: int
+    ) -> list[EncodedEvent]:
+        threads.add(threading.get_ident())
+        return list(snapshot_events(run_input, who, thread, waiting, now_ms))
+
+    monkeypatch.setattr("agui_container.engine.service.snapshot_events", record)
+    shown = await envelopes(await service.admit(asking(run="r2", messages=[]), caller()))
+    assert [envelope.seq for envelope in shown] == [1, 2, 3, 4]
+    assert (threads == {threading.get_ident()}) is is_on_loop
+
+
+@requirement("limit.kept")
+async def test_threads_that_are_shown_count_until_their_readers_leave() -> None:
+    service = await service_with_thread(20_000, CallerLimits(log_bytes=70_000))
+    before = service.usages.logs.used_bytes
+    first = await service.admit(asking(run="r2", messages=[]), caller())
+    with pytest.raises(AppError) as refused:
+        await service.admit(asking(run="r3", messages=[]), caller())
+    assert refused.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
+    first.close()
+    first.close()
+    assert service.usages.logs.used_bytes == before
+    (await service.admit(asking(run="r3", messages=[]), caller())).close()
