@@ -1,6 +1,6 @@
 /** The keys of this page. */
 
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { Dialog } from "./Dialog";
 
 const KEYS: [string, string][] = [
@@ -34,9 +34,9 @@ export function Shortcuts({ onClose }: { onClose: () => void }) {
 
 type Action = "help" | "inspector" | "search" | "new" | "write" | "close";
 
-/** Do the action of a key. */
+/** Do the action of a key. The actions are those of what is shown, also for a key that comes before the next frame. */
 export function useShortcuts(actions: Record<Action, () => void>): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const action = shortcut(event);
       if (action === null) return;
