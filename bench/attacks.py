@@ -227,6 +227,20 @@ def hundred(port: int) -> None:
     at_once(repeat, MANY)
 
 
+def requests(port: int) -> None:
+    """Requests on new connections, each left at once, as fast as they can be opened."""
+    while True:
+        with suppress(OSError):
+            connect_and_send(port, b"GET /threads?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n").close()
+
+
+def opened(port: int) -> None:
+    """New connections on which nothing is sent, each left at once."""
+    while True:
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=60).close()
+
+
 def http_connection(port: int) -> AbstractContextManager[http.client.HTTPConnection]:
     """Open a connection that is closed at the end of the block."""
     return closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60))
@@ -308,7 +322,7 @@ def at_once(work: Callable[[], None], times: int) -> None:
         worker.join()
 
 
-LOOP = (listings, commands, unauthorised, hundred)
+LOOP = (listings, commands, unauthorised, hundred, requests, opened)
 RUNS = (abandoned, unread, approvals, threads, runs, messages, sockets, goals, *LOOP)
 BYTES = (bodies, frames, heads, connections, pipelines, answers, results, sessions, calls)
 ATTACKS = {attack.__name__: attack for attack in RUNS + READS + BYTES}

@@ -14,7 +14,13 @@ from msgspec.structs import fields
 from agui_container.buses.memory import MemoryBus
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.threads import threads as threads_module
-from agui_container.engine.threads.threads import LARGE_BYTES, RunControl, ThreadCommands, off_loop_if_large
+from agui_container.engine.threads.threads import (
+    LARGE_BYTES,
+    RunControl,
+    ThreadCommands,
+    off_loop_if_large,
+    role_of_message,
+)
 from agui_container.engine.threads.views import shown_thread_view
 from agui_container.ports.records import (
     Change,
@@ -218,6 +224,7 @@ SHOWN: list[ThreadCommand] = [
     ThreadsDelta(thread_id="t1"),
     ThreadsTranscript(thread_id="t1"),
     ThreadsFork(thread_id="t1", message_id="m1"),
+    ThreadsFeedback(thread_id="t1", message_id="m1", sentiment=Sentiment.POSITIVE),
 ]
 
 
@@ -251,6 +258,24 @@ async def test_goals_and_feedback_count_as_a_part_of_their_thread(monkeypatch: p
     await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1", messages=False), sizes.append)
     assert sizes[0] > LARGE_BYTES
     assert sizes[1] >= sizes[0] + 4 * MAX_NOTES
+    assert threads != [threading.get_ident()]
+
+
+@requirement("caller.loop")
+async def test_the_message_of_a_large_thread_that_is_rated_is_found_off_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, sizes, threads = MemoryStore(), list[int](), list[int]()
+    await store_conversation(store, QUESTION, {**ANSWER, "content": "x" * 2 * LARGE_BYTES})
+
+    def recorded(delta: ThreadDelta, message_id: str) -> str:
+        threads.append(threading.get_ident())
+        return role_of_message(delta, message_id)
+
+    monkeypatch.setattr(threads_module, "role_of_message", recorded)
+    command = ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.POSITIVE)
+    await threads_of(store).answer(caller(), command, sizes.append)
+    assert [size > LARGE_BYTES for size in sizes] == [True, False]
     assert threads != [threading.get_ident()]
 
 

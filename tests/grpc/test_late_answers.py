@@ -4,13 +4,16 @@ The clients over gRPC do not look for runs of others by themselves here, so thei
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 
+from agui_container.ports.records import StoredMessage
+from agui_container.transports.bytes_in_flight import CallerBytes
 from agui_container.transports.grpc import following
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.grpc.roz import turn as roz_turn
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.over_grpc import ClientCall
 from tests.engine.doubles import WAIT
@@ -18,6 +21,7 @@ from tests.grpc.client import call_text
 from tests.grpc.two_clients import Clients, RozTurn, two_clients
 from tests.requirements import requirement
 
+SIZE = 100_000
 PAY = call_text("pay", amount=5)
 LOOK = [roz.ToolSchema(name="look", description="Look.")]
 
@@ -99,6 +103,31 @@ async def test_a_late_result_in_roz_is_refused_and_begins_no_second_run(on_busy:
         assert "seen over SSE" in turn.text
         assert len(await clients.runs(turn.thread)) == 2
         assert ("tool", "seen in roz") not in await clients.messages(turn.thread)
+
+
+@requirement("caller.loop")
+async def test_a_thread_that_another_client_has_continued_counts_while_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used, counted, change = [0], list[int](), CallerBytes.change
+
+    def note(share: CallerBytes, difference: int) -> None:
+        change(share, difference)
+        used.append(share.used)
+
+    def recorded(messages: Sequence[StoredMessage], call_ids: Collection[str]) -> dict[str, str]:
+        counted.append(used[-1])
+        return following.closed_calls(messages, call_ids)
+
+    async with two_clients() as clients:
+        turn, call_id = await ask_client(clients)
+        result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": SIZE * "x"}
+        await clients.run(turn.thread, messages=[result])
+        monkeypatch.setattr(CallerBytes, "change", note)
+        monkeypatch.setattr(roz_turn, "closed_calls", recorded)
+        await turn.send(tool_result=roz.ToolResult(tool_call_id=call_id, success=True, result="seen in roz"))
+        await turn.until("turn_finished")
+        assert counted[0] >= SIZE
 
 
 @requirement("roz.tools", "protocol.crossed")

@@ -5,16 +5,19 @@ import threading
 from collections.abc import Mapping
 
 import pytest
+from ag_ui.core import Message
 
 from agui_container.engine.threads.threads import LARGE_BYTES
-from agui_container.ports.records import GoalStatus, StoredGoal
+from agui_container.ports.records import GoalStatus, StoredGoal, ThreadDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.bytes_in_flight import ByteBudget, CallerBytes
+from agui_container.transports.roboto import views
 from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage
 from agui_container.transports.roboto.records import SessionView, goal_records, session_json
+from agui_container.transports.roboto.snapshot import parse_history
 from agui_container.transports.roboto.views import SessionClient, SessionReader
 from tests.engine.conversations import QUESTION, store_conversation
-from tests.engine.doubles import caller, forever, make_service
+from tests.engine.doubles import caller, eventually, forever, make_service
 from tests.requirements import requirement
 from tests.roboto.conftest import Api, serving_api
 
@@ -28,7 +31,7 @@ def share_with(room: int) -> CallerBytes:
 
 def client_of(share: CallerBytes) -> SessionClient:
     """A client that asks once."""
-    return SessionClient(caller(), share.reserve(), knows_context=True, knows_reset=True)
+    return SessionClient(caller(), share, share.reserve(), knows_context=True, knows_reset=True)
 
 
 async def reader_of(size: int) -> SessionReader:
@@ -69,6 +72,31 @@ async def test_a_session_that_is_the_answer_counts_until_the_end_of_the_request(
     client = client_of(share)
     answer = await reader.read(client, "t1", session_json)
     assert share.used == len(answer)
+
+
+@requirement("caller.loop")
+async def test_the_thread_before_a_run_that_is_followed_counts_while_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used, counted, change = [0], list[int](), CallerBytes.change
+
+    def note(share: CallerBytes, difference: int) -> None:
+        change(share, difference)
+        used.append(share.used)
+
+    def recorded(delta: ThreadDelta) -> list[Message]:
+        counted.append(used[-1])
+        return parse_history(delta)
+
+    async with serving_api() as api:
+        held = await api.finished(await api.start(LARGE_BYTES * "x"))
+        monkeypatch.setattr(CallerBytes, "change", note)
+        monkeypatch.setattr(views, "parse_history", recorded)
+        body = {"message": {"role": "user", "content": [{"text": "hello"}]}}
+        await api.data("POST", f"/{held['thread_id']}/messages", body)
+        await eventually(lambda: bool(counted))
+        assert counted[0] > LARGE_BYTES
+        await eventually(lambda: used[-1] == 0)
 
 
 @requirement("caller.streams")

@@ -78,6 +78,34 @@ def raise_descriptor_limit() -> int:
     return limit if soft == resource.RLIM_INFINITY else soft
 
 
+class HalfClosedConnections:
+    """Connections whose clients send no more. One system call asks which clients have disconnected."""
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        self._transports: dict[int, asyncio.Transport] = {}
+        self._descriptors: dict[asyncio.Transport, int] = {}
+
+    def add(self, transport: asyncio.Transport) -> None:
+        """Add a connection, unless its socket is closed."""
+        sock = transport.get_extra_info("socket")
+        if sock is not None and (descriptor := sock.fileno()) >= 0:
+            self._poll.register(descriptor, 0)
+            self._transports[descriptor] = transport
+            self._descriptors[transport] = descriptor
+
+    def remove(self, transport: asyncio.Transport) -> None:
+        """Remove a connection, if it is there. A newer one may have its descriptor already."""
+        descriptor = self._descriptors.pop(transport, None)
+        if descriptor is not None and self._transports[descriptor] is transport:
+            self._poll.unregister(descriptor)
+            del self._transports[descriptor]
+
+    def disconnected(self) -> list[asyncio.Transport]:
+        """Return the connections whose clients have disconnected."""
+        return [self._transports[descriptor] for descriptor, events in self._poll.poll(0) if events & GONE]
+
+
 class ConnectionLimit:
     """The limit of open connections, below the limit of open files. The name of a connection is its transport.
 
@@ -98,7 +126,7 @@ class ConnectionLimit:
         self._waiting = EvictionQueue[asyncio.Transport](self.limit, max_bytes=0)
         self._heads = EvictionQueue[asyncio.Transport](self.limit, MAX_HEAD_BYTES)
         self._unsent: dict[asyncio.Transport, tuple[int, float]] = {}
-        self._half_closed = set[asyncio.Transport]()
+        self._half_closed = HalfClosedConnections()
         self._events: dict[str, int] = dict.fromkeys(ConnectionEvent, 0)
         self._logged_at = float("-inf")
 
@@ -139,7 +167,7 @@ class ConnectionLimit:
         """Forget a connection that has ended."""
         self._accounts.pop(transport, None)
         self._unsent.pop(transport, None)
-        self._half_closed.discard(transport)
+        self._half_closed.remove(transport)
         for queue in (self._open, self._surplus, self._waiting, self._heads):
             queue.remove(transport)
 
@@ -215,10 +243,9 @@ class ConnectionLimit:
 
     def check_half_closed(self) -> None:
         """Cut off half-closed connections whose clients have disconnected."""
-        for transport in tuple(self._half_closed):
-            if poll_socket(transport, 0) & GONE:
-                self._half_closed.discard(transport)
-                transport.abort()
+        for transport in self._half_closed.disconnected():
+            self._half_closed.remove(transport)
+            transport.abort()
 
     def check_progress(self, now: float) -> None:
         """Cut off connections whose clients do not read. ``now`` is the event loop's time, in seconds."""

@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 import threading
-from functools import partial
 from types import FrameType
 
 import uvicorn
@@ -27,6 +26,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields, mask_passwords
 from agui_container.server.connections import ConnectionLimit, raise_descriptor_limit
+from agui_container.server.listeners import LISTENERS, QUEUES, add_listeners
 from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
 from agui_container.settings import Auth, LimitBy, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
@@ -49,10 +49,6 @@ TICKS_PER_SECOND = 10
 
 MAX_BACKLOG = 2048
 """Connections that may wait to be accepted."""
-
-LISTENERS = 4
-"""Listeners of each socket. uvloop accepts one connection of a listener in a turn of the loop. A turn is long while
-there is much work, and with one listener a connection would wait a turn for each one that another caller opens."""
 
 SWITCH_SECONDS = 0.0005
 """Seconds for which a computing thread may keep the interpreter from the event loop, which gives it up in each system
@@ -150,16 +146,6 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def add_listeners(server: uvicorn.Server) -> None:
-    """Listen on each socket of a server ``LISTENERS`` times."""
-    config, loop = server.config, asyncio.get_running_loop()
-    make_protocol = partial(HttpProtocol, config, server.server_state, server.lifespan.state)
-    for first in [each for listener in server.servers for each in listener.sockets]:
-        for _ in range(LISTENERS - 1):
-            copy = socket.fromfd(first.fileno(), first.family, first.type, first.proto)
-            server.servers.append(await loop.create_server(make_protocol, sock=copy, backlog=config.backlog))
-
-
 def force_exit_after(seconds: float) -> None:
     """End the process if it does not end by itself. An agent can ignore its cancellation, or block a thread."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -223,7 +209,7 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
         print_start_error(str(error))
         return 2
     descriptors = raise_descriptor_limit()
-    limit = ConnectionLimit(descriptors, is_caller_address=settings.limit_by is LimitBy.ADDRESS)
+    limit = ConnectionLimit(descriptors - QUEUES * LISTENERS, is_caller_address=settings.limit_by is LimitBy.ADDRESS)
     server = Server(uvicorn_config(app, settings, descriptors), app.state.service, limit)
     server.run()
     if server.start_error is not None:

@@ -179,7 +179,7 @@ class ThreadCommands:
             case ThreadsFork():
                 view = await self._fork(caller, key, command, resize)
             case ThreadsFeedback():
-                view = await self._feedback(key, command)
+                view = await self._feedback(caller, key, command, resize)
         return view
 
     # --- reading ---
@@ -287,16 +287,15 @@ class ThreadCommands:
                 raise AppError(ErrorCode.THREAD_BUSY, "messageId: this message is still being written.") from None
             raise thread_not_found("There is no such thread, or no such message in it.") from None
 
-    async def _feedback(self, key: ThreadKey, command: ThreadsFeedback) -> View:
+    async def _feedback(self, caller: Caller, key: ThreadKey, command: ThreadsFeedback, resize: Resize) -> View:
         """Store the feedback on a message of the assistant."""
-        by_id = {message.id: message for message in (await self._changes(key)).messages}
-        if command.message_id not in by_id:
-            raise thread_not_found("There is no such message in this thread.")
-        (message,) = parse_messages([by_id[command.message_id]])
-        if message.role != "assistant":
-            raise AppError(
-                ErrorCode.VALIDATION_ERROR, f"messageId: is a message of role {message.role}, not assistant."
-            )
+        delta = await self._changes(key)
+        resize(delta.size)
+        role = await off_loop_if_large(caller.account, delta.size, role_of_message, delta, command.message_id)
+        del delta  # the store may take its time
+        resize(0)
+        if role != "assistant":
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"messageId: is a message of role {role}, not assistant.")
         now = self._cluster.clock.time()
         feedback = Feedback(command.message_id, command.sentiment, command.categories, command.notes, now, now)
         stored = await self._cluster.store.feedbacks.put(key, feedback)
@@ -318,6 +317,16 @@ async def off_loop_if_large(account: str, size: int, work: Callable[P, T], *args
     if size <= LARGE_BYTES:
         return work(*args, **kwargs)
     return await _large_threads.run(account, work, *args, **kwargs)
+
+
+def role_of_message(delta: ThreadDelta, message_id: str) -> str:
+    """Return the role of a message. Raises ``AppError`` THREAD_NOT_FOUND if the thread does not have it."""
+    stored = next((message for message in delta.messages if message.id == message_id), None)
+    if stored is None:
+        raise thread_not_found("There is no such message in this thread.")
+    (message,) = parse_messages([stored])
+    role: str = message.role
+    return role
 
 
 def turn_after_message(delta: ThreadDelta, message_id: str) -> ThreadStatus:

@@ -150,14 +150,15 @@ class Call(Generic[In, Out]):
     Attributes:
         caller: the client.
         metadata: the request's headers by name, lower-cased.
+        share: bytes in flight of the client.
         kept: bytes that the call keeps until its end.
         last_sent_at: the event loop's time of the last reply, or of the start.
     """
 
     def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
-        self._share = admission.budget.share_of(caller)
-        self.kept = self._share.reserve()
+        self.share = admission.budget.share_of(caller)
+        self.kept = self.share.reserve()
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
         self._admission = admission
@@ -226,7 +227,7 @@ class Call(Generic[In, Out]):
             await self._admission.turns.wait(self.caller.account)
             compressed, size = PREFIX.unpack(head)
             self._check_message(size)
-            with self._share.reserve() as reservation:
+            with self.share.reserve() as reservation:
                 async with limit:
                     body = await self._read(size, reservation)
                 return await self._decode(body, is_compressed=compressed)
@@ -284,12 +285,12 @@ class Call(Generic[In, Out]):
             AppError: RATE_LIMIT_EXCEEDED if the client does not read, or if too many bytes are unread.
         """
         data = _encode(messages)
-        with await self._share.reserve_later(REPLY_COPIES * len(data)):
+        with await self.share.reserve_later(REPLY_COPIES * len(data)):
             await self._send_in_order(data)
 
     async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out]]) -> None:
         """Translate and send events, as soon as the budget has room for them. Raises ``AppError`` as ``send``."""
-        with await self._share.reserve_later(REPLY_COPIES * sum(map(len, batch.data))):
+        with await self.share.reserve_later(REPLY_COPIES * sum(map(len, batch.data))):
             events = zip(batch.types, map(orjson.loads, batch.data), strict=True)
             await self._send_in_order(_encode([message for it in events for message in translate(*it)]))
 

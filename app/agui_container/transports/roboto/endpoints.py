@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.bytes_in_flight import response_bytes
+from agui_container.transports.bytes_in_flight import response_bytes, share_of
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.request_body import read_fields
 from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
@@ -52,7 +52,8 @@ class Endpoints:
 
     def _client(self, request: Request) -> SessionClient:
         knows_context = request.headers.get(API_VERSION, "") >= CONTEXT_SINCE  # versions are dates in ISO 8601
-        return SessionClient(caller_of(request), response_bytes(request), knows_context, self._knows_reset)
+        counted = share_of(request), response_bytes(request)
+        return SessionClient(caller_of(request), *counted, knows_context, self._knows_reset)
 
     async def _body(self, request: Request) -> tuple[dict[str, object], int]:
         return await read_fields(request, self._max_body, self._service)
@@ -75,7 +76,7 @@ class Endpoints:
 
     async def send(self, request: Request) -> bytes:
         """Send a message to a session."""
-        await self._sessions.send(caller_of(request), session_id(request), *await self._body(request))
+        await self._sessions.send(self._client(request), session_id(request), *await self._body(request))
         return NO_DATA
 
     async def tool_results(self, request: Request) -> bytes:

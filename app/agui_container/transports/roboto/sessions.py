@@ -66,16 +66,16 @@ class Sessions:
         thread_id, run_id = new_session_id(), self._service.new_id()
         run_input = inputs.start_input(inputs.NewRun(thread_id, run_id, time.time(), notes, goals), request)
         subscription = await self._admit(client.caller, run_input, size)
-        await self._follow(client.caller, run_input, subscription, notes.model_dump(mode="json"))
+        await self._follow(client, run_input, subscription, notes.model_dump(mode="json"))
         return await self.reader.read(client, thread_id, session_json)
 
-    async def send(self, caller: Caller, thread_id: str, body: object, size: int) -> None:
+    async def send(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
         """Send a message to a session.
 
         Raises:
             AppError: VALIDATION_ERROR while a run is active, and like ``start``.
         """
-        request = read(SendRequest, body)
+        request, caller = read(SendRequest, body), client.caller
         goals = goals_of(request)
         thread = await self._service.threads.record(caller, thread_id)
         if self.reader.is_active(thread):
@@ -85,7 +85,7 @@ class Sessions:
         notes = notes.model_copy(update=facts)
         run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes, goals)
         run_input = inputs.message_input(run, request)
-        await self._follow(caller, run_input, await self._admit(caller, run_input, size), facts)
+        await self._follow(client, run_input, await self._admit(caller, run_input, size), facts)
 
     async def answer(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
         """Continue a session with results of client tools.
@@ -110,7 +110,7 @@ class Sessions:
         run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes)
         run_input = inputs.results_input(run, request.tool_results)
         condition = ThreadCondition(latest_run=None if latest is None else latest.key.run_id)
-        await self._follow(caller, run_input, await self._admit(caller, run_input, size, condition), facts)
+        await self._follow(client, run_input, await self._admit(caller, run_input, size, condition), facts)
 
     async def _open_calls(self, client: SessionClient, thread_id: str) -> Mapping[str, str]:
         """Return the names of the calls of a session that wait for a result, by id."""
@@ -127,11 +127,11 @@ class Sessions:
             return await self._service.admit(run_input, caller, size, condition)
 
     async def _follow(
-        self, caller: Caller, run_input: RunAgentInput, subscription: Subscription, facts: Mapping[str, object]
+        self, client: SessionClient, run_input: RunAgentInput, subscription: Subscription, facts: Mapping[str, object]
     ) -> None:
         """Follow a run that a client of this protocol began, and store the facts of the request."""
-        self.reader.follow(caller, run_input.thread_id, run_input.run_id, subscription)
-        await self.annotate(caller, run_input.thread_id, **facts)
+        self.reader.follow(client, run_input.thread_id, run_input.run_id, subscription)
+        await self.annotate(client.caller, run_input.thread_id, **facts)
 
     # --- other requests ---
 
@@ -144,7 +144,9 @@ class Sessions:
         request, caller = read(FeedbackRequest, body), client.caller
         message_id, org_id = await self.reader.read(client, thread_id, partial(find_answer, at=at))
         fields = {"threadId": thread_id, "messageId": message_id, **request.model_dump(mode="json")}
-        feedback = await self._service.threads.answer(caller, read(ThreadsFeedback, fields))
+        feedback = await self._service.threads.answer(
+            caller, read(ThreadsFeedback, fields), client.response_bytes.resize
+        )
         return feedback_record(ThreadKey(caller.owner, thread_id), org_id, at, message_id, feedback)
 
     async def fork(self, client: SessionClient, thread_id: str, body: object) -> bytes:

@@ -22,7 +22,7 @@ from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.bytes_in_flight import Reservation
+from agui_container.transports.bytes_in_flight import CallerBytes, Reservation
 from agui_container.transports.check_intervals import check_intervals
 from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
@@ -56,12 +56,14 @@ class SessionClient(Struct, frozen=True):
     """Sender of a request.
 
     Attributes:
+        share: bytes in flight of the caller.
         response_bytes: counts the bytes of a large session from the time at which it is read.
         knows_context: True if the client knows blocks of the type ``client_context``.
         knows_reset: True if the client can drop messages that it has.
     """
 
     caller: Caller
+    share: CallerBytes
     response_bytes: Reservation
     knows_context: bool
     knows_reset: bool
@@ -159,7 +161,7 @@ class SessionReader:
         Raises:
             AppError: THREAD_NOT_FOUND; RATE_LIMIT_EXCEEDED if too many bytes are in flight.
         """
-        snapshot = await self._snapshot(client.caller, thread_id)
+        snapshot = await self._snapshot(client, thread_id)
         client.response_bytes.resize(snapshot.size)
         result = await off_loop_if_large(
             client.caller.account, snapshot.size, apply_to_view, snapshot, work, knows_context=client.knows_context
@@ -167,9 +169,10 @@ class SessionReader:
         client.response_bytes.resize(len(result) if isinstance(result, bytes) else 0)
         return result
 
-    async def _snapshot(self, caller: Caller, thread_id: str) -> SessionSnapshot:
+    async def _snapshot(self, client: SessionClient, thread_id: str) -> SessionSnapshot:
+        caller = client.caller
         thread = await self._service.threads.record(caller, thread_id)
-        turn = self._turns.get(thread.key) or await self._join(caller, thread)
+        turn = self._turns.get(thread.key) or await self._join(client, thread)
         if turn is not None:
             turn.note_poll()
             delta = await self._service.threads.delta(caller, thread_id, messages=False)
@@ -188,33 +191,33 @@ class SessionReader:
 
     # --- runs ---
 
-    def follow(self, caller: Caller, thread_id: str, run_id: str, subscription: Subscription) -> None:
+    def follow(self, client: SessionClient, thread_id: str, run_id: str, subscription: Subscription) -> None:
         """Follow a run that a client of this protocol began, to its end."""
-        self._begin(caller, thread_id, run_id, subscription, is_own=True)
+        self._begin(client, thread_id, run_id, subscription, is_own=True)
 
-    async def _join(self, caller: Caller, thread: ThreadRecord) -> FollowedTurn | None:
+    async def _join(self, client: SessionClient, thread: ThreadRecord) -> FollowedTurn | None:
         """Follow the thread's active run. Returns None if there is none, or if it cannot be read."""
         if thread.active_run is None:
             return None
         try:
-            subscription = await self._service.attach(caller, thread.key.thread_id, thread.active_run, 0)
+            subscription = await self._service.attach(client.caller, thread.key.thread_id, thread.active_run, 0)
         except AppError:
             return None
         if (turn := self._turns.get(thread.key)) is not None:  # another poll has begun to follow it in the meantime
             subscription.close()
             return turn
-        return self._begin(caller, thread.key.thread_id, thread.active_run, subscription, is_own=False)
+        return self._begin(client, thread.key.thread_id, thread.active_run, subscription, is_own=False)
 
     def _begin(
-        self, caller: Caller, thread_id: str, run_id: str, subscription: Subscription, *, is_own: bool
+        self, client: SessionClient, thread_id: str, run_id: str, subscription: Subscription, *, is_own: bool
     ) -> FollowedTurn:
-        key = ThreadKey(caller.owner, thread_id)
+        key = ThreadKey(client.caller.owner, thread_id)
         turn = FollowedTurn(
             run_id,
             subscription,
             is_own=is_own,
-            before=partial(self._before, caller, thread_id, run_id),
-            on_end=partial(self._store_end, caller, thread_id, run_id),
+            before=partial(self._before, client, thread_id, run_id),
+            on_end=partial(self._store_end, client.caller, thread_id, run_id),
         )
         self._turns[key] = turn
         task = asyncio.create_task(self._read(key, turn), name=f"roboto turn {run_id}")
@@ -233,23 +236,32 @@ class SessionReader:
             if self._turns.get(key) is turn:
                 del self._turns[key]
 
-    async def _before(self, caller: Caller, thread_id: str, run_id: str) -> History | None:
-        """Return the thread's messages before an active run, or None if the run has ended."""
+    async def _before(self, client: SessionClient, thread_id: str, run_id: str) -> History | None:
+        """Return the thread's messages before an active run, or None if the run has ended.
+
+        A thread for which there is no room waits for it, because no client waits for the result.
+        """
+        caller = client.caller
         delta = await self._service.threads.delta(caller, thread_id)
         if delta.thread.active_run != run_id:
             return None
-        messages = await off_loop_if_large(caller.account, delta.size, parse_history, delta)
+        with await client.share.reserve_later(delta.size):
+            messages = await off_loop_if_large(caller.account, delta.size, parse_history, delta)
         return History(messages, delta.size)
 
     async def _store_end(self, caller: Caller, thread_id: str, run_id: str, failure: TurnFailure | None) -> None:
         """Wait until the end of a run is stored, and store its failure."""
         deadline = asyncio.get_running_loop().time() + END_SECONDS
-        delta = await self._service.threads.delta(caller, thread_id, messages=failure is not None)
-        while delta.thread.active_run == run_id and asyncio.get_running_loop().time() < deadline:
+        thread = await self._service.threads.record(caller, thread_id)
+        while thread.active_run == run_id and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(END_CHECK_SECONDS)
-            delta = await self._service.threads.delta(caller, thread_id, messages=failure is not None)
-        if failure is not None and delta.messages:
+            thread = await self._service.threads.record(caller, thread_id)
+        if failure is None:
+            return
+        delta = await self._service.threads.delta(caller, thread_id)
+        if delta.messages:
             failures = Notes.of(delta.thread.metadata).with_failure(delta.messages[-1].id, failure)
+            del delta  # the store may take its time
             await self._service.threads.annotate(caller, thread_id, as_metadata(failures=failures))
 
 

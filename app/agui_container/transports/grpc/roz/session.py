@@ -359,4 +359,5 @@ class Session:
             message_id=self._answers.get(feedback.message_id, feedback.message_id),
             sentiment=Sentiment.POSITIVE if rating in POSITIVE else Sentiment.NEGATIVE,
         )
-        await self._service.threads.answer(self._call.caller, command)
+        with self._call.share.reserve() as reservation:
+            await self._service.threads.answer(self._call.caller, command, reservation.resize)

@@ -253,10 +253,12 @@ class SessionTurn:
         A run that is not the thread's latest one closes no calls. The run that has closed them is followed after it.
         """
         thread = await self._service.threads.delta(self._caller, self._thread_id)
-        if await find_latest_run(self._service, self._caller, self._thread_id) != self._run_id:
-            return []
-        size = sum(len(message.data) for message in thread.messages)
-        closed = await self._call.translate(size, closed_calls, thread.messages, tuple(self.events.tool_requests))
+        with self._call.share.reserve(thread.size):
+            if await find_latest_run(self._service, self._caller, self._thread_id) != self._run_id:
+                return []
+            calls = tuple(self.events.tool_requests)
+            closed = await self._call.translate(thread.size, closed_calls, thread.messages, calls)
+            del thread
         responses: Responses = []
         for call_id, result in closed.items():
             if self._results.pop(call_id, None) is not None and call_id not in self._failed_calls:
