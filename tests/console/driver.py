@@ -101,7 +101,8 @@ class PageServer:
                     return
             except URLError:
                 time.sleep(0.05)
-        pytest.fail("the server did not start", pytrace=False)
+        self._log.seek(0)
+        pytest.fail(f"the server did not start: {self._log.read().decode()[-2000:]}", pytrace=False)
 
     def kill(self) -> None:
         """End it without a last word."""

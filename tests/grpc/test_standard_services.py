@@ -86,7 +86,8 @@ def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> N
         start = roz.SessionRequest(start=roz.StartSession())
         requests = queue.SimpleQueue[roz.SessionRequest]()
         requests.put(start)
-        assert next(session(iter(requests.get, None), timeout=30)).HasField("session_started")
+        held = session(iter(requests.get, None), timeout=30)
+        assert next(held).HasField("session_started")
         with pytest.raises(grpc.RpcError) as refused:
             next(session(iter([start]), timeout=30))
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -127,3 +127,21 @@ async def bind_again() -> None:
 
 def test_a_second_server_cannot_have_the_address() -> None:
     uvloop.run(bind_again())
+
+
+async def serve_again_beside_connections_that_are_left() -> None:
+    """Leave a connection to each of two queues behind, and bind the address again."""
+    with contextlib.ExitStack() as clients:
+        async with serving() as server:
+            address = address_of(server)
+            for source in (FIRST, SECOND):
+                clients.enter_context(socket.create_connection(address, CONNECT_SECONDS, (source, 0)))
+            await until(lambda: len(server.server_state.connections) == 2)
+            for connection in list(server.server_state.connections):
+                connection.shutdown()
+        with socket.create_server(address):
+            pass
+
+
+def test_connections_that_are_left_do_not_keep_the_next_process_from_the_address() -> None:
+    uvloop.run(serve_again_beside_connections_that_are_left())

@@ -97,8 +97,11 @@ def add_queues(first: socket.socket, backlog: int) -> list[socket.socket]:
 
 
 def copy_options(first: socket.socket, other: socket.socket) -> None:
-    """Give a socket the options that it needs to be bound to the address of the first one."""
-    options = [(socket.SOL_SOCKET, socket.SO_REUSEPORT)]
+    """Give a socket the options that it needs to be bound to the address of the first one.
+
+    Connections inherit ``SO_REUSEADDR``. Without it, those that are left would keep the next process from the address.
+    """
+    options = [(socket.SOL_SOCKET, socket.SO_REUSEPORT), (socket.SOL_SOCKET, socket.SO_REUSEADDR)]
     if first.family == socket.AF_INET6:
         options.append((socket.IPPROTO_IPV6, socket.IPV6_V6ONLY))
     for level, option in options:
