@@ -3,6 +3,8 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import combinations
+from statistics import median
 
 import pytest
 from playwright.async_api import expect
@@ -61,7 +63,11 @@ async def heap(user: User) -> float:
 
 
 async def growth(user: User, script: str, last_words: str, *, warm_up: int, chats: int) -> float:
-    """Bytes that each of some chats adds. The chats of the warm-up fill the event log, which is bounded."""
+    """Bytes that each of some chats adds: the median growth per chat between any two of them.
+
+    A single size may hold what the browser has not collected yet. The chats of the warm-up fill the event log, which is
+    bounded.
+    """
     sizes: list[float] = []
     for _ in range(warm_up + chats):
         await user.press("New chat")
@@ -69,7 +75,8 @@ async def growth(user: User, script: str, last_words: str, *, warm_up: int, chat
         await user.reads(last_words)
         await user.is_done()
         sizes.append(await heap(user))
-    return (sizes[-1] - sizes[warm_up - 1]) / chats
+    pairs = combinations(enumerate(sizes[warm_up - 1 :]), 2)
+    return median((later - earlier) / (last - first) for (first, earlier), (last, later) in pairs)
 
 
 @over_both

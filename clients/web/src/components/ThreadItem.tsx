@@ -22,7 +22,7 @@ export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
   const endRenaming = () => {
     const hasFocus = item.current?.contains(document.activeElement);
     setRenaming(false);
-    if (hasFocus) requestAnimationFrame(() => item.current?.querySelector("button")?.focus());
+    if (hasFocus) requestAnimationFrame(() => focusThread(item.current));
   };
   if (isRenaming) {
     return (
@@ -52,6 +52,11 @@ export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
       </span>
     </li>
   );
+}
+
+/** Focus a thread whose field is gone, unless the user has gone on to something else by then. */
+function focusThread(item: HTMLLIElement | null): void {
+  if (document.activeElement === document.body) item?.querySelector("button")?.focus();
 }
 
 function RenameForm({ thread, name, onClose }: { thread: ThreadFacts; name: string; onClose: () => void }) {
