@@ -178,7 +178,7 @@ describe("abortRun() over HTTP, of a run whose stream stays open", () => {
     withRelay(server.port, async (relay) => {
       const agent = httpAgent(relay);
       const cancelling = (async () => {
-        await until(() => relay.isDown && relay.connections === 2);
+        await until(() => relay.isDown && relay.connections >= 2); // it may have been repeated already
         relay.isDown = false;
       })();
       const events = await eventsOf(agent, inputOf("wait 600"), ({ type }) => {
