@@ -208,14 +208,19 @@ async def test_two_tabs_of_a_browser_see_the_same_threads_and_another_browser_do
 
 async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
+    await say_in_two_tabs(user)
+    await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    await user.reads("I have thought about rain.")
+
+
+async def say_in_two_tabs(user: User) -> None:
+    """Say something in the user's tab, and go on with the thread in another one."""
     await user.say("stream 1")
     await user.is_done()
     second = await user.open_tab(user.page.url)
     await second.reads("hello world,")
     await second.say("think about rain")
     await second.reads("I have thought about rain.")
-    await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
-    await user.reads("I have thought about rain.")
 
 
 async def hold(user: User, number: int) -> tuple[asyncio.Event, asyncio.Event]:
@@ -257,12 +262,7 @@ async def test_a_message_that_is_written_while_a_thread_loads_goes_to_that_threa
 @over_both
 async def test_a_run_that_begins_while_its_thread_is_loaded_again_is_shown(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
-    await user.say("stream 1")
-    await user.is_done()
-    second = await user.open_tab(user.page.url)
-    await second.reads("hello world,")
-    await second.say("think about rain")
-    await second.reads("I have thought about rain.")
+    await say_in_two_tabs(user)
     is_asked, is_released = await hold(user, 2)
     await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
     async with asyncio.timeout(WAIT_MS / 1000):

@@ -9,13 +9,13 @@ from collections.abc import Collection, Sequence
 import pytest
 
 from agui_container.ports.records import StoredMessage
-from agui_container.transports.bytes_in_flight import CallerBytes
 from agui_container.transports.grpc import following
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.roz import turn as roz_turn
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.over_grpc import ClientCall
+from tests.counted_bytes import record_used_bytes
 from tests.engine.doubles import WAIT
 from tests.grpc.client import call_text
 from tests.grpc.two_clients import Clients, RozTurn, two_clients
@@ -109,11 +109,7 @@ async def test_a_late_result_in_roz_is_refused_and_begins_no_second_run(on_busy:
 async def test_a_thread_that_another_client_has_continued_counts_while_it_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    used, counted, change = [0], list[int](), CallerBytes.change
-
-    def note(share: CallerBytes, difference: int) -> None:
-        change(share, difference)
-        used.append(share.used)
+    counted, used = list[int](), record_used_bytes(monkeypatch)
 
     def recorded(messages: Sequence[StoredMessage], call_ids: Collection[str]) -> dict[str, str]:
         counted.append(used[-1])
@@ -123,7 +119,6 @@ async def test_a_thread_that_another_client_has_continued_counts_while_it_is_rea
         turn, call_id = await ask_client(clients)
         result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": SIZE * "x"}
         await clients.run(turn.thread, messages=[result])
-        monkeypatch.setattr(CallerBytes, "change", note)
         monkeypatch.setattr(roz_turn, "closed_calls", recorded)
         await turn.send(tool_result=roz.ToolResult(tool_call_id=call_id, success=True, result="seen in roz"))
         await turn.until("turn_finished")

@@ -16,6 +16,7 @@ from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage
 from agui_container.transports.roboto.records import SessionView, goal_records, session_json
 from agui_container.transports.roboto.snapshot import parse_history
 from agui_container.transports.roboto.views import SessionClient, SessionReader
+from tests.counted_bytes import record_used_bytes
 from tests.engine.conversations import QUESTION, store_conversation
 from tests.engine.doubles import caller, eventually, forever, make_service
 from tests.requirements import requirement
@@ -78,11 +79,7 @@ async def test_a_session_that_is_the_answer_counts_until_the_end_of_the_request(
 async def test_the_thread_before_a_run_that_is_followed_counts_while_it_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    used, counted, change = [0], list[int](), CallerBytes.change
-
-    def note(share: CallerBytes, difference: int) -> None:
-        change(share, difference)
-        used.append(share.used)
+    counted, used = list[int](), record_used_bytes(monkeypatch)
 
     def recorded(delta: ThreadDelta) -> list[Message]:
         counted.append(used[-1])
@@ -90,7 +87,6 @@ async def test_the_thread_before_a_run_that_is_followed_counts_while_it_is_read(
 
     async with serving_api() as api:
         held = await api.finished(await api.start(LARGE_BYTES * "x"))
-        monkeypatch.setattr(CallerBytes, "change", note)
         monkeypatch.setattr(views, "parse_history", recorded)
         body = {"message": {"role": "user", "content": [{"text": "hello"}]}}
         await api.data("POST", f"/{held['thread_id']}/messages", body)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from agui_container.engine.service import Service
 from agui_container.ports.records import Page, ThreadRecord
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, caller, eventually, forever
@@ -70,25 +71,33 @@ async def test_requests_from_before_the_client_left_are_completed(serve: Serve) 
     await client.service.drain(0)
 
 
+class HeldLists:
+    """Lists of threads, which the store gives when they may end."""
+
+    def __init__(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked, self.may_end = asyncio.Event(), asyncio.Event()
+        self.calls = 0
+        monkeypatch.setattr(service.cluster.store.threads, "list", self._list)
+
+    async def _list(self, *_: object, **__: object) -> Page[ThreadRecord]:
+        self.calls += 1
+        self.asked.set()
+        await self.may_end.wait()
+        return Page([])
+
+
 @requirement("ws.at-once")
 async def test_a_client_that_leaves_amid_its_requests_causes_no_error(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked, may = asyncio.Event(), asyncio.Event()
     _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
-
-    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
-        asked.set()
-        await may.wait()
-        return Page([])
-
-    monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
+    lists = HeldLists(client.service, monkeypatch)
     socket = await open_socket(client)
     await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(3)), ask())
-    await asyncio.wait_for(asked.wait(), WAIT)
+    await asyncio.wait_for(lists.asked.wait(), WAIT)
     socket.transport.abort()
     await asyncio.wait_for(socket.wait_closed(), WAIT)
-    may.set()
+    lists.may_end.set()
     await eventually(lambda: [run.status for run in client.service.registry.queue("everybody", "t1")] == ["running"])
     await client.service.drain(0)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
@@ -99,20 +108,14 @@ async def test_a_client_that_leaves_amid_its_requests_causes_no_error(
 async def test_a_frame_that_cannot_be_sent_loses_no_request_from_before_the_client_left(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, last_frame: dict[str, Any] | None
 ) -> None:
-    asked, may, agent = asyncio.Event(), asyncio.Event(), WaitingAgent(run_id_event)
+    agent = WaitingAgent(run_id_event)
     _, client = await serve(agent, on_disconnect="continue")
-
-    async def slow(*_: object, **__: object) -> Page[ThreadRecord]:
-        asked.set()
-        await may.wait()
-        return Page([])
-
-    monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
+    lists = HeldLists(client.service, monkeypatch)
     socket = await open_socket(client)
     await send(socket, ask())
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask("t2", "r2", forwardedProps=ENQUEUE))
-    await asyncio.wait_for(asked.wait(), WAIT)
+    await asyncio.wait_for(lists.asked.wait(), WAIT)
     if last_frame is not None:
         await send(socket, last_frame)
     socket.transport.abort()
@@ -124,34 +127,26 @@ async def test_a_frame_that_cannot_be_sent_loses_no_request_from_before_the_clie
     await eventually(lambda: not client.service.registry.queue("everybody", "t1"))
     await send(other, {"type": "ping", "id": 6})
     assert frame_names(await receive(other, 1)) == ["pong 6"]  # the attempt to send it has failed
-    may.set()
+    lists.may_end.set()
     await eventually(lambda: client.service.runs.find_local(caller(), "t2", "r2") is not None)
     await client.service.drain(0)
 
 
 @requirement("ws.at-once")
 async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, may, calls = asyncio.Event(), asyncio.Event(), list[object]()
     _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
-
-    async def slow(*arguments: object, **__: object) -> Page[ThreadRecord]:
-        calls.append(arguments)
-        asked.set()
-        await may.wait()
-        return Page([])
-
-    monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
+    lists = HeldLists(client.service, monkeypatch)
     socket = await open_socket(client)
     await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(9)), ask())
-    await asyncio.wait_for(asked.wait(), WAIT)
+    await asyncio.wait_for(lists.asked.wait(), WAIT)
     socket.transport.abort()
     await asyncio.wait_for(socket.wait_closed(), WAIT)
     ping = await open_socket(client)
     await send(ping, {"type": "ping", "id": 1})
     assert frame_names(await receive(ping, 1)) == ["pong 1"]  # the server has noticed the end of the first socket
-    may.set()
+    lists.may_end.set()
     await eventually(lambda: client.service.registry.queue("everybody", "t1"))
-    assert len(calls) == 1
+    assert lists.calls == 1
     await client.service.drain(0)
 
 
