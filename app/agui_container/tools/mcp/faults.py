@@ -35,7 +35,7 @@ SESSION_WORDS: Final = re.compile(r"\bsession\b|\binitiali[sz]", re.IGNORECASE)
 """Words with which servers refuse a session in an error of JSON-RPC. No code is reserved for it."""
 
 
-class Fault(Enum):
+class McpFault(Enum):
     """Kind of an error that is no answer of the server."""
 
     CONNECTION_LOST = auto()
@@ -48,18 +48,18 @@ class Fault(Enum):
     """The answer is no message of JSON-RPC. The request was processed."""
 
 
-def fault_of(error: MCPError) -> Fault | None:
+def fault_of(error: MCPError) -> McpFault | None:
     """Return the fault, or None if the error is the server's answer."""
-    if isinstance(error.data, Fault):
+    if isinstance(error.data, McpFault):
         return error.data
     if error.code == CONNECTION_CLOSED and error.message.startswith(CONNECTION_LOST):
-        return Fault.CONNECTION_LOST
+        return McpFault.CONNECTION_LOST
     if error.code == PARSE_ERROR and error.message.startswith(PARSER_FAILED):
-        return Fault.UNREADABLE
+        return McpFault.UNREADABLE
     return None
 
 
-def failed_answer(request: RequestId, fault: Fault) -> SessionMessage:
+def failed_answer(request: RequestId, fault: McpFault) -> SessionMessage:
     """Return the message that ends a request with a fault."""
     error = ErrorData(code=INTERNAL_ERROR, message=fault.name, data=fault)
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error))

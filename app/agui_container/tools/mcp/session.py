@@ -31,7 +31,7 @@ from msgspec import Struct, field
 from agui_container.ports import ToolError
 from agui_container.runtime.futures import mark_retrieved
 from agui_container.runtime.log_values import format_fields
-from agui_container.tools.mcp.faults import Fault, fault_of
+from agui_container.tools.mcp.faults import McpFault, fault_of
 from agui_container.tools.mcp.servers import Server, StdioServer
 from agui_container.tools.mcp.transport import HttpRecord, transport
 
@@ -267,8 +267,8 @@ def _may_repeat(error: MCPError, session: OpenSession, *, repeatable: bool) -> b
     repeated after any of them. Another one is repeated only if the server says that it does not know the session.
     """
     fault = fault_of(error)
-    if fault is Fault.SESSION_REFUSED:
+    if fault is McpFault.SESSION_REFUSED:
         return True
-    if fault is Fault.CONNECTION_LOST:
+    if fault is McpFault.CONNECTION_LOST:
         return repeatable
     return repeatable and fault is None and session.record.has_session

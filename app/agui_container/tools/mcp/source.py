@@ -35,7 +35,7 @@ from pydantic import ValidationError
 
 from agui_container.ports import RunContext, Tool, ToolContent, ToolError
 from agui_container.runtime.log_values import format_fields
-from agui_container.tools.mcp.faults import MAX_MESSAGE_BYTES, Fault, fault_of
+from agui_container.tools.mcp.faults import MAX_MESSAGE_BYTES, McpFault, fault_of
 from agui_container.tools.mcp.messages import is_failed
 from agui_container.tools.mcp.servers import Server
 from agui_container.tools.mcp.session import McpConnection
@@ -245,7 +245,7 @@ class McpTool(Struct, frozen=True):
         except MCPError as error:
             raise ToolError(self._error_text(error)) from error
         except ValidationError as error:  # a kind of result that the package does not know
-            raise ToolError(self._fault_text(Fault.UNREADABLE)) from error
+            raise ToolError(self._fault_text(McpFault.UNREADABLE)) from error
         return content_of(result)
 
     def _request(self, arguments: Mapping[str, object], limit: asyncio.Timeout) -> Request:
@@ -259,14 +259,14 @@ class McpTool(Struct, frozen=True):
         fault = fault_of(error)
         return error.message if fault is None else self._fault_text(fault)
 
-    def _fault_text(self, fault: Fault) -> str:
+    def _fault_text(self, fault: McpFault) -> str:
         match fault:
-            case Fault.CONNECTION_LOST:
+            case McpFault.CONNECTION_LOST:
                 return f"The MCP server '{self.server.name}' went away; the call may or may not have been carried out."
-            case Fault.SESSION_REFUSED:
+            case McpFault.SESSION_REFUSED:
                 return f"The MCP server '{self.server.name}' refused the session; the call was not carried out."
-            case Fault.TOO_LARGE:
+            case McpFault.TOO_LARGE:
                 limit = f"{MAX_MESSAGE_BYTES:,} bytes"
                 return f"{self.spec.name} was carried out, but its result is too large: it has more than {limit}."
-            case Fault.UNREADABLE:
+            case McpFault.UNREADABLE:
                 return f"{self.spec.name} was carried out, but its result cannot be read."

@@ -25,7 +25,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from agui_container.runtime.log_values import format_fields
-from agui_container.tools.mcp.faults import MAX_MESSAGE_BYTES, Fault, failed_answer
+from agui_container.tools.mcp.faults import MAX_MESSAGE_BYTES, McpFault, failed_answer
 from agui_container.tools.mcp.servers import StdioServer
 
 logger = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class LineReader:
             line, is_complete = await self._read_line()
             if not line:
                 raise StopAsyncIteration
-            message = _parse(line) if is_complete else _failed(line, Fault.TOO_LARGE)
+            message = _parse(line) if is_complete else _failed(line, McpFault.TOO_LARGE)
             if message is not None:
                 return message
             if line.strip():
@@ -146,10 +146,10 @@ def _parse(line: bytes) -> SessionMessage | None:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False))
     except ValueError:
-        return _failed(line, Fault.UNREADABLE)
+        return _failed(line, McpFault.UNREADABLE)
 
 
-def _failed(line: bytes, fault: Fault) -> SessionMessage | None:
+def _failed(line: bytes, fault: McpFault) -> SessionMessage | None:
     """Return the message that ends the request which the line answers. None if the line is no answer."""
     found = ID_FIRST.match(line[:EDGE])
     if found is None and RESULT_FIRST.match(line[:EDGE]):

@@ -26,7 +26,7 @@ from msgspec import Struct, field
 from agui_container.runtime.log_values import format_fields
 from agui_container.tools.mcp.faults import (
     MAX_MESSAGE_BYTES,
-    Fault,
+    McpFault,
     failed_answer,
     may_refuse_session,
     names_session,
@@ -90,7 +90,7 @@ class HttpRecord(Struct, eq=False):
     """
 
     has_session: bool = False
-    faults: dict[RequestId, Fault] = field(default_factory=dict)
+    faults: dict[RequestId, McpFault] = field(default_factory=dict)
 
 
 class ObservedStream:
@@ -141,11 +141,11 @@ class ObservedStream:
             return failed_answer(answer.id, fault)
         return incoming
 
-    def _fault_of(self, answer: JSONRPCError) -> Fault | None:
+    def _fault_of(self, answer: JSONRPCError) -> McpFault | None:
         fault = None if answer.id is None else self._record.faults.pop(answer.id, None)
         if fault is None:
-            return Fault.SESSION_REFUSED if self._record.has_session and names_session(answer.error) else None
-        if fault is Fault.SESSION_REFUSED and not may_refuse_session(answer.error):
+            return McpFault.SESSION_REFUSED if self._record.has_session and names_session(answer.error) else None
+        if fault is McpFault.SESSION_REFUSED and not may_refuse_session(answer.error):
             return None
         return fault
 
@@ -171,17 +171,17 @@ async def _http(server: HttpServer, record: HttpRecord) -> AsyncGenerator[tuple[
     async def observe(response: httpx2.Response) -> None:
         request = _request_id(response.request)
 
-        def note(fault: Fault) -> None:
+        def note(fault: McpFault) -> None:
             if request is not None:
                 record.faults[request] = fault
 
         if request is not None and MCP_SESSION_ID in response.request.headers:
             record.has_session = True
             if response.is_client_error and response.status_code not in NO_REFUSAL:
-                note(Fault.SESSION_REFUSED)
+                note(McpFault.SESSION_REFUSED)
         if isinstance(response.stream, AsyncIterable):
             is_events = response.headers.get("content-type", "").startswith("text/event-stream")
-            response.stream = BoundedStream(response.stream, lambda: note(Fault.TOO_LARGE), is_events=is_events)
+            response.stream = BoundedStream(response.stream, lambda: note(McpFault.TOO_LARGE), is_events=is_events)
 
     timeout = httpx2.Timeout(server.connect_timeout, read=max(READ_SECONDS, server.timeout))
     # Not compressed, because the limit counts bytes as they arrive.
