@@ -241,12 +241,14 @@ class McpConnection:
 
         Since protocol version 2026-07-28 a server notifies only subscribers. Before, it notified every client.
         """
-        pause = FIRST_PAUSE
+        pause, is_first = FIRST_PAUSE, True
         while True:
             try:
                 async with client.listen(tools_list_changed=True) as changes:
                     if not changes.honored.tools_list_changed:
                         return
+                    if not is_first:
+                        self._on_change()  # changes without a subscription were not reported
                     async for _ in changes:
                         self._on_change()
                         pause = FIRST_PAUSE
@@ -255,9 +257,9 @@ class McpConnection:
             except (MCPError, SubscriptionLost, TimeoutError) as error:
                 if isinstance(error, MCPError) and error.code == METHOD_NOT_FOUND:
                     return
+            is_first = False
             await asyncio.sleep(pause)
             pause = min(MAX_PAUSE, 2 * pause)
-            self._on_change()  # changes without a subscription were not reported
 
 
 def _may_repeat(error: MCPError, session: OpenSession, *, repeatable: bool) -> bool:
