@@ -22,14 +22,19 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 from ag_ui.core import Interrupt
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key, shield_from_run_cancel
+from agui_container.agents.assistant.interrupt_scope import (
+    ScopeKey,
+    scope_key,
+    shield_from_run_cancel,
+    wait_for_store,
+)
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.agents.assistant.toolbox import ToolResult
 from agui_container.ports import PolicyDecision, RunContext, Suspension, ToolContent
@@ -177,7 +182,7 @@ class Approvals:
             AppError: STORE_UNAVAILABLE.
         """
         with store_errors_as_app_errors():
-            stored = await self._interrupts.list_open(self._scope(at), self.now())
+            stored = await wait_for_store(lambda: self._interrupts.list_open(self._scope(at), self.now()))
         approvals = [approval for each in stored if (approval := _load_approval(each)) is not None]
         return sorted(approvals, key=lambda approval: not approval.is_settled)
 
@@ -196,7 +201,8 @@ class Approvals:
         scope = self._scope(scope_key(ctx))
         try:
             with store_errors_as_app_errors():
-                await self._interrupts.put(scope, [self._open(approval) for approval in approvals])
+                opened = [self._open(approval) for approval in approvals]
+                await wait_for_store(lambda: self._interrupts.put(scope, opened))
             yield
         except BaseException:
             ctx.background(self._remove_stored(scope, approvals))
@@ -211,9 +217,10 @@ class Approvals:
             AppError: STORE_UNAVAILABLE. The call must not run then.
         """
         claimed, now = replace(approval, suspension=None).with_result(result), self.now()
+        payload, until = _dump_approval(claimed), now + self._lifetime
         with store_errors_as_app_errors():
-            is_claimed = await self._interrupts.settle(
-                self._scope(at), approval.call.id, _dump_approval(claimed), now + self._lifetime, now
+            is_claimed = await wait_for_store(
+                lambda: self._interrupts.settle(self._scope(at), approval.call.id, payload, until, now)
             )
         return claimed if is_claimed else None
 
@@ -231,7 +238,7 @@ class Approvals:
         """
         reopened = Approval(approval.call, suspension.interrupts, approval.beside, suspension)
         with store_errors_as_app_errors():
-            await self._interrupts.put(self._scope(at), [self._open(reopened)])
+            await wait_for_store(lambda: self._interrupts.put(self._scope(at), [self._open(reopened)]))
         return reopened
 
     def _open(self, approval: Approval) -> PendingInterrupt:
@@ -242,7 +249,7 @@ class Approvals:
             settled.call.id, _dump_approval(settled), self.now() + self._lifetime, is_settled=True
         )
         try:
-            await self._interrupts.put(self._scope(at), [record])
+            await wait_for_store(lambda: self._interrupts.put(self._scope(at), [record]))
         except StoreUnavailable:
             logger.warning(
                 "storing call result failed, the call counts as cut off %s",
@@ -254,8 +261,8 @@ class Approvals:
         """Delete the approvals that are still open. An approval that was answered meanwhile stays."""
         now = self.now()
         try:
-            for approval in approvals:
-                await self._interrupts.settle(scope, approval.call.id, b"", now, now)
+            for call in [approval.call.id for approval in approvals]:
+                await wait_for_store(partial(self._interrupts.settle, scope, call, b"", now, now))
         except StoreUnavailable:
             logger.warning(
                 "removing approvals of a failed run failed %s",
