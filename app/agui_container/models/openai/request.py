@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from ag_ui.core import (
     AssistantMessage,
@@ -43,7 +43,7 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from agui_container.models.images import decode_base64, image_kind
 from agui_container.ports import Prompt
@@ -191,6 +191,7 @@ class OpenAIOptions:
         headers: additional headers. They may contain keys, so ``repr`` leaves them out.
         reasoning_field: field of assistant messages in which the server expects its earlier reasoning, such as
             ``reasoning_content``. If None, reasoning is not sent.
+        context_window: tokens of the model's context window, for clients. None means the known one of the model.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -198,6 +199,7 @@ class OpenAIOptions:
     body: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     reasoning_field: str | None = None
+    context_window: Annotated[int, Field(ge=1)] | None = None
 
 
 def request_body(model: str, prompt: Prompt, options: OpenAIOptions, *, usage: bool = True) -> bytes:
