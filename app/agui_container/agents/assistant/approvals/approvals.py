@@ -40,6 +40,7 @@ from agui_container.agents.assistant.toolbox import ToolResult
 from agui_container.ports import PolicyDecision, RunContext, Suspension, ToolContent
 from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors
+from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.parser import read_forwarded_prop
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
@@ -55,9 +56,6 @@ TOOL_CALL = "tool_call"
 
 MAX_SHOWN_ARGUMENTS = 500
 """Maximum characters of the arguments in an interrupt's message. Its metadata has the complete arguments."""
-
-MAX_REASON = 10_000
-"""Maximum characters of the reason in an answer."""
 
 RESPONSE_SCHEMA: dict[str, object] = {
     "type": "object",
