@@ -1,8 +1,8 @@
 """The context of a kontekst run in numbers: from the agent's snapshot, or else from the messages of the thread.
 
-Rule: pure functions. Every sum of kontekst's page holds. What remains is the size without the total, and is negative if
-the context is overdrawn. A context whose size is unknown has the largest size that a field can hold, because clients
-read 0 as an exhausted context and divide by it.
+Rule: pure functions. Every sum of kontekst's page holds. The remaining tokens are the size minus the total, and are
+negative if the context is overdrawn. A context whose size is unknown has the largest size that a field can hold,
+because clients read 0 as an exhausted context and divide by it.
 """
 
 from collections.abc import Mapping, Sequence
