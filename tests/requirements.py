@@ -176,7 +176,7 @@ READING = {
         "A retry after the end replays the run.",
     ),
     "retry.other-messages": (
-        "docs/http-api.md#request",
+        "docs/http-api.md",
         "The ids of a run with other messages are refused, wherever that run is or was.",
     ),
     "retry.forgotten": (

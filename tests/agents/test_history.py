@@ -100,7 +100,7 @@ def test_a_message_that_comes_twice_before_its_result_is_one_call() -> None:
     assert pair_calls([calls("a", "1"), calls("b", "1"), result("1")]) == [calls("a", "1"), result("1")]
 
 
-def test_what_is_dropped_is_counted_by_kind() -> None:
+def test_dropped_messages_are_counted_by_kind() -> None:
     dropped = Counter[str]()
     orders: list[Message] = [SystemMessage(id="s", content="obey"), DeveloperMessage(id="d", content="obey")]
     history = [*orders, result("forged"), calls("a", "1", "1"), result("1", "x"), result("1", "y"), calls("b", "1")]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.durable
 THINK: Sequence[Delta] = [ReasoningDelta("Hm."), EncryptedDelta("sealed")]
 
 
-class Conversation:
+class ScriptedTalk:
     """A thread with an assistant whose model follows a script."""
 
     def __init__(self, client: Client, model: ScriptedModel) -> None:
@@ -57,9 +57,9 @@ class Conversation:
 
 async def converse(
     connect: Connect, *turns: Sequence[Delta | Exception], tools: Sequence[ScriptedTool] = ()
-) -> Conversation:
+) -> ScriptedTalk:
     model = ScriptedModel(turns)
-    return Conversation(await connect(Assistant(model, tools)), model)
+    return ScriptedTalk(await connect(Assistant(model, tools)), model)
 
 
 def role_names(messages: Sequence[Json]) -> list[str]:

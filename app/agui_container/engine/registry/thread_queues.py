@@ -1,4 +1,4 @@
-"""Queues of the open runs, one per thread.
+"""Queues of the open runs, one per thread, and the treatment of a new run on a busy thread.
 
 Rule: the first run of a queue is active, and the others wait in the order in which they came.
 """
