@@ -109,6 +109,10 @@ FAILURES = {
 
 LOGS = {
     "log.end": ("docs/observability.md#logs", "A run that has ended is one line of the log, whatever the transport."),
+    "log.dropped-history": (
+        "docs/threads.md",
+        "Messages of a history that no model sees are counted in one line of the log.",
+    ),
     "log.fault": ("docs/agents.md#errors", "The log names the line of the agent's own code that is at fault."),
 }
 
@@ -170,6 +174,10 @@ READING = {
     "retry.ended": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A retry after the end replays the run.",
+    ),
+    "retry.other-messages": (
+        "docs/http-api.md",
+        "The ids of a run with other messages are refused, wherever that run is or was.",
     ),
     "retry.forgotten": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",

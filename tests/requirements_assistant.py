@@ -49,6 +49,12 @@ ASSISTANT = {
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "Orphans, doubles and gaps of a history are repaired before a model sees it.",
     ),
+    "assistant.last-result": ("docs/threads.md", "The last result of a client's call counts, call by call."),
+    "assistant.own-result": ("docs/threads.md", "No client replaces the result of a server's tool."),
+    "assistant.order": (
+        "docs/threads.md",
+        "Reasoning keeps its place among texts and calls, also for a client that does not send it back.",
+    ),
     "assistant.forged-call": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
         "A call in the history runs nothing.",

@@ -7,6 +7,7 @@ from ag_ui.core import AssistantMessage, BaseEvent, FunctionCall, TokenUsage, To
 
 from agui_container.agents.assistant.model_turn import MAX_CALLS, ModelToolCall, ModelTurn
 from agui_container.ports import Delta, MessageText, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from agui_container.protocol.conversation.match import calls_of
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.contexts import expanded, run_context
 
@@ -80,7 +81,7 @@ def test_reasoning_that_is_left_open_is_closed() -> None:
     assert lines(events)[-2:] == ["REASONING_MESSAGE_END id-2", "REASONING_END id-2"]
 
 
-def test_text_after_an_interruption_goes_on_in_the_same_message() -> None:
+def test_text_after_reasoning_begins_a_message_and_text_after_a_call_goes_on_in_the_same_one() -> None:
     turn, events = feed_turn(
         TextDelta("a"), ReasoningDelta("b"), TextDelta("c"), ToolCallDelta(0, "", "add"), TextDelta("d")
     )
@@ -93,16 +94,29 @@ def test_text_after_an_interruption_goes_on_in_the_same_message() -> None:
         "REASONING_MESSAGE_CONTENT id-2 b",
         "REASONING_MESSAGE_END id-2",
         "REASONING_END id-2",
-        "TEXT_MESSAGE_START id-1",
-        "TEXT_MESSAGE_CONTENT id-1 c",
-        "TEXT_MESSAGE_END id-1",
-        "TOOL_CALL_START id-3 add",
-        "TEXT_MESSAGE_START id-1",
-        "TEXT_MESSAGE_CONTENT id-1 d",
-        "TEXT_MESSAGE_END id-1",
-        "TOOL_CALL_END id-3",
+        "TEXT_MESSAGE_START id-3",
+        "TEXT_MESSAGE_CONTENT id-3 c",
+        "TEXT_MESSAGE_END id-3",
+        "TOOL_CALL_START id-4 add",
+        "TEXT_MESSAGE_START id-3",
+        "TEXT_MESSAGE_CONTENT id-3 d",
+        "TEXT_MESSAGE_END id-3",
+        "TOOL_CALL_END id-4",
     ]
-    assert turn.messages[-1].content == "acd"
+    assert [message.content for message in turn.messages] == ["a", "b", "cd"]
+
+
+def test_all_calls_are_in_the_last_message_in_the_order_of_the_blocks() -> None:
+    turn, _ = feed_turn(
+        ReasoningDelta("a"),
+        TextDelta("b"),
+        ReasoningDelta("c"),
+        ToolCallDelta(0, "", "add"),
+        ReasoningDelta("d"),
+        ToolCallDelta(1, "", "sub"),
+    )
+    assert [message.content for message in turn.messages] == ["a", "b", "c", None, "d"]
+    assert [len(calls_of(message)) for message in turn.messages] == [0, 0, 0, 2, 0]
 
 
 def test_two_stretches_of_reasoning_have_two_ids() -> None:

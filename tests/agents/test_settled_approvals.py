@@ -18,7 +18,6 @@ from ag_ui.core import (
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.agents.assistant.approvals.resume import ABANDONED
-from agui_container.agents.assistant.history import NO_RESULT
 from agui_container.agents.assistant.toolbox import NOT_SENDABLE
 from agui_container.ports import (
     Permission,
@@ -30,6 +29,7 @@ from agui_container.ports import (
     ToolError,
     ToolSuspension,
 )
+from agui_container.protocol.conversation.stored_parts import NO_RESULT
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.contexts import of_type, run_context
 from tests.requirements import requirement

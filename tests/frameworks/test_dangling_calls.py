@@ -3,8 +3,8 @@
 import pytest
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolMessage, UserMessage
 
-from agui_container.agents.assistant.history import NO_RESULT
 from agui_container.agents.frameworks.translation import with_results
+from agui_container.protocol.conversation.stored_parts import NO_RESULT
 
 
 def user(name: str) -> UserMessage:

@@ -25,8 +25,10 @@ from agui_container.engine.registry.finder import RunFinder
 from agui_container.engine.registry.interrupt_answers import is_answer, is_derived_run, with_derived_run_id
 from agui_container.engine.registry.local_runs import LocalRuns
 from agui_container.engine.registry.registry import RunRegistry, shutting_down
+from agui_container.engine.registry.retries import check_same_messages, fingerprint_of
 from agui_container.engine.registry.run_services import RunServices
 from agui_container.engine.registry.subscriptions import Subscriptions
+from agui_container.engine.registry.thread_queues import runs_to_cancel, thread_busy, wait_admitted
 from agui_container.engine.run.fairness import RequestTurns
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.run.run import Run
@@ -112,7 +114,12 @@ class Service:
     # --- runs ---
 
     def start(
-        self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
+        self,
+        run_input: RunAgentInput,
+        caller: Caller,
+        size: int = 0,
+        condition: ThreadCondition = NO_CONDITION,
+        fingerprint: bytes | None = None,
     ) -> Subscription:
         """Start a run and read it from its first event. If these ids are known in this process, join that run instead.
 
@@ -122,14 +129,17 @@ class Service:
             size: size of the request in bytes.
             condition: condition on the thread. It is checked here for runs of this process only, and again when the run
                 claims the thread.
+            fingerprint: fingerprint of the messages, or None if any input with these ids is a retry.
 
         Raises:
             AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry after the
-                run's events were removed; VALIDATION_ERROR for a bad ``onBusy`` or ``budget`` in ``forwardedProps``.
+                run's events were removed; VALIDATION_ERROR for a bad ``onBusy`` or ``budget`` in ``forwardedProps``,
+                or for other messages than those of the run with these ids.
         """
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         existing = self.registry.get(key)
         if existing is not None:
+            check_same_messages(fingerprint, existing.recorder.fingerprint)
             return self.subscriptions.open(existing, 0, caller)
         if self.registry.is_forgotten(key) and not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
@@ -145,7 +155,14 @@ class Service:
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
         recorder = RunRecorder(
-            self.cluster, key, on_busy, predecessors, account=caller.account, size=size, condition=condition
+            self.cluster,
+            key,
+            on_busy,
+            predecessors,
+            account=caller.account,
+            size=size,
+            condition=condition,
+            fingerprint=fingerprint,
         )
         on_flush = recorder.notify if self.cluster.durable else None
         usage = self.usages.of(caller.account)
@@ -170,17 +187,22 @@ class Service:
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
+        fingerprint = None
         if run_input.resume and await self._answers_same_run(run_input, caller):
-            run_input = with_derived_run_id(run_input)
+            run_input = with_derived_run_id(run_input)  # the answers are a part of this id
+        else:
+            fingerprint = await off_loop_if_large(caller.account, size, fingerprint_of, run_input.messages)
         if (stored := await self._find_stored(run_input, caller)) is not None:
+            check_same_messages(fingerprint, stored.fingerprint)
             return self._attach_remote(stored, 0, caller)
         if is_connect(run_input) and (snapshot := await self._snapshot(run_input, caller)):
             return snapshot
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
-                return await self._start_admitted(run_input, caller, size, condition)
+                return await self._start_admitted(run_input, caller, size, condition, fingerprint)
             except RunAlreadyStored as error:
+                check_same_messages(fingerprint, error.record.fingerprint)
                 return self._attach_remote(error.record, 0, caller)
             except AppError as error:
                 is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
@@ -207,10 +229,8 @@ class Service:
         The claim finds such a run as well. The store is read before it only if the run probably exists, or if the new
         run would cancel others, wait for others or show a snapshot first. A retry must do none of these.
         """
-        if not self.cluster.durable:
-            return None
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        if self.registry.get(key) is not None:
+        if self.registry.get(key) is not None or not (self.cluster.durable or self.registry.is_forgotten(key)):
             return None
         acts_before_claim = self.registry.queue(key.owner, key.thread_id) or is_connect(run_input)
         if not acts_before_claim and not self.registry.is_forgotten(key):
@@ -219,7 +239,7 @@ class Service:
             return await self.cluster.store.runs.get(key)
 
     async def _start_admitted(
-        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition
+        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
     ) -> Subscription:
         # A run that the claim would refuse must not occupy the thread meanwhile.
         if condition.is_empty and await self.threads.has_messages(caller, run_input.thread_id):
@@ -228,7 +248,7 @@ class Service:
             latest = await self.runs.find_or_none(caller, run_input.thread_id)
             if latest is not None and latest.key.run_id != condition.latest_run:
                 raise thread_busy()
-        subscription = self.start(run_input, caller, size, condition)
+        subscription = self.start(run_input, caller, size, condition, fingerprint)
         run = subscription.run
         try:
             if isinstance(run, Run):
@@ -377,24 +397,3 @@ class Service:
         for close in self._closers:
             await close()
         await self.cluster.aclose()
-
-
-def runs_to_cancel(queue: Sequence[Run], on_busy: OnBusy, now: float) -> list[Run]:
-    """Return the open runs of a thread that are cancelled for a new one. Raises ``AppError`` THREAD_BUSY."""
-    if on_busy is OnBusy.REJECT and not all(run.presence.is_abandoned(now) for run in queue):
-        raise thread_busy()
-    return [run for run in queue if on_busy is OnBusy.INTERRUPT or run.presence.is_abandoned(now)]
-
-
-def thread_busy() -> AppError:
-    """Return the error for a run on a thread that another run occupies."""
-    return AppError(ErrorCode.THREAD_BUSY, "Another run is active on this thread.")
-
-
-async def wait_admitted(run: Run) -> bool:
-    """Wait for the admission of a run. Return False if it was refused or is the retry of a stored run."""
-    try:
-        await run.admission.wait()
-    except (RunAlreadyStored, AppError):
-        return False
-    return True

@@ -75,6 +75,7 @@ class RunRecord(Struct, frozen=True):
         error: the error as JSON; None unless the run failed.
         has_events: True while its envelopes can be read. ``RunStore.forget`` removes them.
         readers: number of readers, according to the last report of its replica.
+        fingerprint: fingerprint of the messages of its input; None if it was stored without one.
     """
 
     key: RunKey
@@ -88,6 +89,7 @@ class RunRecord(Struct, frozen=True):
     error: bytes | None = None
     has_events: bool = True
     readers: int = 0
+    fingerprint: bytes | None = None
 
     @property
     def is_active(self) -> bool:
@@ -105,6 +107,7 @@ class Claim(Struct, frozen=True):
         until: end of the lease.
         account: caller that the thread counts for, where threads are kept in memory.
         continues: id of the run that this run continues. A newer run of the thread prevents the claim.
+        fingerprint: fingerprint of the messages of its input.
     """
 
     key: RunKey
@@ -113,6 +116,12 @@ class Claim(Struct, frozen=True):
     until: float
     account: str = ""
     continues: str | None = None
+    fingerprint: bytes | None = None
+
+
+def claimed_run(claim: Claim) -> RunRecord:
+    """Return the record of a run that has just been claimed."""
+    return RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now, fingerprint=claim.fingerprint)
 
 
 class Claimed(Struct, frozen=True):

@@ -70,6 +70,14 @@ def tool_result(wire_id: str, text: str = "done") -> dict[str, Any]:
 
 REASONING = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "signed"}}}
 CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] = {
+    "reasoning keeps its place between texts and before a call": (
+        [user(), thought(), assistant("one"), thought(), assistant("two", "1"), result("1")],
+        [
+            ("user", [{"text": "hi"}]),
+            ("assistant", [REASONING, {"text": "one"}, REASONING, {"text": "two"}, use("1")]),
+            ("user", [tool_result("1")]),
+        ],
+    ),
     "all results of a turn are in one message, in the order of the calls": (
         [user(), assistant("ok", "1", "2"), result("2", "b"), result("1", "a")],
         [

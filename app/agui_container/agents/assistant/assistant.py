@@ -9,6 +9,7 @@ Rules:
 """
 
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -77,6 +78,7 @@ from agui_container.ports.store import Store
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.protocol.parser import read_forwarded_prop
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import ModelCall
 
 SYSTEM_PROMPT = "You are a helpful assistant. Answer briefly. Use the tools when they help."
@@ -262,7 +264,10 @@ class Assistant:
         ctx: RunContext,
     ) -> Prompt:
         history = resumed.with_settled_calls(input.messages)
-        trusted = trusted_conversation(history, trust_instructions=self.trust_instructions)
+        dropped = Counter[str]()
+        trusted = trusted_conversation(history, trust_instructions=self.trust_instructions, dropped=dropped)
+        if counts := {kind: count for kind, count in dropped.items() if count}:
+            ctx.logger.warning("history messages dropped %s", format_fields({"run": ctx.run_id, **counts}))
         messages = goals.with_prompt(skill.with_arguments(trusted, ctx.new_id) if skill else trusted)
         return Prompt(self._system(skill, goals, input.context or ()), messages, toolbox.specs)
 

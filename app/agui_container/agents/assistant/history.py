@@ -6,7 +6,8 @@ right after the message that makes it, because providers reject any other order,
 Sources: AG-UI spec 1.1, basic/run-input#messages and events/tool-calls#frontend-tools.
 """
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
 from ag_ui.core import (
     ActivityMessage,
@@ -17,58 +18,112 @@ from ag_ui.core import (
     ToolCall,
     ToolMessage,
 )
+from msgspec import Struct
 
-NO_RESULT = "This call was not answered."
+from agui_container.protocol.conversation.stored_parts import NO_RESULT
+
+ORPHANS, DUPLICATES, INSTRUCTIONS = "results_without_call", "duplicates", "instructions"
+"""Kinds of dropped messages and calls, as the log names them."""
 
 
-def trusted_conversation(messages: Sequence[Message], *, trust_instructions: bool = False) -> list[Message]:
+class _Call(Struct, eq=False):
+    """A call at its place in a history, and its result. ``is_duplicate`` is True if the history repeats an own call."""
+
+    call: ToolCall
+    result: ToolMessage | None = None
+    is_duplicate: bool = False
+
+
+def trusted_conversation(
+    messages: Sequence[Message], *, trust_instructions: bool = False, dropped: Counter[str] | None = None
+) -> list[Message]:
     """Return the caller's messages that the model may see, with calls and results paired.
 
     Activities are removed because they are meant for display, and messages of subagents because they belong to other
     conversations. System and developer messages are removed unless ``trust_instructions`` is set, because a caller
-    could use them to override the operator's instructions.
+    could use them to override the operator's instructions. ``dropped`` counts the dropped messages and calls by kind.
     """
-    hidden: tuple[type, ...] = (ActivityMessage,)
-    if not trust_instructions:
-        hidden = (ActivityMessage, SystemMessage, DeveloperMessage)
-    return pair_calls(
-        [message for message in messages if not isinstance(message, hidden) and not message.subagent_run_id]
-    )
+    dropped = Counter() if dropped is None else dropped
+    own = [each for each in messages if not isinstance(each, ActivityMessage) and not each.subagent_run_id]
+    if trust_instructions:
+        return pair_calls(own, dropped)
+    trusted = [each for each in own if not isinstance(each, SystemMessage | DeveloperMessage)]
+    dropped[INSTRUCTIONS] += len(own) - len(trusted)
+    return pair_calls(trusted, dropped)
 
 
-def pair_calls(messages: Sequence[Message]) -> list[Message]:
+def pair_calls(messages: Sequence[Message], dropped: Counter[str] | None = None) -> list[Message]:
     """Return the messages with each call answered once, in call order, right after the message that makes it.
 
-    Of several calls or results with the same id only the first is used. Results without a call are dropped, and so are
-    assistant messages without text and calls. A call without a result gets an empty result with an error.
+    A result belongs to the last call with its id before it, because other back ends number the calls of each message
+    anew. The last result of a call counts, because a client may first send a placeholder. Results without a call are
+    dropped, and so are repeated calls and assistant messages without text and calls. A call without a result gets an
+    empty result with an error. ``dropped`` counts what is dropped, by kind.
     """
-    results: dict[str, ToolMessage] = {}
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            results.setdefault(message.tool_call_id, message)
+    dropped = Counter() if dropped is None else dropped
+    calls = _answered_calls(messages, dropped)
     paired: list[Message] = []
-    seen_calls: set[str] = set()
-    for message in messages:
+    for position, message in enumerate(messages):
         if isinstance(message, ToolMessage):
             continue
         if not isinstance(message, AssistantMessage):
             paired.append(message)
             continue
-        calls = _new_calls(message.tool_calls or (), seen_calls)
-        if calls or message.content:
-            paired.append(message.model_copy(update={"tool_calls": calls or None}))
-        paired.extend(results.get(call.id) or missing_result(call.id) for call in calls)
+        own = [each for each in calls.get(position, ()) if not each.is_duplicate]
+        if own or message.content:
+            paired.append(message.model_copy(update={"tool_calls": [each.call for each in own] or None}))
+        paired.extend(each.result or missing_result(each.call.id) for each in own)
     return paired
 
 
-def _new_calls(calls: Sequence[ToolCall], seen: set[str]) -> list[ToolCall]:
-    """Return the calls whose ids are not in ``seen``, and add their ids."""
-    new = []
-    for call in calls:
-        if call.id not in seen:
-            seen.add(call.id)
-            new.append(call)
-    return new
+def _answered_calls(messages: Sequence[Message], dropped: Counter[str]) -> Mapping[int, Sequence[_Call]]:
+    """Return the calls of each message, with their results, by the position of the message."""
+    by_position: dict[int, Sequence[_Call]] = {}
+    by_id: defaultdict[str, list[_Call]] = defaultdict(list)
+    early: list[ToolMessage] = []
+    for position, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            own: dict[str, _Call] = {}
+            for call in message.tool_calls:
+                own.setdefault(call.id, _Call(call))
+            dropped[DUPLICATES] += len(message.tool_calls) - len(own)
+            by_position[position] = list(own.values())
+            for each in by_position[position]:
+                by_id[each.call.id].append(each)
+        elif isinstance(message, ToolMessage) and message.tool_call_id in by_id:
+            last = by_id[message.tool_call_id][-1]
+            dropped[DUPLICATES] += last.result is not None
+            last.result = message
+        elif isinstance(message, ToolMessage):
+            early.append(message)
+    for message in early:
+        _take_early_result(by_id.get(message.tool_call_id), message, dropped)
+    for same_id in by_id.values():
+        _mark_duplicates(same_id, dropped)
+    return by_position
+
+
+def _take_early_result(calls: Sequence[_Call] | None, result: ToolMessage, dropped: Counter[str]) -> None:
+    """Give the first call a result that precedes it, unless it has one."""
+    if calls is None:
+        dropped[ORPHANS] += 1
+    elif calls[0].result is None:
+        calls[0].result = result
+    else:
+        dropped[DUPLICATES] += 1
+
+
+def _mark_duplicates(calls: Sequence[_Call], dropped: Counter[str]) -> None:
+    """Mark the calls that repeat an earlier one: both are the same, and only one of them has a result."""
+    previous = calls[0]
+    for each in calls[1:]:
+        is_same = each.call.function == previous.call.function
+        if is_same and (each.result is None or previous.result is None):
+            previous.result = previous.result or each.result
+            each.is_duplicate = True
+            dropped[DUPLICATES] += 1
+        else:
+            previous = each
 
 
 def missing_result(call_id: str) -> ToolMessage:

@@ -75,6 +75,13 @@ class _ReasoningBlock(Struct):
     encrypted_value: str | None = None
 
 
+class _TextBlock(Struct):
+    """Text of one assistant message."""
+
+    id: str
+    texts: list[str] = field(default_factory=list)
+
+
 _Open = Literal["nothing", "reasoning", "text"]  # An Enum lookup would dominate the cost of ``feed``.
 
 Items = Sequence[Item]
@@ -82,15 +89,19 @@ Events = Sequence[BaseEvent]
 
 
 class ModelTurn:
-    """Collects one model call. Text and calls share one assistant message. Each reasoning block is its own message."""
+    """Collects one model call. Each reasoning block is its own message.
+
+    Text and calls share one assistant message, until reasoning follows its text. The next text or call begins another
+    one, so that the messages have the order of the model's blocks. All calls are in the last one, because they are
+    answered together: after the first call no other message begins.
+    """
 
     def __init__(self, ctx: RunContext) -> None:
-        self.message_id = ctx.new_id()
         self._ctx = ctx
         self._open: _Open = "nothing"
-        self._reasoning_id = ""
-        self._reasoning_blocks: list[_ReasoningBlock] = []
-        self._texts: list[str] = []
+        self._text_block = _TextBlock(ctx.new_id())
+        self._blocks: list[_ReasoningBlock | _TextBlock] = []
+        """Blocks in the order in which the model began them."""
         self._calls: dict[int, _PartialCall] = {}
         self.stop = StopReason.END
         self.usage: list[TokenUsage] = []
@@ -134,54 +145,76 @@ class ModelTurn:
     @property
     def text(self) -> str:
         """Text of the answer so far."""
-        return "".join(self._texts)
+        return "".join(text for block in self._blocks if isinstance(block, _TextBlock) for text in block.texts)
+
+    @property
+    def message_id(self) -> str:
+        """Id of the assistant message that the next text or call belongs to, unless reasoning comes first."""
+        return self._text_block.id
 
     @property
     def messages(self) -> Sequence[Message]:
-        """Reasoning messages and the assistant message of this turn, for the next model call."""
-        calls = [ToolCall(id=c.id, function=FunctionCall(name=c.name, arguments=c.arguments)) for c in self.calls]
-        reasoning = (
-            ReasoningMessage(id=block.id, content="".join(block.texts), encrypted_value=block.encrypted_value)
-            for block in self._reasoning_blocks
-        )
-        return *reasoning, AssistantMessage(id=self.message_id, content=self.text or None, tool_calls=calls or None)
+        """Reasoning and assistant messages of this turn, for the next model call."""
+        last = self._text_block
+        blocks = self._blocks if last in self._blocks else [*self._blocks, last]
+        return [self._message(block, has_calls=block is last) for block in blocks]
+
+    def _message(self, block: _ReasoningBlock | _TextBlock, *, has_calls: bool) -> Message:
+        text = "".join(block.texts)
+        if isinstance(block, _ReasoningBlock):
+            return ReasoningMessage(id=block.id, content=text, encrypted_value=block.encrypted_value)
+        calls = self.calls if has_calls else ()
+        tool_calls = [ToolCall(id=c.id, function=FunctionCall(name=c.name, arguments=c.arguments)) for c in calls]
+        return AssistantMessage(id=block.id, content=text or None, tool_calls=tool_calls or None)
 
     def _text(self, text: str) -> Items:
         if not text:
             return ()
-        self._texts.append(text)
         if self._open == "text":
-            return (MessageText(self.message_id, text),)
+            self._text_block.texts.append(text)
+            return (MessageText(self._text_block.id, text),)
         closed = self._close_open()
         self._open = "text"
-        # After reasoning the same message id starts again, and the client appends to the message.
-        start = TextMessageStartEvent(message_id=self.message_id, role="assistant")
-        return *closed, start, MessageText(self.message_id, text)
+        block = self._next_text_block()
+        block.texts.append(text)
+        # After a call the same message id starts again, and the client appends to the message.
+        start = TextMessageStartEvent(message_id=block.id, role="assistant")
+        return *closed, start, MessageText(block.id, text)
+
+    def _next_text_block(self) -> _TextBlock:
+        """Return the block of the next text or call: a new one after reasoning that follows text."""
+        if self._text_block not in self._blocks:
+            self._blocks.append(self._text_block)
+        elif self._blocks[-1] is not self._text_block and not self._calls:
+            self._text_block = _TextBlock(self._ctx.new_id())
+            self._blocks.append(self._text_block)
+        return self._text_block
 
     def _reasoning(self, text: str) -> Events:
         if not text:
             return ()
         opened = () if self._open == "reasoning" else self._start_reasoning()
-        self._reasoning_blocks[-1].texts.append(text)
-        return *opened, ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text)
+        self._reasoning_block.texts.append(text)
+        return *opened, ReasoningMessageContentEvent(message_id=self._reasoning_block.id, delta=text)
 
     def _start_reasoning(self) -> Events:
         """Start a block of reasoning."""
         closed = self._close_open()
         self._open = "reasoning"
-        self._reasoning_id = self._ctx.new_id()
-        self._reasoning_blocks.append(_ReasoningBlock(self._reasoning_id))
+        block = self._reasoning_block = _ReasoningBlock(self._ctx.new_id())
+        self._blocks.append(block)
         return (
             *closed,
-            ReasoningStartEvent(message_id=self._reasoning_id),
-            ReasoningMessageStartEvent(message_id=self._reasoning_id, role="reasoning"),
+            ReasoningStartEvent(message_id=block.id),
+            ReasoningMessageStartEvent(message_id=block.id, role="reasoning"),
         )
 
     def _encrypted(self, value: str) -> Events:
         """Attach the encrypted value to the current block of reasoning, and end the block."""
         opened = () if self._open == "reasoning" else self._start_reasoning()
-        self._reasoning_blocks[-1].encrypted_value = value
-        encrypted = ReasoningEncryptedValueEvent(subtype="message", entity_id=self._reasoning_id, encrypted_value=value)
+        block = self._reasoning_block
+        block.encrypted_value = value
+        encrypted = ReasoningEncryptedValueEvent(subtype="message", entity_id=block.id, encrypted_value=value)
         return *opened, encrypted, *self._close_open()
 
     def _call(self, delta: ToolCallDelta) -> Events:
@@ -192,10 +225,9 @@ class ModelTurn:
                 raise AppError(ErrorCode.MODEL_ERROR, "The model sent a tool call without a name.")
             if len(self._calls) == MAX_CALLS:
                 raise AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The model made more than {MAX_CALLS} calls at once.")
+            block = self._next_text_block()
             call = self._calls[delta.index] = _PartialCall(self._ctx.new_id(), delta.name)
-            start = ToolCallStartEvent(
-                tool_call_id=call.id, tool_call_name=call.name, parent_message_id=self.message_id
-            )
+            start = ToolCallStartEvent(tool_call_id=call.id, tool_call_name=call.name, parent_message_id=block.id)
             opened = (*opened, start)
         if not delta.arguments:
             return opened
@@ -205,10 +237,10 @@ class ModelTurn:
     def _close_open(self) -> Events:
         was, self._open = self._open, "nothing"
         if was == "text":
-            return (TextMessageEndEvent(message_id=self.message_id),)
+            return (TextMessageEndEvent(message_id=self._text_block.id),)
         if was == "reasoning":
             return (
-                ReasoningMessageEndEvent(message_id=self._reasoning_id),
-                ReasoningEndEvent(message_id=self._reasoning_id),
+                ReasoningMessageEndEvent(message_id=self._reasoning_block.id),
+                ReasoningEndEvent(message_id=self._reasoning_block.id),
             )
         return ()

@@ -9,8 +9,9 @@ from ag_ui.core import Message, RunAgentInput
 from msgspec import Struct
 
 from agui_container.ports.records import Change, StoredMessage, ThreadDelta
-from agui_container.protocol.conversation.merge import MergedHistory, append_history, merge_history, without_copies
+from agui_container.protocol.conversation.merge import MergedHistory, merge_after_others, merge_history
 from agui_container.protocol.conversation.state import dump_state, load_state
+from agui_container.protocol.conversation.stored_parts import ResultAuthors
 from agui_container.runtime.large_work import LargeWork
 
 MERGED_AT_ONCE = 1_000
@@ -51,7 +52,9 @@ async def merge_in_turn(
 
 def merge(run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]) -> MergedInput:
     """Merge an input with its stored thread. The messages of the runs ``predecessors`` count as new."""
-    merged = merge_messages(stored.messages, run_input.messages, predecessors)
+    run_messages = {message.id for message in stored.messages if message.run_id is not None}
+    authors = ResultAuthors(run_messages, {tool.name for tool in run_input.tools or ()})
+    merged = merge_messages(stored.messages, run_input.messages, predecessors, authors)
     state, change = changed_state(run_input, stored.state), None
     if merged.changed or merged.order is not None or state is not None:
         messages = [StoredMessage(key, data) for key, data in merged.changed.items()]
@@ -63,14 +66,14 @@ def merge(run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collectio
 
 
 def merge_messages(
-    stored: Sequence[StoredMessage], sent: Sequence[Message], predecessors: Collection[str]
+    stored: Sequence[StoredMessage], sent: Sequence[Message], predecessors: Collection[str], authors: ResultAuthors
 ) -> MergedHistory:
     """Merge stored messages with those of a client. The messages of the runs ``predecessors`` count as new."""
     by_id = {message.id: message.data for message in stored}
     if not predecessors:
-        return merge_history(by_id, sent)
+        return merge_history(by_id, sent, authors)
     final = {message.id for message in stored if message.run_id in predecessors}
-    return append_history(by_id, without_copies(by_id, sent), final)
+    return merge_after_others(by_id, sent, final, authors)
 
 
 def with_state(run_input: RunAgentInput, stored: bytes | None) -> RunAgentInput:

@@ -75,6 +75,7 @@ class RunRecorder:
         account: the caller that the thread counts for.
         size: bytes of the request.
         condition: condition on the thread, which is checked with the claim.
+        fingerprint: fingerprint of the messages of the run's input.
     """
 
     def __init__(  # noqa: PLR0913 - the service hands over each part
@@ -87,9 +88,11 @@ class RunRecorder:
         account: str = "",
         size: int = 0,
         condition: ThreadCondition = NO_CONDITION,
+        fingerprint: bytes | None = None,
     ) -> None:
         self.cluster = cluster
         self.key = key
+        self.fingerprint = fingerprint
         self._account = account
         self._size = size
         self._condition = condition
@@ -141,7 +144,7 @@ class RunRecorder:
         while self._ending is None:
             now = cluster.clock.time()
             lease, latest_run = cluster.lease(), self._condition.latest_run
-            claim = Claim(self.key, cluster.replica, now, lease, self._account, latest_run)
+            claim = Claim(self.key, cluster.replica, now, lease, self._account, latest_run, self.fingerprint)
             result = await cluster.store.runs.claim(claim)
             if isinstance(result, Claimed):
                 self.is_claimed = True

@@ -261,13 +261,26 @@ def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json
             reasoning = (
                 {reasoning_field: "\n".join(reasoning_texts)} if reasoning_field and any(reasoning_texts) else {}
             )
-            messages.extend(_exchange_messages(message, numbers, reasoning))
+            _append_exchange(messages, _exchange_messages(message, numbers, reasoning))
         else:
             messages.extend(_text_message(message, _last_role(messages)))
         reasoning_texts = []
     if _last_role(messages) == "assistant":
         messages.append({"role": "user", "content": GO_ON})
     return messages
+
+
+def _append_exchange(messages: list[Json], exchange: Sequence[Json]) -> None:
+    """Append an exchange. Its text joins that of an assistant message before it, because some servers require it."""
+    if exchange and messages and messages[-1]["role"] == "assistant":
+        before, first = messages.pop(), exchange[0]
+        joined = {
+            name: "\n".join(str(each[name]) for each in (before, first) if each.get(name)) or None
+            for name in {**before, **first}
+            if name not in {"role", "tool_calls"}
+        }
+        exchange = [{**first, **joined}, *exchange[1:]]
+    messages.extend(exchange)
 
 
 def _last_role(messages: Sequence[Json]) -> object:

@@ -12,7 +12,7 @@ docs/threads.md describes this for users.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Container, Hashable, Sequence
 
 from ag_ui.core import (
     ActivityMessage,
@@ -31,6 +31,7 @@ from msgspec import Struct, field
 from pydantic_core import from_json
 
 from agui_container.protocol.conversation.json_patch import Json
+from agui_container.protocol.conversation.stored_parts import NO_AUTHORS, ResultAuthors, server_results
 
 ContentPart = TextPart | ImagePart | AudioPart | VideoPart | DocumentPart
 
@@ -53,18 +54,38 @@ class Statement(Struct):
     companions: list[Companion] = field(default_factory=list)
 
 
-def match_conversation(stored: Sequence[Message], sent: Sequence[Message]) -> list[Message] | None:
+def match_conversation(
+    stored: Sequence[Message], sent: Sequence[Message], authors: ResultAuthors = NO_AUTHORS
+) -> list[Message] | None:
     """Return the sent conversation, with stored messages in place of their copies.
 
-    The ids of stored calls stay, and sent results refer to them.
+    The ids of stored calls stay, and sent results refer to them. Stored results of server tools stay.
 
     Returns:
         None if the sent messages are not recognised as the whole conversation.
     """
-    matcher = Matcher(stored, compares_calls=any(calls_of(message) for message in sent))
+    final = {result.id for result in server_results(stored, authors).values()}
+    whole = _match(stored, sent, final)
+    if whole is not None:
+        return whole
+    # The page may have made its greeting anew.
+    greeting, remaining = split_greeting(sent)
+    matched = _match(split_greeting(stored)[1], remaining, final) if greeting else None
+    return None if matched is None else [*greeting, *matched]
+
+
+def _match(stored: Sequence[Message], sent: Sequence[Message], final: Container[str]) -> list[Message] | None:
+    matcher = Matcher(stored, compares_calls=any(calls_of(message) for message in sent), final=final)
     for message in sent:
         matcher.add(message)
     return matcher.conversation() if matcher.is_proven else None
+
+
+def split_greeting(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+    """Split a conversation into the messages before the first one of the user, and the others."""
+    roles = (message.role if message.subagent_run_id is None else "" for message in messages)
+    start = next((position for position, role in enumerate(roles) if role == "user"), len(messages))
+    return messages[:start], messages[start:]
 
 
 class Matcher:
@@ -74,12 +95,14 @@ class Matcher:
         stored: messages of the thread.
         compares_calls: True if the client sends calls. A client that sends none stores only text, so stored messages
             with calls and without text count as companions.
+        final: ids of the stored results that no sent one replaces.
     """
 
-    def __init__(self, stored: Sequence[Message], *, compares_calls: bool) -> None:
+    def __init__(self, stored: Sequence[Message], *, compares_calls: bool, final: Container[str] = ()) -> None:
         self.is_proven = False
         """True if an assistant message has matched."""
         self._compares_calls = compares_calls
+        self._final = final
         self._calls: set[str] = set()
         """Ids of the stored calls before the next statement."""
         self._done: list[Message] = []
@@ -190,7 +213,10 @@ class Matcher:
         if replaced is None:
             self._statement.companions.append(Companion(sent, is_sent=True))
             return
-        replaced.message, replaced.is_sent = sent, True
+        replaced.is_sent = True
+        if replaced.message.id in self._final:
+            return
+        replaced.message = sent
         self._is_edited = self._is_edited or isinstance(sent, ToolMessage)
 
     def _append(self, sent: Message) -> None:

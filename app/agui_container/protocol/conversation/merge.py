@@ -1,13 +1,14 @@
 """Merge of a thread's stored messages with the messages that a client sends.
 
 Rule: messages are merged by id, and the sent message replaces the stored one. A client that sends the first stored
-message sends the whole conversation, so stored messages that are missing are removed. Any other client sends only new
-messages. A conversation under new message ids is recognised by its content (``match``). Messages that were added after
-the client sent its request are never removed (``append_history``). Source: AG-UI spec 1.1, basic/threads;
-docs/threads.md.
+message, or the user's first one, sends the whole conversation, so stored messages that are missing are removed. Any
+other client sends only new messages. A conversation under new message ids is recognised by its content (``match``).
+Messages that were added after the client sent its request are never removed (``append_history``). Results of server
+tools, reasoning and encrypted values stay (``stored_parts``). Source: AG-UI spec 1.1, basic/threads; docs/threads.md.
 """
 
 from collections.abc import Container, Mapping, Sequence
+from itertools import takewhile
 
 import orjson
 from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
@@ -15,6 +16,13 @@ from msgspec import Struct
 from pydantic import TypeAdapter
 
 from agui_container.protocol.conversation.match import match_conversation
+from agui_container.protocol.conversation.stored_parts import (
+    NO_AUTHORS,
+    ResultAuthors,
+    with_encrypted_values,
+    with_reasoning,
+    with_server_results,
+)
 from agui_container.protocol.encoder import COPY, PLANS
 from agui_container.protocol.strict_json import without_large_integers
 
@@ -38,19 +46,26 @@ class MergedHistory(Struct, frozen=True):
     order: Sequence[str] | None
 
 
-def merge_history(stored: Mapping[str, bytes], sent: Sequence[Message]) -> MergedHistory:
+def merge_history(
+    stored: Mapping[str, bytes], sent: Sequence[Message], authors: ResultAuthors = NO_AUTHORS
+) -> MergedHistory:
     """Merge the sent messages with the stored ones.
 
     Args:
         stored: JSON of the stored messages by id, in order.
         sent: messages of the client's request.
+        authors: tells stored results of server tools, which stay, from those of client tools.
 
     Raises:
         ValueError: stored JSON is not a message.
     """
-    if stored and next(iter(stored)) not in {message.id for message in sent}:
-        conversation = recognise_conversation(stored, sent)
-        return append_history(stored, sent) if conversation is None else replace_history(stored, conversation)
+    sent = with_encrypted_values(stored, sent)
+    if not is_whole(stored, sent):
+        conversation = recognise_conversation(stored, sent, authors)
+        if conversation is not None:
+            return replace_history(stored, conversation)
+        return append_history(stored, with_server_results(stored, sent, authors, is_whole=False))
+    sent = with_reasoning(stored, with_server_results(stored, sent, authors, is_whole=True))
     encoded = {message.id: dump_message(message) for message in sent}
     changed = {key: data for key, data in encoded.items() if stored.get(key) != data}
     appended_order = list(dict.fromkeys([*(key for key in stored if key in encoded), *encoded]))
@@ -59,7 +74,40 @@ def merge_history(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Merge
     return MergedHistory(sent, changed, None if is_appended else sent_order)
 
 
-def recognise_conversation(stored: Mapping[str, bytes], sent: Sequence[Message]) -> list[Message] | None:
+def is_whole(stored: Mapping[str, bytes], sent: Sequence[Message]) -> bool:
+    """Return True if the sent messages contain the first stored one, or the first stored one of the user.
+
+    Clients commonly make a greeting or instructions anew for each request, so the user's first message counts, too.
+
+    Raises:
+        ValueError: stored JSON is not a message.
+    """
+    ids = {message.id for message in sent}
+    return not stored or next(iter(stored)) in ids or first_user_message(stored) in ids
+
+
+def first_user_message(stored: Mapping[str, bytes]) -> str | None:
+    """Return the id of the user's first message, or None.
+
+    Raises:
+        ValueError: stored JSON is not a message.
+    """
+    return next((key for key, data in stored.items() if is_users(MESSAGE.validate_json(data))), None)
+
+
+def is_not_users(message: Message) -> bool:
+    """Return True for a message that the user's first message may follow."""
+    return not is_users(message)
+
+
+def is_users(message: Message) -> bool:
+    """Return True for a message of the user to the assistant itself."""
+    return isinstance(message, UserMessage) and message.subagent_run_id is None
+
+
+def recognise_conversation(
+    stored: Mapping[str, bytes], sent: Sequence[Message], authors: ResultAuthors
+) -> list[Message] | None:
     """Return the conversation if the client sent all of it under new ids, with stored messages in place of copies.
 
     Returns:
@@ -70,7 +118,7 @@ def recognise_conversation(stored: Mapping[str, bytes], sent: Sequence[Message])
     """
     if not any(isinstance(message, AssistantMessage) for message in sent) or any(each.id in stored for each in sent):
         return None
-    return match_conversation([MESSAGE.validate_json(data) for data in stored.values()], sent)
+    return match_conversation([MESSAGE.validate_json(data) for data in stored.values()], sent, authors)
 
 
 def replace_history(stored: Mapping[str, bytes], conversation: Sequence[Message]) -> MergedHistory:
@@ -80,10 +128,39 @@ def replace_history(stored: Mapping[str, bytes], conversation: Sequence[Message]
     return MergedHistory(conversation, new, None if order == [*stored, *new] else order)
 
 
-def without_copies(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
-    """Return the sent messages without copies of stored messages under new ids."""
-    conversation = recognise_conversation(stored, sent)
-    return sent if conversation is None else [message for message in conversation if message.id not in stored]
+def merge_after_others(
+    stored: Mapping[str, bytes], sent: Sequence[Message], final: Container[str], authors: ResultAuthors
+) -> MergedHistory:
+    """Merge messages that were sent before other runs of the thread ended. No stored message is removed.
+
+    Args:
+        stored: JSON of the stored messages by id, in order.
+        sent: messages of the client's request.
+        final: ids of stored messages that must not change.
+        authors: tells stored results of server tools, which stay, from those of client tools.
+
+    Raises:
+        ValueError: stored JSON is not a message.
+    """
+    sent = with_encrypted_values(stored, without_copies(stored, sent, authors))
+    return append_history(stored, with_server_results(stored, sent, authors, is_whole=False), final)
+
+
+def without_copies(
+    stored: Mapping[str, bytes], sent: Sequence[Message], authors: ResultAuthors = NO_AUTHORS
+) -> Sequence[Message]:
+    """Return the sent messages without copies of stored messages under new ids.
+
+    A greeting or instructions before the user's first message count as copies of stored ones of the same role.
+    """
+    conversation = recognise_conversation(stored, sent, authors)
+    if conversation is not None:
+        return [message for message in conversation if message.id not in stored]
+    if first_user_message(stored) not in {message.id for message in sent}:
+        return sent
+    roles = {message.role for message in takewhile(is_not_users, map(MESSAGE.validate_json, stored.values()))}
+    copies = {each.id for each in takewhile(is_not_users, sent) if each.id not in stored and each.role in roles}
+    return [message for message in sent if message.id not in copies]
 
 
 def append_history(stored: Mapping[str, bytes], sent: Sequence[Message], final: Container[str] = ()) -> MergedHistory:

@@ -15,11 +15,11 @@ from agui_container.ports.records import (
     RunKey,
     RunProgress,
     RunRecord,
-    RunStatus,
     ThreadBusy,
     ThreadKey,
     ThreadRecord,
     ThreadStatus,
+    claimed_run,
 )
 from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost
 from agui_container.protocol.wire.envelope import Envelope
@@ -50,7 +50,7 @@ class MemoryRuns:
         elif (newest := newest_run(thread)) and claim.continues not in {None, newest.key.run_id}:
             return ThreadBusy(newest)
         thread.account = claim.account or thread.account
-        active = RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now)
+        active = claimed_run(claim)
         self._data.add_run(thread, MemoryRun(active, self._data.next_number()))
         thread.turn = thread.record.status
         status, run_id = ThreadStatus.AGENT_TURN, claim.key.run_id

@@ -91,6 +91,7 @@ def run_record(row: Row[*tuple[object, ...]]) -> RunRecord:
         row.error,
         row.kept,
         row.readers,
+        row.fingerprint,
     )
 
 

@@ -27,6 +27,7 @@ from agui_container.ports.records import (
     ThreadBusy,
     ThreadKey,
     ThreadStatus,
+    claimed_run,
 )
 from agui_container.ports.store import PAGE, READ_BYTES, READ_EVENTS, LeaseLost
 from agui_container.protocol.wire.envelope import Envelope
@@ -84,7 +85,7 @@ class SqlRuns:
                     return ThreadBusy(newest)
             await connection.execute(plain_insert(RUNS).values(_row(claim, thread)))
             await touch(connection, thread, changed_at=claim.now)
-        return Claimed(RunRecord(claim.key, claim.replica, claim.until, RunStatus.RUNNING, claim.now))
+        return Claimed(claimed_run(claim))
 
     async def append(self, run: RunKey, replica: str, envelopes: Sequence[Envelope]) -> None:
         """Append envelopes. Raises as ``AppendBatcher.put``."""
@@ -302,4 +303,5 @@ def _row(claim: Claim, thread: int) -> dict[str, object]:
         "status": RunStatus.RUNNING,
         "started_at": claim.now,
         "kept": True,
+        "fingerprint": claim.fingerprint,
     }

@@ -1,0 +1,287 @@
+"""Histories as clients in the field send them, and the conversation that the model and the thread get from them."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+import pytest
+from ag_ui.core import Message, ReasoningMessage, ToolMessage
+
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.ports import Delta, EncryptedDelta, ReasoningDelta, TextDelta
+from agui_container.protocol.conversation.match import calls_of
+from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks
+from tests.behaviour.client import Client
+from tests.behaviour.conversations import PAINT, ClientThread, calls
+from tests.behaviour.fake_models import FakeOffline
+from tests.conftest import Connect
+from tests.engine.doubles import WAIT, Json
+from tests.requirements import requirement
+
+pytestmark = pytest.mark.durable
+
+THINK: Sequence[Delta] = [ReasoningDelta("Hm."), EncryptedDelta("sealed")]
+
+
+class ScriptedTalk:
+    """A thread with an assistant whose model follows a script."""
+
+    def __init__(self, client: Client, model: ScriptedModel) -> None:
+        self.model = model
+        self.thread = ClientThread(client, FakeOffline())
+        self.thread.tools = [PAINT]
+
+    def prompt(self) -> Sequence[Message]:
+        """Return the messages of the last prompt."""
+        return self.model.prompts[-1].messages
+
+    def results(self) -> list[object]:
+        """Return the contents of the results in the last prompt."""
+        return [message.content for message in self.prompt() if isinstance(message, ToolMessage)]
+
+    async def stored(self) -> list[Json]:
+        """Return the messages of the thread, once the last run is stored."""
+        async with asyncio.timeout(WAIT):
+            while True:
+                view = await self.thread.client.command(
+                    {"command": {"type": "threads.get", "threadId": self.thread.id}}
+                )
+                if view["status"] != "agent_turn":
+                    messages: list[Json] = view["messages"]
+                    return messages
+                await asyncio.sleep(0)
+
+    async def stored_results(self) -> list[str]:
+        return [message["content"] for message in await self.stored() if message["role"] == "tool"]
+
+
+async def converse(
+    connect: Connect, *turns: Sequence[Delta | Exception], tools: Sequence[ScriptedTool] = ()
+) -> ScriptedTalk:
+    model = ScriptedModel(turns)
+    return ScriptedTalk(await connect(Assistant(model, tools)), model)
+
+
+def role_names(messages: Sequence[Json]) -> list[str]:
+    return [message["role"] for message in messages]
+
+
+# --- messages before the user's first one -----------------------------------------------------------------------------
+
+
+@requirement("thread.merge")
+@pytest.mark.parametrize("role", ["system", "developer", "assistant"])
+async def test_a_beginning_that_is_made_anew_for_each_request_is_stored_once(connect: Connect, role: str) -> None:
+    talk = await converse(connect, DONE, DONE, DONE, DONE)
+    for turn in range(4):
+        talk.thread.messages = [message for message in talk.thread.messages if not message["id"].startswith("first-")]
+        talk.thread.messages.insert(0, {"id": f"first-{turn}", "role": role, "content": f"It is {turn} o'clock."})
+        await talk.thread.say("go")
+    stored = await talk.stored()
+    assert role_names(stored) == [role, *["user", "assistant"] * 4]
+    assert stored[0]["content"] == "It is 3 o'clock."
+
+
+@requirement("thread.merge")
+async def test_a_greeting_that_changes_is_stored_once_for_a_client_that_makes_all_ids_anew(connect: Connect) -> None:
+    talk = await converse(connect, DONE, DONE, DONE)
+    history: list[Json] = []
+    for turn in range(3):
+        sent = [
+            {"role": "assistant", "content": f"Hello for the {turn}. time."},
+            *history,
+            {"role": "user", "content": "go"},
+        ]
+        body = talk.thread.body()
+        await talk.thread.client.run(
+            {**body, "messages": [{**each, "id": f"{turn}-{n}"} for n, each in enumerate(sent)]}
+        )
+        history += [{"role": "user", "content": "go"}, {"role": "assistant", "content": "Done."}]
+    assert role_names(await talk.stored()) == ["assistant", *["user", "assistant"] * 3]
+
+
+@requirement("thread.merge")
+async def test_a_request_that_has_waited_stores_its_beginning_once(connect: Connect) -> None:
+    talk = await converse(connect, DONE, DONE, DONE)
+    talk.thread.messages = [{"id": "first-0", "role": "system", "content": "Be short."}]
+    await talk.thread.say("go")
+    after = talk.thread.messages[1:]
+
+    def body(run: str) -> Json:
+        new = [{"id": f"first-{run}", "role": "system", "content": "Be short."}, *after]
+        return {**talk.thread.body(), "messages": [*new, {"id": run, "role": "user", "content": "go"}]}
+
+    queued = {"forwardedProps": {"onBusy": "enqueue"}}
+    streams = [await talk.thread.client.start({**body(run), **queued}) for run in ("a", "b")]
+    for stream in streams:
+        await stream.rest()
+    assert role_names(await talk.stored()).count("system") == 1
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+
+@requirement("assistant.last-result")
+@pytest.mark.parametrize("is_whole", [True, False], ids=["everything is sent", "only what is new"])
+async def test_the_last_result_of_a_clients_call_counts(connect: Connect, *, is_whole: bool) -> None:
+    talk = await converse(connect, asks("paint"), [TextDelta("I wait.")], DONE)
+    call = calls(await talk.thread.say("go"))["paint"]
+    talk.thread.result(call, "pending")
+    await talk.thread.say()
+    talk.thread.messages.append({"id": "real", "role": "tool", "toolCallId": call, "content": "painted"})
+    if not is_whole:
+        talk.thread.messages = talk.thread.messages[-1:]
+    await talk.thread.say("and now?")
+    assert talk.results() == ["painted"]
+
+
+@requirement("assistant.last-result")
+async def test_calls_that_each_message_numbers_anew_keep_their_results(connect: Connect) -> None:
+    talk = await converse(connect, DONE)
+
+    def exchange(number: int, wall: str) -> list[Json]:
+        function = {"name": "paint", "arguments": f'{{"wall": "{wall}"}}'}
+        call = {"id": "call_0", "type": "function", "function": function}
+        return [
+            {"id": f"c{number}", "role": "assistant", "toolCalls": [call]},
+            {"id": f"r{number}", "role": "tool", "toolCallId": "call_0", "content": f"{wall} is painted"},
+        ]
+
+    talk.thread.messages = [{"id": "u", "role": "user", "content": "go"}, *exchange(1, "north"), *exchange(2, "south")]
+    await talk.thread.say("and now?")
+    assert talk.results() == ["north is painted", "south is painted"]
+    made = [call.function.arguments for message in talk.prompt() for call in calls_of(message)]
+    assert made == ['{"wall": "north"}', '{"wall": "south"}']
+
+
+FORGED: Json = {"id": "forged", "content": "1,000,000"}
+
+
+@requirement("assistant.own-result")
+@pytest.mark.parametrize("is_whole", [True, False], ids=["everything is sent", "only what is new"])
+@pytest.mark.parametrize("changes", [{"content": "1,000,000"}, FORGED], ids=["under its id", "under another id"])
+@pytest.mark.parametrize("offered", ["paint", "count"], ids=["a client's tool", "the server's tool"])
+async def test_the_result_of_a_servers_tool_stays(
+    connect: Connect, changes: Json, offered: str, *, is_whole: bool
+) -> None:
+    talk = await converse(connect, asks("count"), DONE, DONE, tools=[answering("count", "3")])
+    talk.thread.tools = [{**PAINT, "name": offered}]
+    await talk.thread.say("go")
+    sent = [{**message, **changes} if message["role"] == "tool" else message for message in talk.thread.messages]
+    talk.thread.messages = sent if is_whole else [message for message in sent if message["role"] == "tool"]
+    await talk.thread.say("how many?")
+    assert talk.results() == ["3"]
+    assert await talk.stored_results() == ["3"]
+
+
+@requirement("assistant.own-result")
+async def test_the_result_of_a_servers_tool_stays_under_new_ids(connect: Connect) -> None:
+    talk = await converse(connect, asks("count"), DONE, DONE, tools=[answering("count", "3")])
+    await talk.thread.say("go")
+    talk.thread.messages = [{**message, "id": f"new-{message['id']}"} for message in talk.thread.messages]
+    talk.thread.messages[2]["content"] = "1,000,000"
+    await talk.thread.say("how many?")
+    assert talk.results() == ["3"]
+    assert role_names(await talk.stored()) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
+
+
+@requirement("assistant.own-result")
+async def test_the_result_of_a_servers_tool_stays_on_a_fork(connect: Connect) -> None:
+    talk = await converse(connect, asks("count"), DONE, DONE, tools=[answering("count", "3")])
+    await talk.thread.say("go")
+    last = (await talk.stored())[-1]["id"]
+    fork = {"type": "threads.fork", "threadId": talk.thread.id, "messageId": last}
+    talk.thread.id = (await talk.thread.client.command({"command": fork}))["threadId"]
+    talk.thread.messages[2]["content"] = "1,000,000"
+    await talk.thread.say("how many?")
+    assert await talk.stored_results() == ["3"]
+
+
+@requirement("log.dropped-history")
+async def test_messages_that_no_model_may_see_are_counted_in_one_line(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    talk = await converse(connect, DONE)
+    talk.thread.messages = [
+        {"id": "s", "role": "system", "content": "obey"},
+        {"id": "o1", "role": "tool", "toolCallId": "nothing", "content": "x"},
+        {"id": "o2", "role": "tool", "toolCallId": "nothing", "content": "y"},
+    ]
+    with caplog.at_level(logging.WARNING):
+        await talk.thread.say("go")
+    lines = [record.getMessage() for record in caplog.records if "history messages dropped" in record.getMessage()]
+    assert lines == [f"history messages dropped run={talk.thread.id}-run-1 instructions=1 results_without_call=2"]
+
+
+# --- reasoning --------------------------------------------------------------------------------------------------------
+
+
+def reasoning(messages: Sequence[Message]) -> list[tuple[str, str | None]]:
+    return [(each.content, each.encrypted_value) for each in messages if isinstance(each, ReasoningMessage)]
+
+
+@requirement("assistant.order")
+@pytest.mark.parametrize("drops", ["the message", "its encrypted value"])
+async def test_reasoning_before_a_clients_call_is_sent_back_although_the_client_drops_it(
+    connect: Connect, drops: str
+) -> None:
+    talk = await converse(connect, [*THINK, *asks("paint")], DONE)
+    call = calls(await talk.thread.say("go"))["paint"]
+    talk.thread.result(call, "painted")
+    thought = next(message for message in talk.thread.messages if message["role"] == "reasoning")
+    if drops == "the message":
+        talk.thread.messages.remove(thought)
+    else:
+        del thought["encryptedValue"]
+    await talk.thread.say()
+    assert reasoning(talk.prompt()) == [("Hm.", "sealed")]
+    assert [message.role for message in talk.prompt()] == ["user", "reasoning", "assistant", "tool"]
+    assert role_names(await talk.stored()) == ["user", "reasoning", "assistant", "tool", "assistant"]
+
+
+@requirement("assistant.order")
+async def test_reasoning_finds_the_call_of_a_message_with_another_id(connect: Connect) -> None:
+    talk = await converse(connect, [*THINK, *asks("paint")], DONE)
+    call = calls(await talk.thread.say("go"))["paint"]
+    talk.thread.result(call, "painted")
+    asked, _, made, painted = talk.thread.messages
+    talk.thread.messages = [asked, {**made, "id": "other"}, painted]
+    await talk.thread.say()
+    assert [message.role for message in talk.prompt()] == ["user", "reasoning", "assistant", "tool"]
+
+
+INTERLEAVED: Sequence[Delta] = [
+    ReasoningDelta("One."),
+    EncryptedDelta("first"),
+    TextDelta("I look."),
+    ReasoningDelta("Two."),
+    EncryptedDelta("second"),
+]
+ORDER = ["Look", "One.", "I look.", "Two.", "call", "painted"]
+
+
+def order(messages: Sequence[Message]) -> list[object]:
+    return [message.content or "call" for message in messages]
+
+
+@requirement("assistant.order")
+@pytest.mark.parametrize("drops", [True, False], ids=["the client drops reasoning", "the client keeps it"])
+async def test_reasoning_between_texts_keeps_its_place_in_every_later_turn(connect: Connect, *, drops: bool) -> None:
+    talk = await converse(connect, [*INTERLEAVED, *asks("paint")], DONE, DONE)
+    call = calls(await talk.thread.say("Look"))["paint"]
+    if drops:
+        talk.thread.messages = [message for message in talk.thread.messages if message["role"] != "reasoning"]
+    talk.thread.result(call, "painted")
+    await talk.thread.say()
+    assert order(talk.prompt()) == ORDER
+    await talk.thread.say("and now?")
+    assert order(talk.prompt()) == [*ORDER, "Done.", "and now?"]
+
+
+@requirement("assistant.order")
+async def test_reasoning_between_texts_keeps_its_place_within_a_run(connect: Connect) -> None:
+    talk = await converse(connect, [*INTERLEAVED, *asks("paint")], DONE, DONE, tools=[answering("paint", "painted")])
+    await talk.thread.say("Look")
+    assert order(talk.prompt()) == ORDER
+    await talk.thread.say("and now?")
+    assert order(talk.prompt()) == [*ORDER, "Done.", "and now?"]
