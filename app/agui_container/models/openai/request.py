@@ -16,6 +16,7 @@ Rules:
 Source: "Create chat completion" in the OpenAI API reference.
 """
 
+import base64
 import hashlib
 import json
 import logging
@@ -157,6 +158,7 @@ def _media(part: ContentPart) -> Json | None:
     data = decode_base64(value)
     if not data:
         return None
+    value = base64.b64encode(data).decode()
     if isinstance(part, ImagePart):
         kind = image_kind(data)
         return {"type": "image_url", "image_url": {"url": f"data:image/{kind};base64,{value}"}} if kind else None
