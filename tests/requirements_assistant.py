@@ -106,6 +106,10 @@ APPROVALS = {
         "An answer that comes again finds what became of its call, and so does the model.",
     ),
     "approval.twice": (_INTERRUPTS, "Two answers to one interrupt are refused, and nothing runs."),
+    "assistant.nothing": (
+        "docs/models.md#what-a-model-is-asked",
+        "A model is called only with something to answer: text or inline media of the user, or a result.",
+    ),
     "assistant.half-pairs": (
         "docs/http-api.md#errors",
         "Half of a surrogate pair in a message or a result becomes U+FFFD; the conversation goes on.",

@@ -178,8 +178,6 @@ def _note(part: ContentPart) -> str:
 
 UNANSWERED = "Error: there is no result; the call was interrupted."
 """Result of a call that was never answered."""
-GO_ON = "Continue."
-"""User message that follows a final assistant message, because servers refuse a conversation that ends with one."""
 SILENCE = "(No answer was given.)"
 """Assistant message between a tool message and a user message, because some servers require one there."""
 
@@ -232,7 +230,7 @@ def tool_of(tool: ToolSpec) -> Json:
 def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json]:
     """Return the conversation in the form of the API.
 
-    Results follow their calls, an assistant message follows the results, and the last message is not an assistant's.
+    Results follow their calls, and an assistant message follows the results.
     """
     messages: list[Json] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     reasoning_texts: list[str] = []
@@ -249,8 +247,6 @@ def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json
         else:
             messages.extend(_text_message(message, _last_role(messages)))
         reasoning_texts = []
-    if _last_role(messages) == "assistant":
-        messages.append({"role": "user", "content": GO_ON})
     return messages
 
 
