@@ -96,7 +96,7 @@ REFUSED: dict[str, tuple[Json, str]] = {
 
 @requirement("error.body")
 @pytest.mark.parametrize(("fields", "message"), REFUSED.values(), ids=REFUSED)
-async def test_what_cannot_be_understood_is_refused_by_its_field(connect: Connect, fields: Json, message: str) -> None:
+async def test_malformed_fields_are_refused_by_their_path(connect: Connect, fields: Json, message: str) -> None:
     client = await connect(show)
     with pytest.raises(Refused) as refused:
         await client.start(ask(**fields))

@@ -47,7 +47,7 @@ REFUSED: dict[str, object] = {
 
 
 @pytest.mark.parametrize(("parameters", "schema"), NORMALISED.values(), ids=NORMALISED)
-def test_what_means_an_object_schema_becomes_one(parameters: object, schema: Json) -> None:
+def test_parameters_that_mean_an_object_schema_become_one(parameters: object, schema: Json) -> None:
     tool = {"name": "paint", "description": "d", "parameters": parameters, "own": 1}
     request = parse(json.dumps(ask(tools=[tool])).encode())
     assert isinstance(request, RunRequest)

@@ -1,7 +1,7 @@
 """Schemas of the tools that clients offer.
 
-Rule: the arguments of a call are an object, so ``parameters`` is an object schema for every agent and model. What means
-the same is translated: no schema, an empty one, JSON as text, a missing ``type``. Anything else is refused with the
+Rule: the arguments of a call are an object, so ``parameters`` is an object schema for every agent and model. Other
+spellings are translated: no schema, an empty one, JSON as text, a missing ``type``. Anything else is refused with the
 name of the tool, because a provider would refuse the whole request.
 
 Source: AG-UI spec 1.1, basic/run-input#tools. An absent schema and an empty one mean the same.
