@@ -112,6 +112,22 @@ APPROVALS = {
         "An answer that comes again finds what became of its call, and so does the model.",
     ),
     "approval.twice": (_INTERRUPTS, "Two answers to one interrupt are refused, and nothing runs."),
+    "assistant.nothing": (
+        "docs/models.md#what-a-model-is-asked",
+        "A model is called only with something to answer: text or inline media of the user, or a result.",
+    ),
+    "input.inline": (
+        "docs/http-api.md#what-an-input-may-hold",
+        "Inline data is data in every shape that carries it, and reaches agents and models as plain base64.",
+    ),
+    "input.schemas": (
+        "docs/http-api.md#what-an-input-may-hold",
+        "The parameters of a client's tool are an object schema, or the tool is refused by its name.",
+    ),
+    "assistant.half-pairs": (
+        "docs/http-api.md#what-an-input-may-hold",
+        "Half of a surrogate pair in a message or a result becomes U+FFFD; the conversation goes on.",
+    ),
     "approval.unsendable": (
         "docs/http-api.md#errors",
         "A result that cannot be sent is an error to the model; the thread goes on.",

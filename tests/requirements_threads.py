@@ -13,6 +13,10 @@ DURABLE = {
     "replica.enqueue": ("docs/threads.md", "A run waits in line for another replica's, though not for ever."),
     "replica.runs": ("docs/threads.md", "All live runs of all replicas are listed, and the newest of the others."),
     "replica.standing": ("docs/threads.md", "Tokens and readers of a live run are known to every replica."),
+    "thread.encrypted": (
+        "docs/threads.md; spec events/reasoning",
+        "An encrypted value is kept with its type, and a new value never has the type of an earlier one.",
+    ),
     "replica.history": ("docs/threads.md", "Stored messages of a thread are put before those that a client sends."),
     "replica.connect": ("docs/threads.md", "A run without messages shows the thread as snapshots, and runs nothing."),
     "connect.shown": (

@@ -171,15 +171,14 @@ async def test_of_two_answers_that_come_one_behind_the_other_the_second_finds_th
 @pytest.mark.parametrize(
     "answers",
     [
-        "bad \udc80 name",
         "x" * 9_000_000,
         5,
         [
             TextPart.model_construct(text=None)  # type: ignore[arg-type]
         ],
-        ToolError("bad \udc80 name"),
+        ToolError("x" * 9_000_000),
     ],
-    ids=["surrogate", "9 MB", "number", "broken part", "error"],
+    ids=["9 MB", "number", "broken part", "error"],
 )
 async def test_a_result_that_cannot_be_sent_is_an_error_to_the_model_and_the_thread_goes_on(
     answers: object, caplog: pytest.LogCaptureFixture
@@ -192,6 +191,23 @@ async def test_a_result_that_cannot_be_sent_is_an_error_to_the_model_and_the_thr
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [NOT_SENDABLE]
     assert len(odd.called) == 1
     assert "tool result cannot be encoded tool=odd" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("answers", "result"),
+    [
+        ("bad \udc80 name", "bad \ufffd name"),
+        ([TextPart(text="\ud83d")], [TextPart(text="\ufffd")]),
+        (ToolError("bad \udc80 name"), "Error: bad \ufffd name"),
+    ],
+)
+async def test_half_of_a_surrogate_pair_in_a_result_is_replaced(
+    answers: object, result: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    fixture, _ = fixture_with_tool(answers)
+    (interrupt,) = interrupts(await fixture.send("call odd {}"))
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == [result]
+    assert "halves of surrogate pairs replaced in tool result tool=odd" in caplog.text
 
 
 @pytest.mark.parametrize("content", ["x" * 1_000_000, "\0" * 1_000_000, "\u00e9" * 1_000_000, "x" * 7_900_000])

@@ -84,7 +84,8 @@ async def test_calls_side_by_side_are_timed_each() -> None:
         ("done", "done", {"durationMs": 125}),
         (LIE, LIE, {"durationMs": 125}),
         (ToolError("no"), "Error: no", {**FAILED, "durationMs": 125}),
-        ("bad \udc80 name", NOT_SENDABLE, {**FAILED, "durationMs": 125}),
+        ("bad \udc80 name", "bad \ufffd name", {"durationMs": 125}),
+        (5, NOT_SENDABLE, {**FAILED, "durationMs": 125}),
     ],
 )
 async def test_a_result_that_comes_again_says_the_same(gives: object, content: str, metadata: object) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import json
 from collections import defaultdict
 
+from ag_ui.core import ContentPart, TextPart
+
 from agui_container.ports import RunContext
 from agui_container.tools.function_tool import tool
 
@@ -16,6 +18,7 @@ POLICY = json.dumps(
         {"tool_pattern": "pay", "policy": "ask", "reason": "it costs money", "category": "physical"},
         {"tool_pattern": "order", "policy": "ask"},
         {"tool_pattern": "misname", "policy": "ask"},
+        {"tool_pattern": "draw", "policy": "ask"},
         {"tool_pattern": "wipe", "policy": "deny", "reason": "never"},
     ]
 )
@@ -66,9 +69,15 @@ async def misname() -> str:
 
 
 @tool
+async def draw() -> list[ContentPart]:
+    """Give a part that has no text."""
+    return [TextPart.model_construct(text=None)]  # type: ignore[arg-type]
+
+
+@tool
 async def achieve_sum() -> None:
     """Have the name of a goal's tool."""
 
 
 namesakes = [achieve_sum]
-tools = [pay, echo, wipe, stick, order, burst, misname]
+tools = [pay, echo, wipe, stick, order, burst, misname, draw]

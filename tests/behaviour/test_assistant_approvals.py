@@ -241,12 +241,20 @@ async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(connect
     assert PAID[thread.id] == []
 
 
+@requirement("assistant.half-pairs")
+async def test_a_result_with_half_of_a_surrogate_pair_is_sent_without_it(connect_model: ConnectModel) -> None:
+    thread = await connect_model()
+    (interrupt,) = interrupts(await thread.say("call misname {}"))
+    assert results(await thread.resume(answer(interrupt, approved=True))) == ["bad \ufffd name"]
+    assert text(await thread.say("stream 1")) == "hello world, "
+
+
 @requirement("approval.unsendable")
 async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_thread(
     connect_model: ConnectModel,
 ) -> None:
     thread = await connect_model()
-    (interrupt,) = interrupts(await thread.say("call misname {}"))
+    (interrupt,) = interrupts(await thread.say("call draw {}"))
     events = await thread.resume(answer(interrupt, approved=True))
     assert results(events) == ["Error: the tool's result cannot be sent."]
     assert text(await thread.say("stream 1")) == "hello world, "

@@ -35,7 +35,7 @@ async def prompted_results(thread: ClientThread) -> list[Json]:
 
 @requirement("assistant.failure")
 @pytest.mark.parametrize(
-    "call", ['calculate {"expression": "1/0"}', "calculate [1]", "nobody {}", "burst {}", "misname {}", "wipe {}"]
+    "call", ['calculate {"expression": "1/0"}', "calculate [1]", "nobody {}", "burst {}", "draw {}", "wipe {}"]
 )
 async def test_a_failure_is_marked_for_the_client(connect_model: ConnectModel, call: str) -> None:
     thread = await connect_model(tool_policy='[{"tool_pattern": "wipe", "policy": "deny"}]')

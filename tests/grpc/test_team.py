@@ -153,7 +153,7 @@ def test_a_watcher_learns_the_decision_on_a_call_of_a_worker(channel: grpc.Chann
 @requirement("roz.team", "approval.delegated")
 def test_a_call_that_is_approved_and_fails_was_approved(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
-        talk.say("delegate " + call_text("misname"))
+        talk.say("delegate " + call_text("draw"))
         call_id = wait_for_approval(talk)
         events = watch_team(channel, session_of(talk))
         events_until(events, "worker_approval_requested")

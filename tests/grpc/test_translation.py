@@ -245,6 +245,16 @@ def test_a_result_keeps_what_is_said_of_it() -> None:
     assert message.metadata == {"exitCode": 2, "truncated": True, "durationMs": 5}
 
 
+def test_the_schema_of_a_tool_is_that_of_an_object() -> None:
+    schema = roz.ToolSchema(name="move")
+    assert tool_of(schema).parameters == {"type": "object", "properties": {}}
+    schema.parameters_schema.update({"properties": {"x": {"type": "number"}}})
+    assert tool_of(schema).parameters == {"type": "object", "properties": {"x": {"type": "number"}}}
+    schema.parameters_schema.update({"type": "string"})
+    with pytest.raises(AppError, match="parameters_schema: the tool 'move' needs an object schema"):
+        tool_of(schema)
+
+
 def test_a_tool_needs_a_name_and_there_are_not_too_many() -> None:
     with pytest.raises(AppError, match="name"):
         tool_of(roz.ToolSchema())

@@ -62,7 +62,7 @@ def test_a_tool_that_nobody_has_is_said_to_be_missing(transport: ClientTransport
     assert "no_such" in turn.text
 
 
-@pytest.mark.parametrize("said", ["wait 0", "hello", "", "\U0001f600", "stream 0"])
+@pytest.mark.parametrize("said", ["wait 0", "hello", "\U0001f600", "stream 0"])
 def test_anything_else_is_answered(said: str, transport: ClientTransport, judge: Judge) -> None:
     said_by(said, transport, judge)
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -173,7 +174,13 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a negative one": (b'{"a":{},"b":[[1],-1' + b"0" * 309 + b"]}", "b.1: the number is too large."),
     "a huge number": (b'{"a":' + b"1" * 5_000 + b"}", "a: the number is too large."),
     "a number alone": (b"1" * 310, "body: the number is too large."),
-    "half a surrogate pair": (b'{"a":"\\uD83D"}', "The body holds half of a surrogate pair."),
+    "half a surrogate pair": (b'{"a":["",{"b":"\\uD83D"}]}', "a.1.b: holds half of a surrogate pair."),
+    "half a pair as a name": (b'{"a":{"\\uDE00":1}}', "a.\ufffd: holds half of a surrogate pair."),
+    "half a pair alone": (b'"\\uD83D"', "body: holds half of a surrogate pair."),
+    "half a pair beside messages": (
+        b'{"messages":[],"threadId":"\\uD83D"}',
+        "threadId: holds half of a surrogate pair.",
+    ),
     "an empty threadId": (json.dumps(ask("", "r")).encode(), "threadId: must have 1 to 512 characters."),
     "an empty runId": (json.dumps(ask("t", "")).encode(), "runId: must have 1 to 512 characters."),
     "a long threadId": (json.dumps(ask("t" * 513, "r")).encode(), "threadId: must have 1 to 512 characters."),
@@ -201,6 +208,14 @@ def test_a_whole_surrogate_pair_is_text() -> None:
     assert result.thread_id == "\N{GRINNING FACE}"
 
 
+IMAGE_VALUE = "messages.0.content.0.source.value"
+
+
+def image_message(source: object, image: object = None, **fields: object) -> Json:
+    """Return a message with one image part."""
+    return {"id": "u", "role": "user", "content": [{"type": "image", "image": image, "source": source}], **fields}
+
+
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
@@ -212,6 +227,16 @@ def test_a_whole_surrogate_pair_is_text() -> None:
         ({"messages": [{"id": "u", "role": "king", "content": ""}]}, "messages.0"),
         ({"messages": [{"id": "u", "role": "user", "content": 5}]}, "messages.0.content"),
         ({"messages": [{"role": "user", "content": "x"}]}, "messages.0.id"),
+        ({"messages": [{"role": "user", "content": "x", "user": 1}]}, "messages.0.id"),
+        ({"messages": [image_message({"type": "url", "url": "https://a.example/b"})]}, IMAGE_VALUE),
+        ({"messages": [image_message({"type": "data", "data": "aGk=", "mimeType": "image/png"})]}, IMAGE_VALUE),
+        ({"messages": [image_message({"type": "file", "file": "f1"}, image=1)]}, IMAGE_VALUE),
+        ({"messages": [image_message(5)]}, "messages.0.content.0.source"),
+        ({"messages": [image_message(5, role="tool", toolCallId="c")]}, "messages.0.content.0.source"),
+        (
+            {"messages": [{"id": "u", "role": "user", "content": [{"type": "text", "str": 1}]}]},
+            "messages.0.content.0.text",
+        ),
         (
             {"messages": [{"id": "a", "role": "assistant", "toolCalls": [{"id": "c"}]}]},
             "messages.0.toolCalls.0.function",
@@ -226,13 +251,60 @@ def test_a_refusal_names_the_field_as_it_was_spelled(fields: Json, path: str) ->
     assert refusal(json.dumps({**ask(), **fields}).encode()).startswith(f"{path}: ")
 
 
+def test_an_error_inside_a_list_of_parts_is_the_only_one() -> None:
+    message = refusal(json.dumps(ask(messages=[image_message({"type": "url", "url": "x"})])).encode())
+    assert message == f"{IMAGE_VALUE}: Field required"
+
+
+def test_content_that_is_neither_text_nor_a_list_may_be_both() -> None:
+    message = refusal(json.dumps(ask(messages=[{"id": "u", "role": "user", "content": 5}])).encode())
+    path = "messages.0.content: Input should be a valid"
+    assert message == f"{path} string; {path} list"
+
+
+def test_messages_beyond_the_first_hundred_have_the_same_paths() -> None:
+    good = [{"id": f"m{at}", "role": "user", "content": "x"} for at in range(MESSAGES_AT_ONCE)]
+    message = refusal(json.dumps(ask(messages=[*good, image_message({"type": "url", "url": "x"})])).encode())
+    assert message == f"messages.{MESSAGES_AT_ONCE}.content.0.source.value: Field required"
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (["a", "b", "a"], "messages.2.id: is that of messages.0, too; every message needs its own."),
+        (["a", "b", ""], "messages.2.id: must not be empty."),
+    ],
+)
+@pytest.mark.parametrize("role", ["user", "assistant", "system", "reasoning"])
+def test_messages_have_ids_of_their_own(role: str, ids: Sequence[str], message: str) -> None:
+    messages = [{"id": each, "role": role, "content": "x"} for each in ids]
+    assert refusal(json.dumps(ask(messages=messages)).encode()) == message
+
+
+def test_halves_of_surrogate_pairs_in_messages_are_replaced_and_told() -> None:
+    told: list[str] = []
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "\udc00"}}
+    messages = [
+        {"id": "a", "role": "assistant", "content": "cut \ud83d", "toolCalls": [call], "metadata": {"\ud83d": "fine"}},
+        {"id": "t", "role": "tool", "toolCallId": "c", "content": [{"type": "text", "text": "\ud83d \U0001f600 \0"}]},
+    ]
+    run = run_of(parse(json.dumps(ask(messages=messages)).encode(), told.append))
+    found = run.model_dump(by_alias=True, mode="json", exclude_none=True)["messages"]
+    assert found[0]["content"] == "cut \ufffd"
+    assert found[0]["toolCalls"][0]["function"]["arguments"] == "\ufffd"
+    assert found[0]["metadata"] == {"\ufffd": "fine"}
+    assert found[1]["content"][0]["text"] == "\ufffd \U0001f600 \0"
+    assert told == ["halves of surrogate pairs replaced texts=4"]
+
+
 def test_of_many_messages_the_first_wrong_one_is_named_and_no_other_is_looked_at() -> None:
     good, bad = {"id": "m", "role": "user", "content": "x"}, {"id": 1, "role": "user", "content": 1}
     messages = [good, *[bad] * (MESSAGES_AT_ONCE + 1)]
     message = refusal(json.dumps(ask(messages=messages)).encode())
     assert message.startswith("messages.1.id: Input should be a valid string; messages.1.content: ")
     assert "messages.2" not in message
-    request = parse(json.dumps(ask(messages=[good] * (MESSAGES_AT_ONCE + 1))).encode())
+    many = [{**good, "id": f"m{at}"} for at in range(MESSAGES_AT_ONCE + 1)]
+    request = parse(json.dumps(ask(messages=many)).encode())
     assert isinstance(request, RunRequest)
     assert len(request.run_input.messages) == MESSAGES_AT_ONCE + 1
 

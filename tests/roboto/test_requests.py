@@ -47,6 +47,10 @@ SUMMARY = DatasetSummary(goal_type="dataset_summary", dataset_id="ds_1")
         ({"messages": [HELLO], "visibility": "public"}, "visibility: "),
         ({"messages": [HELLO], "analysis_scope": {"start_time": 2, "end_time": 1}}, "analysis_scope: start_time must"),
         ({"messages": [HELLO], "client_tools": [{"name": "recall"}]}, "client_tools.0.name: "),
+        (
+            {"messages": [HELLO], "client_tools": [{"name": "client_look", "input_schema": {"type": "string"}}]},
+            "client_tools.0.input_schema: the tool 'client_look' needs an object schema",
+        ),
         ({"messages": [HELLO], "available_skills": 2 * [{"skill_id": "s"}]}, "available_skills must not name"),
         ({"messages": [HELLO], "invoke_skills": 2 * [{"skill_id": "s"}]}, "invoke_skills: "),
     ],
@@ -55,6 +59,14 @@ def test_a_start_that_is_wrong_is_refused_by_the_name_of_the_field(body: object,
     with pytest.raises(AppError) as caught:
         read(StartRequest, body)
     assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize("given", [{}, {"input_schema": {}}, {"input_schema": None}])
+def test_a_client_tool_without_a_schema_has_no_arguments(given: Json) -> None:
+    assert ToolSpec.model_validate({"name": "client_look", **given}).input_schema == {
+        "type": "object",
+        "properties": {},
+    }
 
 
 @pytest.mark.parametrize("body", [{}, {"message": {"role": "assistant", "content": [{"text": "x"}]}}])

@@ -10,9 +10,10 @@ segments of any length.
 """
 
 import base64
-import binascii
 import re
 import struct
+
+from agui_container.protocol.content_parts import plain_base64
 
 _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "png"),
@@ -23,11 +24,9 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
 
 
 def decode_base64(value: str) -> bytes | None:
-    """Decode base64. Return None if ``value`` is not base64."""
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        return None
+    """Decode base64 in any of its spellings. Return None if ``value`` is not base64."""
+    plain = plain_base64(value)
+    return None if plain is None else base64.b64decode(plain)
 
 
 TEXT_TYPES = frozenset({"json", "xml", "yaml", "x-yaml", "toml", "sql", "javascript", "x-ndjson", "x-sh", "csv"})

@@ -3,72 +3,34 @@
 Rule: malformed input is refused before a run exists, with one sentence that names the field. Unknown fields are kept.
 Absent optional fields get the value that absence means in AG-UI 1.0. ``strict_json`` refuses an ambiguous body.
 
-Content parts of unknown types are dropped with a warning. The retired type ``binary`` is translated. A part of a known
-type with a wrong value is refused. Unknown fields in ``forwardedProps`` are ignored, because frameworks put their own
-fields there.
+Content parts and schemas of tools are translated by ``content_parts`` and ``client_tools``. A part of a known type with
+a wrong value is refused. Unknown fields in ``forwardedProps`` are ignored, because frameworks put their own fields
+there.
 
-Sources: AG-UI spec 1.1, basic/run-input, basic/processing and basic/versioning; the official client's
-``legacy-content``.
+Source: AG-UI spec 1.1, basic/run-input, basic/processing and basic/versioning.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from ag_ui.core import PROTOCOL_VERSION, Message, RunAgentInput
 from msgspec import Struct
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
+from agui_container.protocol.client_tools import normalise_tools
 from agui_container.protocol.commands import COMMAND, COMMANDS, MAX_ID, Command, Ping
+from agui_container.protocol.content_parts import Warn, migrate_parts
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
-from agui_container.protocol.strict_json import memory_size, parse_json, raise_validation_error
-
-MEDIA = frozenset({"image", "audio", "video"})
-KINDS = MEDIA | {"text", "document"}
-
-MAX_LOGGED_TYPE = 32
-"""Maximum number of characters of an unknown type in the log."""
-
-MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
-
-Warn = Callable[[str], None]
-"""Function that logs a warning."""
-
-
-def migrate_parts(messages: object, warn: Warn) -> None:
-    """Translate retired content parts of these messages and drop parts of unknown types, in place."""
-    unknown: list[str] = []
-    for message in messages if isinstance(messages, list) else ():
-        if isinstance(message, dict) and isinstance(message.get("content"), list):
-            message["content"] = [
-                part for old in message["content"] if (part := _migrate_part(old, unknown)) is not None
-            ]
-    if unknown:
-        warn(f"content parts of unknown types dropped count={len(unknown)} first={unknown[0][:MAX_LOGGED_TYPE]!r}")
-
-
-def _migrate_part(part: Any, unknown: list[str]) -> Any:  # noqa: ANN401 - any JSON
-    kind = part.get("type") if isinstance(part, dict) else None
-    if not isinstance(kind, str) or kind in KINDS:
-        return part
-    media = _translate_binary(part) if kind == "binary" else None
-    if media is None:
-        unknown.append(kind)
-    return media
-
-
-def _translate_binary(part: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a ``binary`` part as an image, audio, video or document part, or None if it has no data and no URL."""
-    mime_type = part.get("mimeType")
-    name = next((name for name in ("data", "url") if part.get(name)), None)
-    if name is None or not isinstance(mime_type, str):
-        return None
-    kind = mime_type.partition("/")[0]
-    media = {"type": kind if kind in MEDIA else "document"}
-    filename = {"metadata": {"filename": part["filename"]}} if part.get("filename") else {}
-    return {**media, "source": {"type": name, "value": part[name], "mimeType": mime_type}, **filename}
-
+from agui_container.protocol.field_errors import field_errors, located_messages
+from agui_container.protocol.strict_json import (
+    memory_size,
+    parse_json,
+    raise_validation_error,
+    refuse_half_pairs,
+    replace_half_pairs,
+)
 
 MAX_ITEMS = {"messages": 10_000, "tools": 1_000, "context": 1_000, "resume": 1_000}
 """Maximum number of items of each list in a ``RunAgentInput``."""
@@ -82,8 +44,8 @@ MAX_MESSAGE_PARTS = 4_000
 MESSAGES_AT_ONCE = 100
 """Number of messages up to which all errors in them are collected."""
 
-SHOWN_ERRORS = 5
-"""Maximum number of field errors in one message."""
+MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
+RUN_INPUT = TypeAdapter(RunAgentInput)
 
 
 class RunRequest(Struct, frozen=True):
@@ -140,19 +102,36 @@ def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
 
     Args:
         body: UTF-8 JSON.
-        warn: logs that content parts were dropped.
+        warn: logs that content parts were dropped or texts repaired.
 
     Raises:
         AppError: VALIDATION_ERROR. The message names the field if one is at fault. For a JSON object the error is a
             ``MalformedRequest``.
     """
-    document = parse_json(body)
+    document = parse_json(body, partial(_with_repaired_messages, warn=warn))
     if not isinstance(document, dict):
         raise_validation_error("The body must be a JSON object: a RunAgentInput or a command.")
     try:
         return _request(document, memory_size(body), warn)
     except AppError as error:
         raise MalformedRequest(error.message, document) from None
+
+
+def _with_repaired_messages(document: object, warn: Warn) -> object:
+    """Replace halves of surrogate pairs in messages and refuse them anywhere else.
+
+    A client would send a refused message again with every later request, and its conversation could not continue.
+    """
+    if isinstance(document, dict) and "messages" in document:
+        document = {**document, "messages": _repaired(document["messages"], warn)}
+    return refuse_half_pairs(document)
+
+
+def _repaired(document: object, warn: Warn) -> object:
+    document, count = replace_half_pairs(document)
+    if count:
+        warn(f"halves of surrogate pairs replaced texts={count}")
+    return document
 
 
 def _request(document: dict[str, object], size: int, warn: Warn) -> Request:
@@ -168,9 +147,17 @@ def _request(document: dict[str, object], size: int, warn: Warn) -> Request:
     return CommandRequest(command, run_input.thread_id, run_input.run_id, protocol_version=run_input.protocol_version)
 
 
-def parse_fields(body: bytes) -> dict[str, object]:
-    """Parse the JSON object in the body of a REST route. Raises ``AppError`` VALIDATION_ERROR."""
-    document = parse_json(body)
+def parse_fields(body: bytes, warn: Warn = lambda _: None) -> dict[str, object]:
+    """Parse the JSON object in the body of a REST route. Halves of surrogate pairs are replaced.
+
+    Args:
+        body: UTF-8 JSON.
+        warn: logs that texts were repaired.
+
+    Raises:
+        AppError: VALIDATION_ERROR. The message names the place if a number is at fault.
+    """
+    document = parse_json(body, partial(_repaired, warn=warn))
     if not isinstance(document, dict):
         raise_validation_error("The body must be a JSON object.")
     return document
@@ -213,15 +200,28 @@ def _run_input(document: dict[str, object], warn: Warn) -> RunAgentInput:
             document[name] = []
     _check_lengths(document)
     migrate_parts(document.get("messages"), warn)
+    normalise_tools(document["tools"])
     try:
-        run_input = RunAgentInput.model_validate(_with_validated_messages(document))
+        run_input = RUN_INPUT.validate_python(_with_validated_messages(document))
     except ValidationError as error:
-        raise _field_errors(error, document, "") from None
+        raise field_errors(error, RUN_INPUT) from None
     for name, value in (("threadId", run_input.thread_id), ("runId", run_input.run_id)):
         if not 0 < len(value) <= MAX_ID:
             raise_validation_error(f"{name}: must have 1 to {MAX_ID} characters.")
     _check_version(run_input.protocol_version)
+    _check_message_ids(run_input.messages)
     return run_input
+
+
+def _check_message_ids(messages: Sequence[Message]) -> None:
+    """Refuse empty and equal ids, because a thread keeps one message for each id."""
+    seen: dict[str, int] = {}
+    for at, message in enumerate(messages):
+        if not message.id:
+            raise_validation_error(f"messages.{at}.id: must not be empty.")
+        first = seen.setdefault(message.id, at)
+        if first != at:
+            raise_validation_error(f"messages.{at}.id: is that of messages.{first}, too; every message needs its own.")
 
 
 def _with_validated_messages(document: dict[str, object]) -> dict[str, object]:
@@ -241,7 +241,7 @@ def _with_validated_messages(document: dict[str, object]) -> dict[str, object]:
         try:
             validated.append(MESSAGE.validate_python(message))
         except ValidationError as error:
-            raise _field_errors(error, message, f"messages.{index}") from None
+            raise field_errors(error, MESSAGE, f"messages.{index}") from None
     return {**document, "messages": validated}
 
 
@@ -290,7 +290,7 @@ def parse_command(document: object, path: str = "", thread_id: object = None) ->
     try:
         return COMMAND.validate_python(document)
     except ValidationError as error:
-        raise _field_errors(error, document, path) from None
+        raise field_errors(error, COMMAND, path) from None
 
 
 def _check_version(version: str | None) -> None:
@@ -298,34 +298,6 @@ def _check_version(version: str | None) -> None:
     major = (version or PROTOCOL_VERSION).split(".")[0]
     if major.isdigit() and major != PROTOCOL_VERSION.split(".")[0]:
         raise_validation_error(f"protocolVersion: this server speaks {PROTOCOL_VERSION}.")
-
-
-def _field_errors(error: ValidationError, document: object, prefix: str) -> AppError:
-    errors = error.errors(include_url=False, include_context=False, include_input=False)
-    lines = [clip_message(f"{_path(each, document, prefix)}: {each['msg']}") for each in errors[:SHOWN_ERRORS]]
-    if len(errors) > SHOWN_ERRORS:
-        lines.append(f"and {len(errors) - SHOWN_ERRORS} more")
-    return AppError(ErrorCode.VALIDATION_ERROR, "; ".join(lines))
-
-
-def _path(error: ErrorDetails, document: object, prefix: str) -> str:
-    """Return the path of a field in the client's spelling: pydantic's location without names of union members."""
-    parts = [prefix] if prefix else []
-    loc, node = error["loc"], document
-    for depth, part in enumerate(loc, start=1):
-        is_present, node = _step(node, part)
-        if is_present or (depth == len(loc) and error["type"].startswith("missing")):
-            parts.append(str(part))
-    return ".".join(parts) or "body"
-
-
-def _step(node: object, part: int | str) -> tuple[bool, object]:
-    """Return (True, child) if the node has the key or index ``part``, else (False, node)."""
-    if isinstance(node, dict) and part in node:
-        return True, node[part]
-    if isinstance(node, list) and isinstance(part, int) and part < len(node):
-        return True, node[part]
-    return False, node
 
 
 T = TypeVar("T")
@@ -349,6 +321,7 @@ def read_forwarded_prop(props: object, name: str, shape: TypeAdapter[T]) -> T | 
         return shape.validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        path = ".".join(map(str, ("forwardedProps", name, *first["loc"])))
-        message = "Input should be an object" if first["type"] == "model_type" else first["msg"]
-        raise AppError(ErrorCode.VALIDATION_ERROR, clip_message(f"{path}: {message}.")) from None
+        path, reason = located_messages(error, shape)[0]
+        message = "Input should be an object" if first["type"] == "model_type" else reason
+        where = ".".join(filter(None, ("forwardedProps", name, path)))
+        raise AppError(ErrorCode.VALIDATION_ERROR, clip_message(f"{where}: {message}.")) from None

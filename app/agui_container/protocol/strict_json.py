@@ -1,13 +1,14 @@
 """Strict JSON: a parser for client input, and the replacement of integers that a double cannot hold.
 
 Rule: every JSON reader must understand the same value. A body is refused if it has duplicate keys, NaN, infinities,
-numbers that a double cannot hold, invalid Unicode or too many levels. Integers that a double cannot hold become null in
-output, because most JSON readers fail on them as they fail on Infinity. Source: RFC 8259, sections 4 to 8.
+numbers that a double cannot hold, invalid Unicode or too many levels. A caller may repair halves of surrogate pairs
+instead. Integers that a double cannot hold become null in output, because most JSON readers fail on them as they fail
+on Infinity. Source: RFC 8259, sections 4 to 8.
 """
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import isfinite, isinf
 from typing import NoReturn
 
@@ -42,6 +43,8 @@ MAX_DEPTH = 200
 STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 HIGH_SURROGATES, LOW_SURROGATES = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
+HALF_PAIR = re.compile("[\ud800-\udfff]")
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 TOO_LARGE = "the number is too large."
 
@@ -54,11 +57,15 @@ DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
 LONG_NUMBER = b"0" * (SAFE_DIGITS + 1)
 
 
-def parse_json(body: bytes) -> object:
+def parse_json(body: bytes, repair: Callable[[object], object] | None = None) -> object:
     """Parse the body of a request.
 
+    Args:
+        body: UTF-8 JSON.
+        repair: returns a document without its halves of surrogate pairs, or refuses it; None refuses it.
+
     Raises:
-        AppError: VALIDATION_ERROR. The message names the place if a number is at fault.
+        AppError: VALIDATION_ERROR. The message names the place if a number or a text is at fault.
     """
     if not body.strip():
         raise_validation_error("The body is empty; a RunAgentInput is expected.")
@@ -79,11 +86,13 @@ def parse_json(body: bytes) -> object:
     except json.JSONDecodeError as error:
         raise_validation_error(f"The body is not valid JSON at line {error.lineno}, column {error.colno}.")
     if numbers.refused:
-        raise_validation_error(clip_message(f"{_path_to(numbers.refused[0], document)}: {numbers.refused[0].reason}"))
-    if b"\\ud" in body or b"\\uD" in body:
-        _check_surrogates(body)
+        target = numbers.refused[0]
+        path = _path_to(lambda _, value: value is target, document)
+        raise_validation_error(clip_message(f"{path}: {target.reason}"))
     if brackets >= DEPTH_CHECK_BRACKETS:
         _check_depth(document)
+    if (b"\\ud" in body or b"\\uD" in body) and _has_half_pair(body):
+        return (repair or refuse_half_pairs)(document)
     return document
 
 
@@ -125,20 +134,49 @@ def _check_depth(document: object) -> None:
     raise_validation_error("The body is nested too deeply.")
 
 
-def _check_surrogates(body: bytes) -> None:
-    """Refuse half of a surrogate pair, because UTF-8 cannot encode it."""
+def _has_half_pair(body: bytes) -> bool:
+    """Return True if a string has half of a surrogate pair."""
     high_ends_at = -1
     for escape in ESCAPE.finditer(body):
         code = int(escape[1], 16) if escape[1] else 0
         is_second_half = escape.start() == high_ends_at
         if (code in LOW_SURROGATES) != is_second_half:
-            break
+            return True
         high_ends_at = escape.end() if code in HIGH_SURROGATES else -1
         if high_ends_at >= 0 and not body.startswith(b"\\u", high_ends_at):
-            break
-    else:
-        return
-    raise_validation_error("The body holds half of a surrogate pair.")
+            return True
+    return False
+
+
+def refuse_half_pairs(document: object) -> object:
+    """Return the document. Refuse half of a surrogate pair, which UTF-8 cannot encode. The message names the field."""
+    path = _path_to(lambda name, value: _is_broken(name) or _is_broken(value), document)
+    if path is not None:
+        raise_validation_error(clip_message(f"{whole_text(path)}: holds half of a surrogate pair."))
+    return document
+
+
+def replace_half_pairs(node: object) -> tuple[object, int]:
+    """Return a JSON value with U+FFFD in place of each half of a surrogate pair, and the number of changed texts."""
+    if isinstance(node, str):
+        text = whole_text(node)
+        return text, text != node
+    if isinstance(node, list):
+        values = [replace_half_pairs(value) for value in node]
+        return [value for value, _ in values], sum(count for _, count in values)
+    if isinstance(node, dict):
+        items = [(replace_half_pairs(name), replace_half_pairs(value)) for name, value in node.items()]
+        return {str(name): value for (name, _), (value, _) in items}, sum(a + b for (_, a), (_, b) in items)
+    return node, 0
+
+
+def whole_text(text: str) -> str:
+    """Return a text with U+FFFD in place of each half of a surrogate pair."""
+    return text if text.isascii() else HALF_PAIR.sub(REPLACEMENT, text)
+
+
+def _is_broken(value: object) -> bool:
+    return isinstance(value, str) and HALF_PAIR.search(value) is not None
 
 
 class RefusedNumber:
@@ -178,13 +216,16 @@ class NumberReader:
         return placeholder
 
 
-def _path_to(target: RefusedNumber, document: object) -> str:
-    """Return the path of the field whose value is this object, such as ``state.count``."""
+def _path_to(is_target: Callable[[object, object], bool], document: object) -> str | None:
+    """Return the path of the first field for which ``is_target(name, value)`` is true, such as ``state.count``.
+
+    Return ``body`` if the document itself is the target, or None if nothing is.
+    """
     path: list[str] = []
     levels = [_members(document)]
     while levels:
         for name, value in levels[-1]:
-            if value is target:
+            if is_target(name, value):
                 return ".".join([*path, str(name)])
             if isinstance(value, dict | list):
                 path.append(str(name))
@@ -193,7 +234,7 @@ def _path_to(target: RefusedNumber, document: object) -> str:
         else:
             levels.pop()
             del path[-1:]
-    return "body"
+    return "body" if is_target(None, document) else None
 
 
 def _members(node: object) -> Iterator[tuple[object, object]]:

@@ -59,7 +59,7 @@ async def read_fields(request: Request, max_bytes: int, service: Service) -> tup
     """
     with share_of(request).reserve() as reservation:
         body = await read_body(request, max_bytes, service, reservation)
-        return await _parse(parse_fields, body or b"{}", caller_of(request)), len(body)
+        return await _parse(partial(parse_fields, warn=logger.warning), body or b"{}", caller_of(request)), len(body)
 
 
 async def read_body(request: Request, max_bytes: int, service: Service, reservation: Reservation) -> bytes:

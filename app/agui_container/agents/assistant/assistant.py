@@ -45,7 +45,7 @@ from agui_container.agents.assistant.approvals.resume import ResumeOutcome, Resu
 from agui_container.agents.assistant.context_window.window import ContextBudget
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
 from agui_container.agents.assistant.goals.goal_tracker import MAX_GOALS, PROMPTS, GoalTracker, track_goals
-from agui_container.agents.assistant.history import trusted_conversation
+from agui_container.agents.assistant.history import answerable, trusted_conversation
 from agui_container.agents.assistant.model_turn import ModelToolCall, ModelTurn
 from agui_container.agents.assistant.prompt.skills import (
     Skill,
@@ -269,6 +269,8 @@ class Assistant:
         if counts := {kind: count for kind, count in dropped.items() if count}:
             ctx.logger.warning("history messages dropped %s", format_fields({"run": ctx.run_id, **counts}))
         messages = goals.with_prompt(skill.with_arguments(trusted, ctx.new_id) if skill else trusted)
+        if not resumed.skips_model:
+            messages = answerable(messages, [*input.messages, *resumed.new_results(input.messages)])
         return Prompt(self._system(skill, goals, input.context or ()), messages, toolbox.specs)
 
     def _system(self, skill: SkillInvocation | None, goals: GoalTracker, context: Sequence[Context]) -> str:

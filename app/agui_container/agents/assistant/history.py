@@ -12,18 +12,30 @@ from collections.abc import Mapping, Sequence
 from ag_ui.core import (
     ActivityMessage,
     AssistantMessage,
+    ContentPart,
+    DataSource,
     DeveloperMessage,
     Message,
     SystemMessage,
+    TextPart,
     ToolCall,
     ToolMessage,
+    UserMessage,
 )
 from msgspec import Struct
 
+from agui_container.protocol.content_parts import plain_base64
 from agui_container.protocol.conversation.stored_parts import NO_RESULT
+from agui_container.protocol.errors import AppError, ErrorCode
 
 ORPHANS, DUPLICATES, INSTRUCTIONS = "results_without_call", "duplicates", "instructions"
 """Kinds of dropped messages and calls, as the log names them."""
+
+NOTHING = "messages: there is nothing to answer. Send text or inline media of the user, or the result of a known call."
+ALL_ANSWERED = (
+    "messages: the assistant has answered everything. Send text or inline media of the user, or the result of a call."
+)
+"""Reasons for which a model is not called."""
 
 
 class _Call(Struct, eq=False):
@@ -50,6 +62,61 @@ def trusted_conversation(
     trusted = [each for each in own if not isinstance(each, SystemMessage | DeveloperMessage)]
     dropped[INSTRUCTIONS] += len(own) - len(trusted)
     return pair_calls(trusted, dropped)
+
+
+def answerable(prompt: Sequence[Message], sent: Sequence[Message]) -> Sequence[Message]:
+    """Return the messages for a model, which end with something to answer: a user message or results.
+
+    Results stand right after their calls. If the caller has sent them after texts of the assistant, these texts are put
+    before the calls.
+
+    Args:
+        prompt: messages whose calls and results are paired.
+        sent: the caller's messages, and results that the caller does not know.
+
+    Raises:
+        AppError: VALIDATION_ERROR if there is nothing to answer, because a model would answer something invented.
+    """
+    last = _last_substance(prompt)
+    if last is None:
+        raise AppError(ErrorCode.VALIDATION_ERROR, NOTHING)
+    if not isinstance(last, AssistantMessage):
+        return prompt
+    results = {message.tool_call_id for message in prompt if isinstance(message, ToolMessage)}
+    known = [message for message in sent if not isinstance(message, ToolMessage) or message.tool_call_id in results]
+    if not isinstance(_last_substance(known), ToolMessage):
+        raise AppError(ErrorCode.VALIDATION_ERROR, ALL_ANSWERED)
+    return _with_results_last(prompt)
+
+
+def _last_substance(messages: Sequence[Message]) -> Message | None:
+    """Return the last message of the user, of the assistant, or with a result, that has content. None if none has."""
+    for message in reversed(messages):
+        match message:
+            case ToolMessage():
+                return message
+            case UserMessage() if _has_content(message.content):
+                return message
+            case AssistantMessage() if message.content or message.tool_calls:
+                return message
+    return None
+
+
+def _with_results_last(messages: Sequence[Message]) -> Sequence[Message]:
+    end = max(at for at, message in enumerate(messages) if isinstance(message, ToolMessage)) + 1
+    start = max(at for at in range(end) if not isinstance(messages[at], ToolMessage))
+    return [*messages[:start], *messages[end:], *messages[start:end]]
+
+
+def _has_content(content: str | Sequence[ContentPart]) -> bool:
+    if isinstance(content, str):
+        return bool(content.strip())
+    return any(
+        part.text.strip()
+        if isinstance(part, TextPart)
+        else isinstance(part.source, DataSource) and plain_base64(part.source.value)
+        for part in content
+    )
 
 
 def pair_calls(messages: Sequence[Message], dropped: Counter[str] | None = None) -> list[Message]:

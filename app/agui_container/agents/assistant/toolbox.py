@@ -12,13 +12,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from ag_ui.core import (
     MessagesSnapshotEvent,
     ResumeEntry,
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
+    TextPart,
     ToolCallResultEvent,
     ToolMessage,
 )
@@ -46,6 +47,7 @@ from agui_container.ports import (
 from agui_container.protocol.conversation.transcript import DENIED, DURATION, FAILED
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
+from agui_container.protocol.strict_json import whole_text
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.user_code import user_exc_info
 from agui_container.telemetry import ToolCall
@@ -301,12 +303,37 @@ def _check_encodable(outcome: CallOutcome, call: ModelToolCall, ctx: RunContext)
         encode(RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=interrupted))
         encode(MessagesSnapshotEvent(messages=list(outcome.messages)))  # The approval stores them as JSON.
         return outcome
+    outcome = _with_repaired_text(outcome, call, ctx)
     text = outcome.content
     if isinstance(text, str) and text.isascii() and len(text) <= UNCHECKED_ASCII:
         return outcome
     event = result_event(outcome.to_message(f"result-{call.id}", call.id))
     encode(event.model_copy(update={"subagent_run_id": ctx.subagent_run_id}))
     return structs.replace(outcome, content=event.content)
+
+
+def _with_repaired_text(result: ToolResult, call: ModelToolCall, ctx: RunContext) -> ToolResult:
+    """Return the result with U+FFFD in place of halves of surrogate pairs, which UTF-8 cannot encode."""
+    content = result.content
+    if isinstance(content, str):
+        repaired: ToolContent = whole_text(content)
+    elif isinstance(content, list):
+        repaired = [
+            part.model_copy(update={"text": whole_text(part.text)}) if is_text(part) else part for part in content
+        ]
+    else:
+        return result
+    if repaired == content:
+        return result
+    ctx.logger.warning(
+        "halves of surrogate pairs replaced in tool result %s", format_fields({"tool": call.name, "call": call.id})
+    )
+    return structs.replace(result, content=repaired)
+
+
+def is_text(part: object) -> TypeGuard[TextPart]:
+    """Return True for a text part that has a text. Tools may return parts that were never validated."""
+    return isinstance(part, TextPart) and isinstance(part.text, str)
 
 
 async def _run_in_span(

@@ -82,8 +82,8 @@ class CallIds:
 
 logger = logging.getLogger(__name__)
 
-FIRST_USER_TEXT, LAST_USER_TEXT = "(The conversation begins.)", "Continue."
-"""Texts of the user messages that are added at the beginning and at the end if Bedrock requires one there."""
+FIRST_USER_TEXT = "(The conversation begins.)"
+"""Text of the user message that is added at the beginning if Bedrock requires one there."""
 
 
 class _Turn(Struct):
@@ -140,8 +140,6 @@ class BedrockHistory:
             _append(merged, "user", self._answers(turn))
         if merged and merged[0]["role"] == "assistant":
             merged.insert(0, {"role": "user", "content": [{"text": FIRST_USER_TEXT}]})
-        if not merged or merged[-1]["role"] == "assistant":
-            merged.append({"role": "user", "content": [{"text": LAST_USER_TEXT}]})
         for message in merged:
             if message["role"] == "user":
                 message["content"] = limit_media(message["content"])
@@ -246,7 +244,8 @@ def request_of(model_id: str, options: BedrockOptions, prompt: Prompt) -> Reques
 
 def _messages(history: BedrockHistory, options: BedrockOptions) -> list[dict[str, Any]]:
     messages = history.messages
-    messages[-1]["content"].extend(_cache_point(CachePlace.MESSAGES, options))
+    for last in messages[-1:]:
+        last["content"].extend(_cache_point(CachePlace.MESSAGES, options))
     return messages
 
 

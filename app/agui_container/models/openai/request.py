@@ -16,6 +16,7 @@ Rules:
 Source: "Create chat completion" in the OpenAI API reference.
 """
 
+import base64
 import hashlib
 import json
 import logging
@@ -173,6 +174,7 @@ def _media(part: ContentPart) -> Json | None:
     data = decode_base64(value)
     if not data:
         return None
+    value = base64.b64encode(data).decode()
     if isinstance(part, ImagePart):
         kind = image_kind(data)
         return {"type": "image_url", "image_url": {"url": f"data:image/{kind};base64,{value}"}} if kind else None
@@ -192,8 +194,6 @@ def _note(part: ContentPart) -> str:
 
 UNANSWERED = "Error: there is no result; the call was interrupted."
 """Result of a call that was never answered."""
-GO_ON = "Continue."
-"""User message that follows a final assistant message, because servers refuse a conversation that ends with one."""
 SILENCE = "(No answer was given.)"
 """Assistant message between a tool message and a user message, because some servers require one there."""
 
@@ -248,7 +248,7 @@ def tool_of(tool: ToolSpec) -> Json:
 def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json]:
     """Return the conversation in the form of the API.
 
-    Results follow their calls, an assistant message follows the results, and the last message is not an assistant's.
+    Results follow their calls, and an assistant message follows the results.
     """
     messages: list[Json] = [{"role": "system", "content": prompt.system}] if prompt.system else []
     reasoning_texts: list[str] = []
@@ -265,8 +265,6 @@ def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json
         else:
             messages.extend(_text_message(message, _last_role(messages)))
         reasoning_texts = []
-    if _last_role(messages) == "assistant":
-        messages.append({"role": "user", "content": GO_ON})
     return messages
 
 

@@ -14,7 +14,7 @@ Source: AG-UI spec 1.1, events/* and basic/metadata; ``defaultApplyEvents`` of `
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from ag_ui.core import (
     ActivityMessage,
@@ -249,16 +249,15 @@ class Transcript:
         self._append(ReasoningMessage(id=event.message_id, content="", subagent_run_id=event.subagent_run_id))
 
     def _set_encrypted_value(self, event: ReasoningEncryptedValueEvent) -> None:
-        update = {"encrypted_value": event.encrypted_value}
         message = self._messages.get(event.entity_id)
         if event.subtype == "tool-call":
             if event.entity_id in self._call_holders:
                 self._change_calls(
                     self._call_holders[event.entity_id],
-                    lambda call: call.model_copy(update=update) if call.id == event.entity_id else call,
+                    lambda call: with_encrypted_value(call, event) if call.id == event.entity_id else call,
                 )
         elif message is not None:
-            self._messages[event.entity_id] = message.model_copy(update=update)
+            self._messages[event.entity_id] = with_encrypted_value(message, event)
 
     def _call_start(self, event: ToolCallStartEvent) -> None:
         if event.tool_call_id in self._call_holders:
@@ -330,6 +329,21 @@ class Transcript:
         MessagesSnapshotEvent: _snapshot,
     }
     """Method that applies events of each class. Other events do not change messages."""
+
+
+ENCRYPTED_TYPE = "encryptedValueType"
+"""Kind of an encrypted value. AG-UI 1.1 has it, the classes of ``ag_ui.core`` 1.0 keep it as an unknown field."""
+
+Holder = TypeVar("Holder", Message, ToolCall)
+
+
+def with_encrypted_value(holder: Holder, event: ReasoningEncryptedValueEvent) -> Holder:
+    """Return a message or call with the event's encrypted value. The type of an earlier value is replaced with it."""
+    changed = holder.model_copy(update={"encrypted_value": event.encrypted_value})
+    extra = {name: value for name, value in (holder.model_extra or {}).items() if name != ENCRYPTED_TYPE}
+    kind = (event.model_extra or {}).get(ENCRYPTED_TYPE)
+    changed.__pydantic_extra__ = extra if kind is None else {**extra, ENCRYPTED_TYPE: kind}
+    return changed
 
 
 INDENT = "  "

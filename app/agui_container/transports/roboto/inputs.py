@@ -143,7 +143,7 @@ def _result(message_id: str, result: SentToolResult) -> ToolMessage:
 
 
 def _tool(spec: ToolSpec) -> Tool:
-    return Tool(name=spec.name, description=spec.description, parameters=spec.input_schema or {"type": "object"})
+    return Tool(name=spec.name, description=spec.description, parameters=spec.input_schema)
 
 
 def _contexts(client_context: Mapping[str, object] | None, scope: AnalysisScope | None) -> list[Context]:

@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic import model_validator as validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from agui_container.protocol.client_tools import object_schema, schema_problem
 from agui_container.protocol.commands import CATEGORIES, MAX_CATEGORIES, Category, Sentiment
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 
@@ -99,7 +100,15 @@ class ToolSpec(RobotoModel):
 
     name: Annotated[str, StringConstraints(pattern=r"^client_[a-z][a-z0-9_]*$", max_length=128)]
     description: str = ""
-    input_schema: dict[str, object] = Field(default_factory=dict)
+    input_schema: dict[str, object] = Field(default_factory=dict, validate_default=True)
+
+    @field_validator("input_schema", mode="before")
+    @classmethod
+    def _check_schema(cls, value: object, info: ValidationInfo) -> dict[str, object]:
+        schema = object_schema(value)
+        if schema is None:
+            raise PydanticCustomError("schema", "{problem}", {"problem": schema_problem(info.data.get("name"))})
+        return schema
 
 
 class AnalysisScope(RobotoModel):

@@ -30,6 +30,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 from pydantic_core import from_json, to_json
 
+from agui_container.protocol.client_tools import object_schema, schema_problem
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
@@ -87,10 +88,16 @@ def call_id_in(detail: str) -> str:
 
 
 def tool_of(schema: pb.ToolSchema) -> Tool:
-    """Return a tool of the client. Raises ``AppError`` VALIDATION_ERROR if the tool has no name."""
+    """Return a tool of the client.
+
+    Raises:
+        AppError: VALIDATION_ERROR for a tool without a name, or with a schema of anything else than an object.
+    """
     if not schema.name:
         raise AppError(ErrorCode.VALIDATION_ERROR, "tools: a tool needs a name.")
-    parameters = json_of(schema.parameters_schema) or {"type": "object", "properties": {}}
+    parameters = object_schema(json_of(schema.parameters_schema))
+    if parameters is None:
+        raise AppError(ErrorCode.VALIDATION_ERROR, f"parameters_schema: {schema_problem(schema.name)}")
     return Tool(name=schema.name, description=schema.description, parameters=parameters)
 
 

@@ -1,0 +1,67 @@
+"""Schemas of the tools that clients offer.
+
+Rule: the arguments of a call are an object, so ``parameters`` is an object schema for every agent and model. Other
+spellings are translated: no schema, an empty one, JSON as text, a missing ``type``. Anything else is refused with the
+name of the tool, because a provider would refuse the whole request.
+
+Source: AG-UI spec 1.1, basic/run-input#tools. An absent schema and an empty one mean the same.
+"""
+
+from typing import Any
+
+from pydantic_core import from_json
+
+from agui_container.protocol.strict_json import raise_validation_error
+
+MAX_SHOWN_NAME = 64
+"""Maximum number of characters of a tool's name in an error message."""
+
+
+def normalise_tools(tools: object) -> None:
+    """Replace the ``parameters`` of these tools by object schemas, in place.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field and the tool.
+    """
+    for at, tool in enumerate(tools if isinstance(tools, list) else ()):
+        if isinstance(tool, dict):
+            schema = object_schema(tool.get("parameters"))
+            if schema is None:
+                raise_validation_error(f"tools.{at}.parameters: {schema_problem(tool.get('name'))}")
+            tool["parameters"] = schema
+
+
+def schema_problem(name: object) -> str:
+    """Return the reason for which a tool is refused that has no object schema."""
+    return f'the tool \'{str(name)[:MAX_SHOWN_NAME]}\' needs an object schema ("type": "object") or none.'
+
+
+def object_schema(parameters: object) -> dict[str, Any] | None:
+    """Return ``parameters`` as an object schema, or None if they are no schema of an object.
+
+    An empty list counts as an empty object, because PHP encodes both alike.
+    """
+    if isinstance(parameters, str):
+        parameters = _parsed(parameters)
+        if not isinstance(parameters, dict):
+            return None
+    if parameters in (None, [], {}):
+        return {"type": "object", "properties": {}}
+    if not isinstance(parameters, dict):
+        return None
+    kinds, properties = parameters.get("type"), parameters.get("properties", {})
+    if kinds != "object":
+        if kinds is not None and not (isinstance(kinds, list) and "object" in kinds):
+            return None
+        parameters = {**parameters, "type": "object"}
+    if properties in (None, []):
+        return {**parameters, "properties": {}}
+    return parameters if isinstance(properties, dict) else None
+
+
+def _parsed(text: str) -> object:
+    try:
+        document: object = from_json(text, allow_inf_nan=False)
+    except ValueError:
+        return None
+    return document

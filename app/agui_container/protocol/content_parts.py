@@ -1,0 +1,115 @@
+"""Content parts as clients send them, in the one form that agents and models read.
+
+Rules:
+
+- Parts of unknown types are dropped with a warning. The retired type ``binary`` is translated.
+- Inline data is a ``data`` source with plain base64, whatever shape it comes in: a ``data:`` URL in any field that
+  has a URL or data, base64 with line breaks, without padding, or with the alphabet for URLs.
+- A value that is neither is not changed. Whether a part can be used is decided by the model.
+
+Sources: AG-UI spec 1.1, basic/run-input; the official client's ``legacy-content``; RFC 2397; RFC 4648.
+"""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+MEDIA = frozenset({"image", "audio", "video"})
+KINDS = MEDIA | {"text", "document"}
+
+MAX_LOGGED_TYPE = 32
+"""Maximum number of characters of an unknown type in the log."""
+
+DATA_SCHEME = "data:"
+DEFAULT_TYPE = "text/plain"
+"""Media type of a ``data:`` URL that names none."""
+
+ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+WHITE_SPACE = b" \t\r\n\f\v"
+TO_STANDARD = bytes.maketrans(b"-_", b"+/")
+
+Json = dict[str, Any]
+Warn = Callable[[str], None]
+"""Function that logs a warning."""
+
+
+def migrate_parts(messages: object, warn: Warn) -> None:
+    """Translate the content parts of these messages and drop parts of unknown types, in place."""
+    unknown: list[str] = []
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and isinstance(message.get("content"), list):
+            message["content"] = [
+                part for old in message["content"] if (part := _migrate_part(old, unknown)) is not None
+            ]
+    if unknown:
+        warn(f"content parts of unknown types dropped count={len(unknown)} first={unknown[0][:MAX_LOGGED_TYPE]!r}")
+
+
+def _migrate_part(part: Any, unknown: list[str]) -> Any:  # noqa: ANN401 - any JSON
+    kind = part.get("type") if isinstance(part, dict) else None
+    if not isinstance(kind, str) or kind == "text":
+        return part
+    if kind in KINDS:
+        source = part.get("source")
+        return {**part, "source": inline_source(source)} if isinstance(source, dict) else part
+    media = _translate_binary(part) if kind == "binary" else None
+    if media is None:
+        unknown.append(kind)
+    return media
+
+
+def _translate_binary(part: Json) -> Json | None:
+    """Return a ``binary`` part as an image, audio, video or document part, or None if it has no data and no URL."""
+    name = next((name for name in ("data", "url") if part.get(name)), None)
+    if name is None:
+        return None
+    source = inline_source({"type": name, "value": part[name], "mimeType": part.get("mimeType")})
+    if not isinstance(source["mimeType"], str):
+        return None
+    kind = source["mimeType"].partition("/")[0]
+    media = {"type": kind if kind in MEDIA else "document"}
+    filename = {"metadata": {"filename": part["filename"]}} if part.get("filename") else {}
+    return {**media, "source": source, **filename}
+
+
+def inline_source(source: Json) -> Json:
+    """Return the source of a part with its inline data as plain base64. Other sources are returned unchanged."""
+    kind, value = source.get("type"), source.get("value")
+    if kind not in {"data", "url"} or not isinstance(value, str):
+        return source
+    if value[: len(DATA_SCHEME)].lower() == DATA_SCHEME:
+        found = read_data_url(value)
+        if found is None:
+            return source
+        mime_type, data = found
+        return {**source, "type": "data", "value": data, "mimeType": source.get("mimeType") or mime_type}
+    plain = plain_base64(value) if kind == "data" else None
+    return source if plain is None else {**source, "value": plain}
+
+
+def read_data_url(url: str) -> tuple[str, str] | None:
+    """Return the media type and the data, as base64, of a ``data:`` URL. Return None if it is malformed."""
+    head, comma, body = url[len(DATA_SCHEME) :].partition(",")
+    mime_type, _, encoding = head.rpartition(";")
+    is_base64 = encoding.strip().lower() == "base64"
+    mime_type = (mime_type if is_base64 else head).strip()
+    if mime_type.startswith(";") or not mime_type:
+        mime_type = DEFAULT_TYPE + mime_type
+    content = unquote_to_bytes(body)
+    data = plain_base64(content.decode("latin-1")) if is_base64 else base64.b64encode(content).decode()
+    return None if not comma or data is None else (mime_type, data)
+
+
+def plain_base64(value: str) -> str | None:
+    """Return base64 in the standard alphabet, padded and without white space. Return None if it is not base64."""
+    if not value.isascii():
+        return None
+    data = value.encode()
+    padding = data.translate(None, ALPHABET)
+    if padding in {b"", b"=", b"=="} and len(data) % 4 == 0 and data.endswith(padding):
+        return value
+    data = data.translate(TO_STANDARD, WHITE_SPACE).rstrip(b"=")
+    if len(data) % 4 == 1 or data.translate(None, ALPHABET):
+        return None
+    return (data + b"=" * (-len(data) % 4)).decode()
