@@ -44,11 +44,19 @@ class EncryptedDelta(Struct, frozen=True):
 
 
 class ToolCallDelta(Struct, frozen=True):
-    """A piece of a tool call. ``index`` distinguishes parallel calls. The first piece of each call has ``name``."""
+    """A piece of a tool call.
+
+    Attributes:
+        index: number that distinguishes parallel calls.
+        arguments: a piece of the arguments.
+        name: name of the tool, in the first piece of each call.
+        encrypted_value: opaque value of the call. The next prompt must return it unchanged.
+    """
 
     index: int
     arguments: str = ""
     name: str | None = None
+    encrypted_value: str | None = None
 
 
 class UsageDelta(Struct, frozen=True):

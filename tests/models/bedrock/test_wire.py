@@ -159,6 +159,16 @@ async def test_a_damaged_frame_is_a_coded_error(
     assert caught.value.code == "MODEL_ERROR"
 
 
+@pytest.mark.parametrize(("named", "wait"), [("7", 7), ("", None)])
+async def test_a_wait_that_bedrock_names_is_in_the_error(
+    named: str, wait: int | None, wire: BedrockServer, bedrock: BedrockModels
+) -> None:
+    wire.will(BedrockResponse(status=429, error="ThrottlingException", retry_after=named))
+    with pytest.raises(AppError) as caught:
+        await collect_deltas(bedrock(max_attempts=1).stream(prompt()))
+    assert (caught.value.code, caught.value.wait_seconds) == ("MODEL_THROTTLED", wait)
+
+
 async def test_the_log_has_what_clients_are_not_told(
     wire: BedrockServer, bedrock: BedrockModels, caplog: pytest.LogCaptureFixture
 ) -> None:

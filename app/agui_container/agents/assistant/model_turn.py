@@ -22,6 +22,7 @@ from ag_ui.core import (
     ReasoningMessageEndEvent,
     ReasoningMessageStartEvent,
     ReasoningStartEvent,
+    TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
     TokenUsage,
@@ -45,6 +46,7 @@ from agui_container.ports import (
     UsageDelta,
 )
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.surrogates import join_surrogates, split_half
 
 MAX_CALLS = 1_000
 """Maximum number of calls in one answer of a model, because the calls of an answer run concurrently."""
@@ -52,21 +54,40 @@ MAX_CALLS = 1_000
 CUT_SHORT = frozenset({StopReason.LENGTH, StopReason.FILTERED})
 """Stop reasons after which the last text or call may be incomplete."""
 
+LOST_HALF = "\ufffd"
+"""Text in place of the first half of a symbol whose other half does not come."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelToolCall:
-    """A tool call of a model. ``arguments`` may be invalid JSON, and it is cut off if the call is not ``complete``."""
+    """A tool call of a model.
+
+    Attributes:
+        id: id of the call.
+        name: name of the tool.
+        arguments: JSON text, which may be invalid.
+        complete: False if the arguments were cut off.
+        encrypted_value: opaque value that the model expects with the call in the next prompt.
+    """
 
     id: str
     name: str
     arguments: str
     complete: bool = True
+    encrypted_value: str | None = None
+
+    def to_message_call(self) -> ToolCall:
+        """Return the call as an assistant message holds it."""
+        function = FunctionCall(name=self.name, arguments=self.arguments)
+        return ToolCall(id=self.id, function=function, encrypted_value=self.encrypted_value)
 
 
 class _PartialCall(Struct):
     id: str
     name: str
     arguments: list[str] = field(default_factory=list)
+    half: str = ""
+    encrypted_value: str | None = None
 
 
 class _ReasoningBlock(Struct):
@@ -88,6 +109,7 @@ class ModelTurn:
         self.message_id = ctx.new_id()
         self._ctx = ctx
         self._open: _Open = "nothing"
+        self._half = ""  # of a symbol, at the end of the open text or reasoning
         self._reasoning_id = ""
         self._reasoning_blocks: list[_ReasoningBlock] = []
         self._texts: list[str] = []
@@ -118,7 +140,7 @@ class ModelTurn:
 
     def close(self) -> Events:
         """Return the events that end all open parts, and CUSTOM ``model.stopped`` with the reason of a cut answer."""
-        ends = (ToolCallEndEvent(tool_call_id=call.id) for call in self._calls.values())
+        ends = [event for call in self._calls.values() for event in self._end_call(call)]
         if self.stop in CUT_SHORT:
             return *self._close_open(), *ends, CustomEvent(name="model.stopped", value={"reason": self.stop})
         return *self._close_open(), *ends
@@ -126,7 +148,10 @@ class ModelTurn:
     @property
     def calls(self) -> Sequence[ModelToolCall]:
         """Calls in the order in which the model started them."""
-        calls = [ModelToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()]
+        calls = [
+            ModelToolCall(call.id, call.name, "".join(call.arguments), encrypted_value=call.encrypted_value)
+            for call in self._calls.values()
+        ]
         if calls and self.stop in CUT_SHORT:
             calls[-1] = replace(calls[-1], complete=False)
         return calls
@@ -139,7 +164,7 @@ class ModelTurn:
     @property
     def messages(self) -> Sequence[Message]:
         """Reasoning messages and the assistant message of this turn, for the next model call."""
-        calls = [ToolCall(id=c.id, function=FunctionCall(name=c.name, arguments=c.arguments)) for c in self.calls]
+        calls = [call.to_message_call() for call in self.calls]
         reasoning = (
             ReasoningMessage(id=block.id, content="".join(block.texts), encrypted_value=block.encrypted_value)
             for block in self._reasoning_blocks
@@ -149,21 +174,33 @@ class ModelTurn:
     def _text(self, text: str) -> Items:
         if not text:
             return ()
-        self._texts.append(text)
-        if self._open == "text":
+        if self._open == "text" and text.isascii() and not self._half:
+            self._texts.append(text)
             return (MessageText(self.message_id, text),)
+        opened = () if self._open == "text" else self._start_text()
+        text = self._with_half(text)
+        self._texts.append(text)
+        return (*opened, MessageText(self.message_id, text)) if text else opened
+
+    def _start_text(self) -> Events:
+        """Start the message, or start it again after reasoning, so that the client appends to it."""
         closed = self._close_open()
         self._open = "text"
-        # After reasoning the same message id starts again, and the client appends to the message.
-        start = TextMessageStartEvent(message_id=self.message_id, role="assistant")
-        return *closed, start, MessageText(self.message_id, text)
+        return *closed, TextMessageStartEvent(message_id=self.message_id, role="assistant")
+
+    def _with_half(self, text: str) -> str:
+        """Return the next piece of the open text or reasoning, without half of a symbol at its end, which is kept."""
+        text, self._half = split_half(self._half + text)
+        return join_surrogates(text)
 
     def _reasoning(self, text: str) -> Events:
         if not text:
             return ()
         opened = () if self._open == "reasoning" else self._start_reasoning()
+        text = self._with_half(text)
         self._reasoning_blocks[-1].texts.append(text)
-        return *opened, ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text)
+        content = ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=text) if text else None
+        return (*opened, content) if content else opened
 
     def _start_reasoning(self) -> Events:
         """Start a block of reasoning."""
@@ -197,18 +234,49 @@ class ModelTurn:
                 tool_call_id=call.id, tool_call_name=call.name, parent_message_id=self.message_id
             )
             opened = (*opened, start)
-        if not delta.arguments:
-            return opened
-        call.arguments.append(delta.arguments)
-        return *opened, ToolCallArgsEvent(tool_call_id=call.id, delta=delta.arguments)
+        arguments, call.half = split_half(call.half + delta.arguments)
+        return *opened, *_argument_events(call, join_surrogates(arguments)), *_encrypted_events(call, delta)
+
+    def _end_call(self, call: _PartialCall) -> Events:
+        """Return the events that end a call. A complete call without arguments gets an empty object."""
+        is_cut = self.stop in CUT_SHORT and call is list(self._calls.values())[-1]
+        rest = LOST_HALF if call.half else ""
+        if not rest and not is_cut and not any(map(str.strip, call.arguments)):
+            rest = "{}"
+        call.half = ""
+        return *_argument_events(call, rest), ToolCallEndEvent(tool_call_id=call.id)
 
     def _close_open(self) -> Events:
-        was, self._open = self._open, "nothing"
+        was, half = self._open, self._half
+        self._open, self._half = "nothing", ""
+        events: list[BaseEvent] = []
         if was == "text":
-            return (TextMessageEndEvent(message_id=self.message_id),)
-        if was == "reasoning":
-            return (
-                ReasoningMessageEndEvent(message_id=self._reasoning_id),
-                ReasoningEndEvent(message_id=self._reasoning_id),
-            )
+            if half:
+                self._texts.append(LOST_HALF)
+                events.append(TextMessageContentEvent(message_id=self.message_id, delta=LOST_HALF))
+            events.append(TextMessageEndEvent(message_id=self.message_id))
+        elif was == "reasoning":
+            if half:
+                self._reasoning_blocks[-1].texts.append(LOST_HALF)
+                events.append(ReasoningMessageContentEvent(message_id=self._reasoning_id, delta=LOST_HALF))
+            events.append(ReasoningMessageEndEvent(message_id=self._reasoning_id))
+            events.append(ReasoningEndEvent(message_id=self._reasoning_id))
+        return events
+
+
+def _argument_events(call: _PartialCall, arguments: str) -> Events:
+    """Add arguments to a call. Return their event, if there are any."""
+    if not arguments:
         return ()
+    call.arguments.append(arguments)
+    return (ToolCallArgsEvent(tool_call_id=call.id, delta=arguments),)
+
+
+def _encrypted_events(call: _PartialCall, delta: ToolCallDelta) -> Events:
+    """Attach the encrypted value of a delta to its call. Return its event, if there is one."""
+    if delta.encrypted_value is None:
+        return ()
+    call.encrypted_value = delta.encrypted_value
+    return (
+        ReasoningEncryptedValueEvent(subtype="tool-call", entity_id=call.id, encrypted_value=delta.encrypted_value),
+    )

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import count
 
 from agui_container.models.bedrock.client import BedrockClient, BedrockEvents
-from agui_container.models.bedrock.failures import StreamFault, failure_of
+from agui_container.models.bedrock.failures import StreamFault, failure_of, wait_seconds_of
 from agui_container.models.bedrock.options import BedrockOptions
 from agui_container.models.bedrock.request import request_of
 from agui_container.models.bedrock.retries import Pause, backoff, may_retry
@@ -83,7 +83,7 @@ class BedrockModel:
             exc_info=error,
         )
         if not will_retry:
-            raise failure.error() from error
+            raise failure.error(wait_seconds_of(error)) from error
 
 
 class _BedrockCall:

@@ -9,7 +9,6 @@ Sources: the "Error codes" guide of OpenAI, and the error objects of the servers
 
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 
 from msgspec import Struct
 from pydantic_core import from_json
@@ -18,6 +17,9 @@ from agui_container.protocol.errors import AppError, ErrorCode
 
 MAX_LOGGED = 2_000
 """Characters of a server's answer that are logged."""
+
+MAX_LOGGED_START = 200
+"""Bytes that are logged of an answer in an unknown format."""
 
 TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.MODEL_ERROR: "The model failed.",
@@ -65,7 +67,7 @@ class ModelFailure(AppError):
         retry_after: float | None = None,
         error_body: ErrorBody | None = None,
     ) -> None:
-        super().__init__(code, message or TEXTS[code])
+        super().__init__(code, message or TEXTS[code], wait_seconds=retry_after)
         self.is_retryable = is_retryable
         self.retry_after = retry_after
         self.error_body = error_body or ErrorBody()
@@ -174,26 +176,16 @@ def _http_status(code: object) -> int | None:
     return number if type(number) is int and _MIN_CLIENT_ERROR <= number < _END_OF_ERRORS else None
 
 
+def unreadable_answer(data: bytes) -> ModelFailure:
+    """Return the failure of an answer in an unknown format. Its first bytes are for the log."""
+    return ModelFailure(
+        ErrorCode.MODEL_ERROR,
+        "The model sent an answer that cannot be read.",
+        is_retryable=True,
+        error_body=ErrorBody(text=data[:MAX_LOGGED_START].decode(errors="replace")),
+    )
+
+
 def is_error_chunk(chunk: Mapping[str, object]) -> bool:
     """Return true if a chunk of a stream is an error object."""
     return bool(chunk.get("error")) or chunk.get("object") == "error" or ("message" in chunk and "choices" not in chunk)
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, or None.
-
-    The header has milliseconds, seconds or a date (RFC 9110, section 10.2.3). A date is compared with the server's own
-    ``date``, because the clocks may differ.
-    """
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers.get(name, "")) * unit
-        except ValueError:
-            continue
-        if seconds >= 0:  # false for NaN
-            return seconds
-    try:
-        until, now = (parsedate_to_datetime(headers.get(name, "")) for name in ("retry-after", "date"))
-        return max(0.0, (until - now).total_seconds())
-    except (TypeError, ValueError):
-        return None

@@ -47,6 +47,7 @@ from pydantic import ConfigDict
 
 from agui_container.models.images import decode_base64, image_kind
 from agui_container.ports import Prompt
+from agui_container.protocol.conversation.transcript import has_failed
 from agui_container.runtime.log_values import format_fields
 
 MAX_NAME = 64
@@ -75,6 +76,18 @@ class ToolNames:
     def original(self, name: str) -> str:
         """Return the tool's own name for a wire name. A name that no tool has stays as it is."""
         return self._originals.get(name, name)
+
+    def is_tool(self, name: str) -> bool:
+        """Return true if a tool has this wire name."""
+        return name in self._originals
+
+    def begins(self, name: str) -> bool:
+        """Return true if the wire name of a tool begins with this text."""
+        return any(each.startswith(name) for each in self._originals)
+
+    def is_whole(self, name: str) -> bool:
+        """Return true if no tool has a longer wire name that begins with this text."""
+        return not any(each.startswith(name) and each != name for each in self._originals)
 
 
 class CallExchange(Struct, frozen=True):
@@ -176,6 +189,8 @@ def _note(part: ContentPart) -> str:
 
 UNANSWERED = "Error: there is no result; the call was interrupted."
 """Result of a call that was never answered."""
+FAILED_RESULT = "The tool failed."
+"""Result of a call that failed without a text."""
 GO_ON = "Continue."
 """User message that follows a final assistant message, because servers refuse a conversation that ends with one."""
 SILENCE = "(No answer was given.)"
@@ -292,9 +307,14 @@ def _arguments(text: str) -> str:
 
 
 def _result(id_: str, result: ToolMessage | None) -> Json:
-    texts = (UNANSWERED,) if result is None else (tool_text(result.content), _error(result))
-    return {"role": "tool", "tool_call_id": id_, "content": "\n".join(filter(None, texts))}
+    return {"role": "tool", "tool_call_id": id_, "content": UNANSWERED if result is None else _result_text(result)}
 
 
-def _error(result: ToolMessage) -> str:
-    return f"Error: {result.error}" if result.error else ""
+def _result_text(result: ToolMessage) -> str:
+    """Return the text of a result. That of a failed one says so, because the API has no other place for it."""
+    text, error = tool_text(result.content), (result.error or "").strip()
+    if not has_failed(result):
+        return text
+    if error and error not in text:
+        return "\n".join(filter(None, (text, f"Error: {error}")))
+    return text if text.startswith("Error") else f"Error: {text or FAILED_RESULT}"
