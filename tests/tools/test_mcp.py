@@ -7,13 +7,14 @@ from collections.abc import Mapping
 
 import pytest
 from ag_ui.core import AudioPart, DataSource, DocumentPart, ImagePart, TextPart, ToolCallResultEvent
+from mcp.types import CallToolResult
 
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import ToolContent, ToolError
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.mcp.servers import StdioServer
-from agui_container.tools.mcp.source import MAX_AGE, McpSource
+from agui_container.tools.mcp.source import MAX_AGE, McpSource, content_of
 from tests.contexts import collect_items, of_type, run_context, run_input
 from tests.engine.doubles import eventually
 from tests.tools.mcp_fixtures import WAIT, Rig, rigged
@@ -59,6 +60,10 @@ async def test_results_become_text_or_parts(
     rig: Rig, name: str, arguments: Mapping[str, object], content: ToolContent
 ) -> None:
     assert await rig.call(name, arguments) == content
+
+
+def test_a_structured_result_holds_no_infinity() -> None:
+    assert content_of(CallToolResult(content=[], structured_content={"a": float("inf")})) == '{"a":"Infinity"}'
 
 
 async def test_a_failure_is_said_in_the_servers_words(rig: Rig) -> None:

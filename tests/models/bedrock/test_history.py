@@ -228,6 +228,8 @@ def test_the_messages_of_nobody_are_answerable() -> None:
         ('{"a": ', {"invalid_json": '{"a": '}),
         ("[1]", {"invalid_json": "[1]"}),
         ('{"a": NaN}', {"invalid_json": '{"a": NaN}'}),
+        ('{"a": [1e400]}', {"invalid_json": '{"a": [1e400]}'}),
+        ('{"a": 1e300, "b": "1e400"}', {"a": 1e300, "b": "1e400"}),
         ("[" * 100_000, {"invalid_json": "[" * 100_000}),
     ],
 )

@@ -76,6 +76,7 @@ async def test_the_assistant_calculates(wire: OpenAIServer, models: Models) -> N
         {
             "role": "assistant",
             "content": None,
+            "reasoning_content": "Arithmetic.",
             "tool_calls": [
                 {
                     "id": "call00001",

@@ -34,13 +34,14 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct, field
-from pydantic_core import from_json
 
 from agui_container.models.bedrock.media import Block, MediaConverter, limit_media
 from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
+from agui_container.models.tool_schemas import ProviderTools
 from agui_container.ports import Prompt
 from agui_container.protocol.conversation.transcript import has_failed
+from agui_container.protocol.strict_json import parse_finite_json
 from agui_container.runtime.log_values import format_fields
 
 MAX_LENGTH = 64
@@ -202,7 +203,7 @@ def _tool_use(call: ToolCall, wire_id: str) -> Block:
 def _input(arguments: str) -> dict[str, Any]:
     """Return the arguments as an object. Text that is no JSON object is shown to the model as ``invalid_json``."""
     try:
-        value: object = from_json(arguments or "{}", allow_inf_nan=False)
+        value = parse_finite_json(arguments or "{}")
     except ValueError:
         value = None
     return value if isinstance(value, dict) else {"invalid_json": arguments}
@@ -228,15 +229,30 @@ class Request(Struct, frozen=True):
     tool_names: Mapping[str, str]
 
 
-def request_of(model_id: str, options: BedrockOptions, prompt: Prompt) -> Request:
-    """Return the request for ``prompt``. Empty fields are left out."""
+PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+"""Pattern of the names of a tool's arguments. Claude refuses any other name."""
+
+
+def bedrock_tools() -> ProviderTools:
+    """Return the conversion of tools for Bedrock."""
+    return ProviderTools(fit_name, PROPERTY_NAME)
+
+
+def request_of(
+    model_id: str, options: BedrockOptions, prompt: Prompt, tools: Mapping[str, ToolSpec] | None = None
+) -> Request:
+    """Return the request for ``prompt``. Empty fields are left out.
+
+    ``tools`` are the prompt's tools in the form that Bedrock takes, by wire name.
+    """
+    tools = bedrock_tools().convert(prompt.tools) if tools is None else tools
     history = BedrockHistory.of(prompt.messages, model_id)
     names = wire_names([*(tool.name for tool in prompt.tools), *history.tools])
     body = {
         "modelId": model_id,
         "messages": _messages(history, options),
         "system": _system([prompt.system, *history.system], options),
-        "toolConfig": _tool_config(prompt.tools, history.tools, options),
+        "toolConfig": _tool_config(tools, history.tools, options),
         "inferenceConfig": _inference(options),
         "guardrailConfig": _guardrail(options.guardrail),
         "additionalModelRequestFields": dict(options.additional_fields),
@@ -255,21 +271,18 @@ def _system(texts: Sequence[str], options: BedrockOptions) -> list[Block]:
     return [*blocks, *_cache_point(CachePlace.SYSTEM, options)] if blocks else []
 
 
-def _tool_config(offered: Sequence[ToolSpec], called: Sequence[str], options: BedrockOptions) -> dict[str, Any]:
+def _tool_config(offered: Mapping[str, ToolSpec], called: Sequence[str], options: BedrockOptions) -> dict[str, Any]:
     """Describe the offered tools, or else the called ones by name only.
 
     Bedrock refuses a history with tool calls if the request describes no tools.
     """
-    tools = offered or [ToolSpec(name=name, description="") for name in called]
-    specs: dict[str, Block] = {}
-    for tool in tools:
-        specs.setdefault(fit_name(tool.name), _tool(tool))
-    return {"tools": [*specs.values(), *_cache_point(CachePlace.TOOLS, options)]} if specs else {}
+    tools = offered or bedrock_tools().convert([ToolSpec(name=name, description="") for name in called])
+    specs = [_tool(name, tool) for name, tool in tools.items()]
+    return {"tools": [*specs, *_cache_point(CachePlace.TOOLS, options)]} if specs else {}
 
 
-def _tool(tool: ToolSpec) -> Block:
-    schema = {"type": "object", **tool.parameters} if isinstance(tool.parameters, dict) else {"type": "object"}
-    spec: dict[str, Any] = {"name": fit_name(tool.name), "inputSchema": {"json": schema}}
+def _tool(name: str, tool: ToolSpec) -> Block:
+    spec: dict[str, Any] = {"name": name, "inputSchema": {"json": tool.parameters}}
     if tool.description.strip():
         spec["description"] = tool.description
     return {"toolSpec": spec}

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from pydantic_core import from_json
 
+from agui_container.models.tool_schemas import names_tool
 from agui_container.protocol.errors import AppError, ErrorCode
 
 MAX_LOGGED = 2_000
@@ -40,11 +41,18 @@ class ErrorBody(Struct, frozen=True):
         codes: its code, type and status in lower case, separated by spaces.
         text: its message.
         status: the HTTP status that it names, if any.
+        field: the field of the request that it names, if any.
     """
 
     codes: str = ""
     text: str = ""
     status: int | None = None
+    field: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The field that the error names, and its message."""
+        return f"{self.field} {self.text}".strip()
 
 
 class ModelFailure(AppError):
@@ -72,10 +80,9 @@ class ModelFailure(AppError):
         self.retry_after = retry_after
         self.error_body = error_body or ErrorBody()
 
-    @property
-    def refuses_stream_options(self) -> bool:
-        """True if the server rejected ``stream_options``. It may accept the request without them."""
-        return self.code is ErrorCode.MODEL_REJECTED and "stream_options" in self.error_body.text
+    def refuses(self, field: str) -> bool:
+        """Return True if the server rejected this field. It may accept the request without it."""
+        return self.code is ErrorCode.MODEL_REJECTED and field in self.error_body.reason
 
 
 _BY_STATUS: Mapping[int, tuple[ErrorCode, bool]] = {
@@ -123,13 +130,15 @@ def failure_of(status: int | None, error_body: ErrorBody, retry_after: float | N
     code, is_retryable = _code_and_retry(status, error_body.codes)
     if _NO_QUOTA.search(error_body.codes):
         code, is_retryable = ErrorCode.MODEL_ACCESS_DENIED, False
+    elif names_tool(error_body.reason):
+        pass  # a tool is too long, not the conversation
     elif status not in _NEVER_TOO_LONG and _TOO_LONG.search(f"{error_body.codes} {error_body.text}"):
         code, is_retryable = ErrorCode.MODEL_CONTEXT_EXCEEDED, False
     return ModelFailure(
         code,
         is_retryable=is_retryable,
         retry_after=retry_after,
-        error_body=ErrorBody(error_body.codes, error_body.text, status),
+        error_body=ErrorBody(error_body.codes, error_body.text, status, error_body.field),
     )
 
 
@@ -167,6 +176,7 @@ def parse_error(value: object) -> ErrorBody:
         codes=" ".join(code.lower() for code in codes if isinstance(code, str))[:MAX_LOGGED],
         text=str(inner.get("message") or inner.get("detail") or inner)[:MAX_LOGGED],
         status=next(statuses, None),
+        field=str(inner.get("param") or "")[:MAX_LOGGED_START],
     )
 
 

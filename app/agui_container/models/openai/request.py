@@ -46,8 +46,11 @@ from msgspec import Struct
 from pydantic import ConfigDict
 
 from agui_container.models.images import decode_base64, image_kind
+from agui_container.models.openai.opaque_fields import OpaqueFields
+from agui_container.models.tool_schemas import ProviderTools
 from agui_container.ports import Prompt
 from agui_container.protocol.conversation.transcript import has_failed
+from agui_container.protocol.strict_json import parse_finite_json
 from agui_container.runtime.log_values import format_fields
 
 MAX_NAME = 64
@@ -204,8 +207,8 @@ class OpenAIOptions:
     Attributes:
         body: additional fields (``temperature``, ``max_tokens``, ``reasoning_effort``, …). None removes a field.
         headers: additional headers. They may contain keys, so ``repr`` leaves them out.
-        reasoning_field: field of assistant messages in which the server expects its earlier reasoning, such as
-            ``reasoning_content``. If None, reasoning is not sent.
+        reasoning_field: field of assistant messages in which the server expects its earlier reasoning. If None,
+            reasoning is sent in ``reasoning_content`` once the server has sent it there. If empty, it is not sent.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -215,34 +218,48 @@ class OpenAIOptions:
     reasoning_field: str | None = None
 
 
-def request_body(model: str, prompt: Prompt, options: OpenAIOptions, *, usage: bool = True) -> bytes:
-    """Return the request as JSON. ``usage`` requests a report of the tokens in the last chunk."""
+class RequestFormat:
+    """Format of the requests to one server, as far as it is known what the server accepts.
+
+    Attributes:
+        has_usage: true if a report of the tokens is requested in the last chunk.
+        reasoning_field: field in which reasoning is sent back; if empty, it is not sent.
+        opaque_fields: fields of calls that only the model understands.
+    """
+
+    def __init__(self, reasoning_field: str | None = None, opaque_fields: OpaqueFields | None = None) -> None:
+        self.has_usage = True
+        self.reasoning_field = reasoning_field
+        self.opaque_fields = opaque_fields or OpaqueFields("")
+
+
+def request_body(
+    model: str,
+    prompt: Prompt,
+    options: OpenAIOptions,
+    wire_format: RequestFormat | None = None,
+    tools: Mapping[str, ToolSpec] | None = None,
+) -> bytes:
+    """Return the request as JSON. ``tools`` are the prompt's tools in the form that providers take, by wire name."""
+    wire_format = wire_format or RequestFormat(options.reasoning_field)
+    tools = ProviderTools(wire_name).convert(prompt.tools) if tools is None else tools
     body: dict[str, object] = {"model": model}
-    if usage:
+    if wire_format.has_usage:
         body["stream_options"] = {"include_usage": True}
-    tools: dict[str, Json] = {}
-    for tool in prompt.tools:
-        tools.setdefault(wire_name(tool.name), tool_of(tool))
     if tools:
-        body["tools"] = list(tools.values())
+        body["tools"] = [_tool(name, tool) for name, tool in tools.items()]
     body |= options.body
-    body |= {"messages": messages_of(prompt, options.reasoning_field), "stream": True}
+    body |= {"messages": messages_of(prompt, wire_format), "stream": True}
     fields = {name: value for name, value in body.items() if value is not None}
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
-def tool_of(tool: ToolSpec) -> Json:
-    """Return a function tool. A tool without a schema has no arguments."""
-    schema = tool.parameters if isinstance(tool.parameters, dict) and tool.parameters else None
-    function = {
-        "name": wire_name(tool.name),
-        "description": tool.description,
-        "parameters": schema or {"type": "object", "properties": {}},
-    }
+def _tool(name: str, tool: ToolSpec) -> Json:
+    function = {"name": name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
 
 
-def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json]:
+def messages_of(prompt: Prompt, wire_format: RequestFormat) -> list[Json]:
     """Return the conversation in the form of the API.
 
     Results follow their calls, an assistant message follows the results, and the last message is not an assistant's.
@@ -255,10 +272,9 @@ def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json
             reasoning_texts.append(message.content)
             continue
         if isinstance(message, CallExchange):
-            reasoning = (
-                {reasoning_field: "\n".join(reasoning_texts)} if reasoning_field and any(reasoning_texts) else {}
-            )
-            messages.extend(_exchange_messages(message, numbers, reasoning))
+            name = wire_format.reasoning_field
+            reasoning = {name: "\n".join(reasoning_texts)} if name and any(reasoning_texts) else {}
+            messages.extend(_exchange_messages(message, numbers, reasoning, wire_format.opaque_fields))
         else:
             messages.extend(_text_message(message, _last_role(messages)))
         reasoning_texts = []
@@ -282,12 +298,17 @@ def _text_message(message: Message, last_role: object) -> Sequence[Json]:
     return ()
 
 
-def _exchange_messages(exchange: CallExchange, numbers: Iterator[int], reasoning: Json) -> Sequence[Json]:
+def _exchange_messages(
+    exchange: CallExchange, numbers: Iterator[int], reasoning: Json, opaque_fields: OpaqueFields
+) -> Sequence[Json]:
     assistant: dict[str, object] = {"role": "assistant", "content": exchange.message.content or None, **reasoning}
     if not exchange.calls:
         return (assistant,) if exchange.message.content else ()
     ids = [f"call{next(numbers):05d}" for _ in exchange.calls]
-    assistant["tool_calls"] = [_call(id_, call) for id_, (call, _) in zip(ids, exchange.calls, strict=True)]
+    assistant["tool_calls"] = [
+        opaque_fields.add_to(_call(id_, call), call.encrypted_value)
+        for id_, (call, _) in zip(ids, exchange.calls, strict=True)
+    ]
     results = [_result(id_, result) for id_, (_, result) in zip(ids, exchange.calls, strict=True)]
     return assistant, *results
 
@@ -300,7 +321,7 @@ def _call(id_: str, call: ToolCall) -> Json:
 def _arguments(text: str) -> str:
     """Return the arguments of a call as a JSON object, because local servers fail on anything else."""
     try:
-        value = json.loads(text or "{}")
+        value = parse_finite_json(text or "{}")
     except ValueError:
         value = None
     return (text or "{}") if isinstance(value, dict) else json.dumps({"invalid": text}, ensure_ascii=False)

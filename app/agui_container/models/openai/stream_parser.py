@@ -32,6 +32,7 @@ from agui_container.models.openai.failures import (
     parse_error,
     unreadable_answer,
 )
+from agui_container.models.openai.opaque_fields import OpaqueFields, opaque_fields
 from agui_container.models.openai.request import ToolNames
 from agui_container.ports import Delta, ReasoningDelta, StopDelta, StopReason, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.protocol.errors import ErrorCode
@@ -44,14 +45,16 @@ class _PartialToolCall(Struct):
     id: str | None = None
     name: str | None = None
     arguments: list[str] = field(default_factory=list)
+    opaque: dict[str, object] = field(default_factory=dict)
     is_announced: bool = False
 
 
 class ToolCallParser:
     """Parser of the tool calls of one answer."""
 
-    def __init__(self, names: ToolNames) -> None:
+    def __init__(self, names: ToolNames, opaque: OpaqueFields) -> None:
         self._names = names
+        self._opaque = opaque
         self._calls: list[_PartialToolCall] = []
         self._by_index: dict[int, _PartialToolCall] = {}
         self._by_id: dict[str, _PartialToolCall] = {}
@@ -64,14 +67,19 @@ class ToolCallParser:
         return [delta for piece in pieces for delta in self._piece(piece)]
 
     def finish(self) -> Sequence[ToolCallDelta]:
-        """End the answer. Return the deltas of the calls that have not been announced.
+        """End the answer. Return the deltas of calls that have not been announced, and of opaque fields.
 
         Raises:
             ModelFailure: a call has no name.
         """
         if any(call.name is None for call in self._calls):
             raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent a tool call without a name.")
-        return self._announce(self._calls)
+        sealed = [
+            ToolCallDelta(call.index, encrypted_value=self._opaque.seal(call.opaque))
+            for call in self._calls
+            if call.opaque
+        ]
+        return *self._announce(self._calls), *sealed
 
     def _piece(self, piece: Piece) -> Sequence[ToolCallDelta]:
         function = piece.get("function")
@@ -80,6 +88,7 @@ class ToolCallParser:
         call = self._call(piece, name, arguments)
         call.id = call.id or _text(piece.get("id"))
         call.name = f"{call.name}{name}" if self._continues_name(call, name) else call.name or name
+        call.opaque |= opaque_fields(piece)
         if call.id:
             self._by_id[call.id] = call
         if arguments:
@@ -235,15 +244,18 @@ class ChatStreamParser:
         names: names of the prompt's tools.
         provider: provider in the reported usage.
         model: model in the reported usage.
+        opaque: sealer of the fields of calls that only the model understands.
 
     Attributes:
         is_done: true if ``[DONE]`` has been received.
+        has_reasoning_content: true if reasoning has come in ``reasoning_content``.
     """
 
-    def __init__(self, names: ToolNames, provider: str, model: str) -> None:
+    def __init__(self, names: ToolNames, provider: str, model: str, opaque: OpaqueFields | None = None) -> None:
         self.is_done = False
+        self.has_reasoning_content = False
         self._labels = provider, model
-        self._calls = ToolCallParser(names)
+        self._calls = ToolCallParser(names, opaque or OpaqueFields(model))
         self._usage: Mapping[str, object] = {}
         self._finish_reason: str | None = None
         self._is_empty = True
@@ -326,6 +338,7 @@ class ChatStreamParser:
     def _add_message(self, message: Mapping[str, object], deltas: list[Delta]) -> None:
         reasoning = message.get("reasoning_content") or message.get("reasoning")
         if reasoning and isinstance(reasoning, str):
+            self.has_reasoning_content = self.has_reasoning_content or "reasoning_content" in message
             deltas.append(ReasoningDelta(reasoning))
         text = message.get("content") or message.get("refusal")
         if text and isinstance(text, str):

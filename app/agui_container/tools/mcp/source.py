@@ -56,7 +56,7 @@ def content_of(result: CallToolResult) -> ToolContent:
     if result.is_error:
         raise ToolError(_text(parts) or "the tool gave no reason.")
     if not parts and result.structured_content is not None:
-        return to_json(result.structured_content).decode()
+        return to_json(result.structured_content, inf_nan_mode="strings").decode()
     return _text(parts) if all(isinstance(part, TextPart) for part in parts) else parts
 
 
