@@ -24,6 +24,7 @@ from agui_container.ports.goals import Goal, GoalRecord, GoalRecords, GoalStatus
 from agui_container.ports.model import (
     Delta,
     EncryptedDelta,
+    MediaDroppedDelta,
     Model,
     Prompt,
     ReasoningDelta,
@@ -61,6 +62,7 @@ __all__ = [
     "GoalRecords",
     "GoalStatus",
     "Item",
+    "MediaDroppedDelta",
     "MessageText",
     "Model",
     "Permission",

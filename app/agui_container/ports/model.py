@@ -59,6 +59,24 @@ class ToolCallDelta(Struct, frozen=True):
     encrypted_value: str | None = None
 
 
+class MediaDroppedDelta(Struct, frozen=True):
+    """Report of a part of a message that the model cannot take. It comes before the provider is called.
+
+    A model reports the same part with every call whose prompt has it.
+
+    Attributes:
+        message_id: id of the message.
+        index: position of the part in the content of the message.
+        part: type of the part, as in AG-UI.
+        reason: reason for people, without text of the part.
+    """
+
+    message_id: str
+    index: int
+    part: str
+    reason: str
+
+
 class UsageDelta(Struct, frozen=True):
     """Token usage of the call. As AG-UI requires, totals include cached and reasoning tokens."""
 
@@ -80,7 +98,7 @@ class StopDelta(Struct, frozen=True):
     reason: StopReason
 
 
-Delta = TextDelta | ReasoningDelta | EncryptedDelta | ToolCallDelta | UsageDelta | StopDelta
+Delta = TextDelta | ReasoningDelta | EncryptedDelta | ToolCallDelta | MediaDroppedDelta | UsageDelta | StopDelta
 
 
 class Model(Protocol):

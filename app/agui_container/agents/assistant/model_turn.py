@@ -37,6 +37,7 @@ from agui_container.ports import (
     Delta,
     EncryptedDelta,
     Item,
+    MediaDroppedDelta,
     MessageText,
     ReasoningDelta,
     RunContext,
@@ -53,6 +54,8 @@ MAX_CALLS = 1_000
 
 CUT_SHORT = frozenset({StopReason.LENGTH, StopReason.FILTERED})
 """Stop reasons after which the last text or call may be incomplete."""
+
+MEDIA_DROPPED = "media.dropped"
 
 LOST_HALF = "\ufffd"
 """Text in place of the first half of a symbol whose other half does not come."""
@@ -102,11 +105,34 @@ Items = Sequence[Item]
 Events = Sequence[BaseEvent]
 
 
+class MediaReports:
+    """Reports of the parts that the model cannot take: CUSTOM ``media.dropped``, once per part and run.
+
+    Args:
+        messages: messages at the start of the run. Those that the assistant has answered were reported before.
+    """
+
+    def __init__(self, messages: Sequence[Message] = ()) -> None:
+        self._reported: set[tuple[str, int]] = set()
+        answers = [at for at, message in enumerate(messages, 1) if isinstance(message, AssistantMessage)]
+        self._answered = {message.id for message in messages[: answers[-1] if answers else 0]}
+
+    def events(self, delta: MediaDroppedDelta) -> Events:
+        """Return the event of a report, unless the part has been reported."""
+        key = (delta.message_id, delta.index)
+        if delta.message_id in self._answered or key in self._reported:
+            return ()
+        self._reported.add(key)
+        value = {"part": delta.part, "reason": delta.reason, "messageId": delta.message_id}
+        return (CustomEvent(name=MEDIA_DROPPED, value=value),)
+
+
 class ModelTurn:
     """Collects one model call. Text and calls share one assistant message. Each reasoning block is its own message."""
 
-    def __init__(self, ctx: RunContext) -> None:
+    def __init__(self, ctx: RunContext, media_reports: MediaReports | None = None) -> None:
         self.message_id = ctx.new_id()
+        self._media_reports = media_reports or MediaReports()
         self._ctx = ctx
         self._open: _Open = "nothing"
         self._half = ""  # of a symbol, at the end of the open text or reasoning
@@ -131,6 +157,8 @@ class ModelTurn:
             return self._call(delta)
         if isinstance(delta, EncryptedDelta):
             return self._encrypted(delta.value)
+        if isinstance(delta, MediaDroppedDelta):
+            return self._media_reports.events(delta)
         if isinstance(delta, UsageDelta):
             self.usage.append(delta.usage)
             self._ctx.usage.append(delta.usage)

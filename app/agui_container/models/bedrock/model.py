@@ -19,7 +19,7 @@ from agui_container.models.bedrock.request import bedrock_tools, request_of
 from agui_container.models.bedrock.retries import Pause, backoff, may_retry
 from agui_container.models.bedrock.stream_parser import BedrockStreamParser
 from agui_container.models.tool_schemas import MAX_REFUSALS
-from agui_container.ports import Delta, Prompt
+from agui_container.ports import Delta, MediaDroppedDelta, Prompt
 from agui_container.protocol.errors import ErrorCode
 from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
 from agui_container.runtime.log_values import format_fields
@@ -61,7 +61,7 @@ class BedrockModel:
                 with self._start_call(prompt, tools) as deltas:
                     while await deltas.wait_for_items():
                         for delta in deltas.take_items():
-                            has_output = True
+                            has_output = has_output or not isinstance(delta, MediaDroppedDelta)
                             yield delta
             except Exception as error:  # noqa: BLE001 - failure_of knows every exception
                 if not has_output and changes < MAX_REFUSALS and self._leaves_out_tool(error, prompt.tools, tools):
@@ -148,6 +148,7 @@ class _BedrockCall:
     def _read_deltas(self) -> Generator[Delta, None, None]:
         """Send the request and yield the deltas of the answer."""
         request = request_of(self._model_id, self._options, self._prompt, self._tools)
+        yield from request.dropped
         parser = BedrockStreamParser(self._model_id, request.tool_names)
         if not self._open(self._client.converse(request.body)):
             return

@@ -47,6 +47,8 @@ class BedrockOptions:
         max_calls: calls at the same time, each in its own thread; more are refused as throttled.
         cache: places of cache points; not every model accepts all places.
         cache_ttl: lifetime of cached prompts; None means Bedrock's default of 5 minutes.
+        split_turns: True if calls and results are sent in messages without text, for models that refuse both in one
+            message. None means the models of Meta and Mistral.
         additional_fields: ``additionalModelRequestFields``, for example the budget of Claude's thinking.
     """
 
@@ -65,4 +67,5 @@ class BedrockOptions:
     cache: frozenset[CachePlace] = frozenset()
     cache_ttl: Literal["5m", "1h"] | None = None
     guardrail: Guardrail | None = None
+    split_turns: bool | None = None
     additional_fields: Mapping[str, object] = field(default_factory=dict)

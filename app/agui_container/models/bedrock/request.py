@@ -19,7 +19,7 @@ Source: ConverseStream, Message and ToolResultBlock in the Amazon Bedrock Runtim
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ag_ui.core import (
@@ -35,11 +35,11 @@ from ag_ui.core import (
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct, field
 
-from agui_container.models.bedrock.media import Block, MediaConverter, limit_media
+from agui_container.models.bedrock.media import IN_FAILED_RESULT, Block, MediaConverter, limit_media
 from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
 from agui_container.models.tool_schemas import ProviderTools
-from agui_container.ports import Prompt
+from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.protocol.conversation.transcript import has_failed
 from agui_container.protocol.strict_json import parse_finite_json
 from agui_container.runtime.log_values import format_fields
@@ -86,6 +86,13 @@ logger = logging.getLogger(__name__)
 FIRST_USER_TEXT, LAST_USER_TEXT = "(The conversation begins.)", "Continue."
 """Texts of the user messages that are added at the beginning and at the end if Bedrock requires one there."""
 
+CALLS_TEXT, NO_ANSWER_TEXT = "(Tools are called.)", "(No answer was given.)"
+"""Texts of the messages between text and calls, and between results and text, of models that do not take both."""
+NO_MIXED_TURNS = re.compile(r"(?:^|[./])(?:meta|mistral)\.")
+"""Ids of models that do not take text in a message with calls or results."""
+OF_TOOLS = frozenset({"toolUse", "toolResult", "reasoningContent"})
+"""Blocks that stay together with calls. Reasoning must not be the last block of a message."""
+
 
 class _Turn(Struct):
     role: str
@@ -122,7 +129,7 @@ class BedrockHistory:
     def add(self, message: Message) -> None:
         """Add the next message. Activity messages are ignored, because they are only for display."""
         if isinstance(message, UserMessage):
-            self._open_turn("user").blocks.extend(self._media.blocks(message.content))
+            self._open_turn("user").blocks.extend(self._media.blocks(message.id, message.content))
         elif isinstance(message, AssistantMessage):
             self._add_assistant(message)
         elif isinstance(message, ReasoningMessage):
@@ -131,6 +138,11 @@ class BedrockHistory:
             self._add_result(message)
         elif isinstance(message, (SystemMessage, DeveloperMessage)):
             self.system.append(message.content)
+
+    @property
+    def dropped(self) -> Sequence[MediaDroppedDelta]:
+        """Parts that ``messages`` does not have."""
+        return self._media.dropped.reports
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -145,7 +157,7 @@ class BedrockHistory:
             merged.append({"role": "user", "content": [{"text": LAST_USER_TEXT}]})
         for message in merged:
             if message["role"] == "user":
-                message["content"] = limit_media(message["content"])
+                message["content"] = limit_media(message["content"], self._media)
         return merged
 
     def _open_turn(self, role: str) -> _Turn:
@@ -156,7 +168,7 @@ class BedrockHistory:
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         turn = self._open_turn("assistant")
-        turn.blocks.extend(self._media.blocks(message.content or ""))
+        turn.blocks.extend(self._media.blocks(message.id, message.content or ""))
         for call in message.tool_calls or ():
             if call.id in turn.ids:
                 continue
@@ -177,7 +189,26 @@ class BedrockHistory:
             turn.answers[message.tool_call_id] = message
 
     def _answers(self, turn: _Turn) -> list[Block]:
-        return [_tool_result(wire, turn.answers.get(call), self._media.blocks) for call, wire in turn.ids.items()]
+        return [_tool_result(wire, turn.answers.get(call), self._media) for call, wire in turn.ids.items()]
+
+
+def _without_mixed_turns(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages with calls and results in messages of their own, and a text of the other role between."""
+    separated: list[dict[str, Any]] = []
+    for message in messages:
+        role, content = message["role"], message["content"]
+        of_tools = [block for block in content if OF_TOOLS & block.keys()]
+        others = [block for block in content if not OF_TOOLS & block.keys()]
+        first, second = (of_tools, others) if role == "user" else (others, of_tools)
+        has_tools = any({"toolUse", "toolResult"} & block.keys() for block in of_tools)
+        if not (has_tools and others):
+            separated.append(message)
+            continue
+        between = ("assistant", NO_ANSWER_TEXT) if role == "user" else ("user", CALLS_TEXT)
+        separated.append({"role": role, "content": first})
+        separated.append({"role": between[0], "content": [{"text": between[1]}]})
+        separated.append({"role": role, "content": second})
+    return separated
 
 
 def _append(messages: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
@@ -209,13 +240,13 @@ def _input(arguments: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"invalid_json": arguments}
 
 
-def _tool_result(wire_id: str, answer: ToolMessage | None, blocks: Callable[[Any], list[Block]]) -> Block:
+def _tool_result(wire_id: str, answer: ToolMessage | None, media: MediaConverter) -> Block:
     """Return the block of a result. A successful result is the only place where Bedrock accepts empty text."""
-    content = blocks(answer.content) if answer else []
+    content = media.blocks(answer.id, answer.content) if answer else []
     if answer is None or not has_failed(answer):
         return {"toolResult": {"toolUseId": wire_id, "content": content or [{"text": ""}]}}
     # Claude accepts only text in a failed result.
-    texts = [block for block in content if "text" in block]
+    texts = [block if "text" in block else media.drop(block, IN_FAILED_RESULT) for block in content]
     error = (answer.error or "").strip()
     if error or not texts:
         texts.append({"text": error or "The tool failed."})
@@ -223,10 +254,17 @@ def _tool_result(wire_id: str, answer: ToolMessage | None, blocks: Callable[[Any
 
 
 class Request(Struct, frozen=True):
-    """Arguments of ``converse_stream``. ``tool_names`` maps each wire name to the tool's own name."""
+    """A request.
+
+    Attributes:
+        body: arguments of ``converse_stream``.
+        tool_names: the tool's own name for each wire name.
+        dropped: the parts of messages that the request does not have.
+    """
 
     body: Mapping[str, object]
     tool_names: Mapping[str, str]
+    dropped: Sequence[MediaDroppedDelta] = ()
 
 
 PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -250,18 +288,20 @@ def request_of(
     names = wire_names([*(tool.name for tool in prompt.tools), *history.tools])
     body = {
         "modelId": model_id,
-        "messages": _messages(history, options),
+        "messages": _messages(history, model_id, options),
         "system": _system([prompt.system, *history.system], options),
         "toolConfig": _tool_config(tools, history.tools, options),
         "inferenceConfig": _inference(options),
         "guardrailConfig": _guardrail(options.guardrail),
         "additionalModelRequestFields": dict(options.additional_fields),
     }
-    return Request({key: value for key, value in body.items() if value}, names)
+    return Request({key: value for key, value in body.items() if value}, names, history.dropped)
 
 
-def _messages(history: BedrockHistory, options: BedrockOptions) -> list[dict[str, Any]]:
+def _messages(history: BedrockHistory, model_id: str, options: BedrockOptions) -> list[dict[str, Any]]:
     messages = history.messages
+    is_split = bool(NO_MIXED_TURNS.search(model_id)) if options.split_turns is None else options.split_turns
+    messages = _without_mixed_turns(messages) if is_split else messages
     messages[-1]["content"].extend(_cache_point(CachePlace.MESSAGES, options))
     return messages
 

@@ -16,7 +16,7 @@ from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models.openai.failures import ModelFailure
 from agui_container.models.openai.opaque_fields import OpaqueFields
-from agui_container.models.openai.request import OpenAIOptions, RequestFormat, ToolNames, request_body, wire_name
+from agui_container.models.openai.request import OpenAIOptions, RequestFormat, ToolNames, request_of, wire_name
 from agui_container.models.openai.retries import RetryPolicy
 from agui_container.models.openai.stream_parser import ChatStreamParser
 from agui_container.models.tool_schemas import MAX_REFUSALS, ProviderTools
@@ -97,15 +97,17 @@ class OpenAIModel:
         while True:
             parser, has_output = ChatStreamParser(names, self.provider, self.name, self._format.opaque_fields), False
             tools = self._tools.convert(prompt.tools)
-            body = request_body(self.name, prompt, self._options, self._format, tools)
+            request = request_of(self.name, prompt, self._options, self._format, tools)
+            for report in () if attempt or changes else request.dropped:
+                yield report
             try:
-                async with aclosing(self._call(body, parser)) as deltas:
+                async with aclosing(self._call(request.body, parser)) as deltas:
                     async for delta in deltas:
                         has_output = True
                         yield delta
             except ModelFailure as failure:
                 may_change = not has_output and changes < MAX_REFUSALS
-                is_changed = may_change and self._leave_out_refused(failure, body, prompt.tools, tools)
+                is_changed = may_change and self._leave_out_refused(failure, request.body, prompt.tools, tools)
                 wait = 0 if is_changed else None if has_output else self._retry_policy.wait(failure, attempt)
                 self._log_failure(failure, attempt, wait)
                 if wait is None:

@@ -18,7 +18,6 @@ Source: "Create chat completion" in the OpenAI API reference.
 
 import hashlib
 import json
-import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +27,6 @@ from typing import ClassVar
 from ag_ui.core import (
     AssistantMessage,
     AudioPart,
-    ContentPart,
     DataSource,
     DeveloperMessage,
     DocumentPart,
@@ -40,18 +38,19 @@ from ag_ui.core import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    VideoPart,
 )
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 from pydantic import ConfigDict
 
+from agui_container.models.dropped_media import NOT_BASE64, NOT_INLINE, DroppedMedia
 from agui_container.models.images import decode_base64, image_kind
 from agui_container.models.openai.opaque_fields import OpaqueFields
 from agui_container.models.tool_schemas import ProviderTools
-from agui_container.ports import Prompt
+from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.protocol.conversation.transcript import has_failed
 from agui_container.protocol.strict_json import parse_finite_json
-from agui_container.runtime.log_values import format_fields
 
 MAX_NAME = 64
 _VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -130,9 +129,13 @@ def _results(messages: Sequence[Message]) -> Mapping[tuple[int, str], ToolMessag
     return results
 
 
-logger = logging.getLogger(__name__)
-
 Json = Mapping[str, object]
+MediaPart = ImagePart | AudioPart | VideoPart | DocumentPart
+
+EMPTY = "it is empty"
+ONLY_TEXT = "only text is sent in a tool result"
+UNKNOWN_FORMAT = "the server takes PNG, JPEG, GIF, WebP, WAV, MP3 and PDF"
+"""Reasons for which a part cannot be sent."""
 
 _AUDIO_FORMATS = {
     "audio/wav": "wav",
@@ -143,51 +146,49 @@ _AUDIO_FORMATS = {
 }
 
 
-def user_content(content: str | Sequence[ContentPart]) -> str | list[Json]:
+def user_content(message: UserMessage, dropped: DroppedMedia) -> str | list[Json]:
     """Return the content of a user message. Without media it is one string, which every server understands."""
-    if isinstance(content, str):
-        return content
-    parts = [_part(part) for part in content]
+    if isinstance(message.content, str):
+        return message.content
+    parts: list[Json] = []
+    for index, part in enumerate(message.content):
+        media = {"type": "text", "text": part.text} if isinstance(part, TextPart) else _media(part)
+        if isinstance(media, str):
+            media = {"type": "text", "text": dropped.drop(message.id, index, part, media)}
+        parts.append(media)
     if all(part["type"] == "text" for part in parts):
         return "\n".join(str(part["text"]) for part in parts)
     return parts
 
 
-def tool_text(content: str | Sequence[ContentPart]) -> str:
+def tool_text(message: ToolMessage, dropped: DroppedMedia) -> str:
     """Return the content of a tool message. The API allows only text there."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(part.text if isinstance(part, TextPart) else _note(part) for part in content)
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(
+        part.text if isinstance(part, TextPart) else dropped.drop(message.id, index, part, ONLY_TEXT)
+        for index, part in enumerate(message.content)
+    )
 
 
-def _part(part: ContentPart) -> Json:
-    if isinstance(part, TextPart):
-        return {"type": "text", "text": part.text}
-    return _media(part) or {"type": "text", "text": _note(part)}
-
-
-def _media(part: ContentPart) -> Json | None:
-    if isinstance(part, TextPart) or not isinstance(part.source, DataSource):
-        return None
+def _media(part: MediaPart) -> Json | str:
+    """Return a part that is no text in the form of the API, or the reason for which it cannot be sent."""
+    if not isinstance(part.source, DataSource):
+        return NOT_INLINE
     value, mime_type = part.source.value, part.source.mime_type.partition(";")[0].strip().lower()
     data = decode_base64(value)
     if not data:
-        return None
+        return NOT_BASE64 if data is None else EMPTY
     if isinstance(part, ImagePart):
         kind = image_kind(data)
-        return {"type": "image_url", "image_url": {"url": f"data:image/{kind};base64,{value}"}} if kind else None
+        url = f"data:image/{kind};base64,{value}"
+        return {"type": "image_url", "image_url": {"url": url}} if kind else UNKNOWN_FORMAT
     if isinstance(part, AudioPart) and mime_type in _AUDIO_FORMATS:
         return {"type": "input_audio", "input_audio": {"data": value, "format": _AUDIO_FORMATS[mime_type]}}
     if isinstance(part, DocumentPart) and mime_type == "application/pdf":
         url = f"data:application/pdf;base64,{value}"
         return {"type": "file", "file": {"filename": "document.pdf", "file_data": url}}
-    return None
-
-
-def _note(part: ContentPart) -> str:
-    source = "" if isinstance(part, TextPart) else part.source.type
-    logger.warning("content part dropped %s", format_fields({"part": part.type, "source": source}))
-    return f"[{part.type} left out: this model cannot be given it]"
+    return UNKNOWN_FORMAT
 
 
 UNANSWERED = "Error: there is no result; the call was interrupted."
@@ -233,14 +234,24 @@ class RequestFormat:
         self.opaque_fields = opaque_fields or OpaqueFields("")
 
 
-def request_body(
+class ChatRequest(Struct, frozen=True):
+    """A request. ``body`` is JSON, and ``dropped`` are the parts of messages that it does not have."""
+
+    body: bytes
+    dropped: Sequence[MediaDroppedDelta]
+
+
+def request_of(
     model: str,
     prompt: Prompt,
     options: OpenAIOptions,
     wire_format: RequestFormat | None = None,
     tools: Mapping[str, ToolSpec] | None = None,
-) -> bytes:
-    """Return the request as JSON. ``tools`` are the prompt's tools in the form that providers take, by wire name."""
+) -> ChatRequest:
+    """Return the request for ``prompt``.
+
+    ``tools`` are the prompt's tools in the form that providers take, by wire name.
+    """
     wire_format = wire_format or RequestFormat(options.reasoning_field)
     tools = ProviderTools(wire_name).convert(prompt.tools) if tools is None else tools
     body: dict[str, object] = {"model": model}
@@ -249,9 +260,11 @@ def request_body(
     if tools:
         body["tools"] = [_tool(name, tool) for name, tool in tools.items()]
     body |= options.body
-    body |= {"messages": messages_of(prompt, wire_format), "stream": True}
+    dropped = DroppedMedia()
+    body |= {"messages": messages_of(prompt, wire_format, dropped), "stream": True}
     fields = {name: value for name, value in body.items() if value is not None}
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    data = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    return ChatRequest(data, dropped.reports)
 
 
 def _tool(name: str, tool: ToolSpec) -> Json:
@@ -259,7 +272,7 @@ def _tool(name: str, tool: ToolSpec) -> Json:
     return {"type": "function", "function": function}
 
 
-def messages_of(prompt: Prompt, wire_format: RequestFormat) -> list[Json]:
+def messages_of(prompt: Prompt, wire_format: RequestFormat, dropped: DroppedMedia) -> list[Json]:
     """Return the conversation in the form of the API.
 
     Results follow their calls, an assistant message follows the results, and the last message is not an assistant's.
@@ -274,9 +287,9 @@ def messages_of(prompt: Prompt, wire_format: RequestFormat) -> list[Json]:
         if isinstance(message, CallExchange):
             name = wire_format.reasoning_field
             reasoning = {name: "\n".join(reasoning_texts)} if name and any(reasoning_texts) else {}
-            messages.extend(_exchange_messages(message, numbers, reasoning, wire_format.opaque_fields))
+            messages.extend(_exchange_messages(message, numbers, reasoning, wire_format.opaque_fields, dropped))
         else:
-            messages.extend(_text_message(message, _last_role(messages)))
+            messages.extend(_text_message(message, _last_role(messages), dropped))
         reasoning_texts = []
     if _last_role(messages) == "assistant":
         messages.append({"role": "user", "content": GO_ON})
@@ -288,10 +301,10 @@ def _last_role(messages: Sequence[Json]) -> object:
     return next((message["role"] for message in reversed(messages) if message["role"] != "system"), None)
 
 
-def _text_message(message: Message, last_role: object) -> Sequence[Json]:
+def _text_message(message: Message, last_role: object, dropped: DroppedMedia) -> Sequence[Json]:
     if isinstance(message, UserMessage):
         gap = ({"role": "assistant", "content": SILENCE},) if last_role == "tool" else ()
-        return *gap, {"role": "user", "content": user_content(message.content)}
+        return *gap, {"role": "user", "content": user_content(message, dropped)}
     if isinstance(message, (SystemMessage, DeveloperMessage)):
         # Only OpenAI knows the role "developer", and it treats "system" as the same.
         return ({"role": "system", "content": message.content},)
@@ -299,7 +312,11 @@ def _text_message(message: Message, last_role: object) -> Sequence[Json]:
 
 
 def _exchange_messages(
-    exchange: CallExchange, numbers: Iterator[int], reasoning: Json, opaque_fields: OpaqueFields
+    exchange: CallExchange,
+    numbers: Iterator[int],
+    reasoning: Json,
+    opaque_fields: OpaqueFields,
+    dropped: DroppedMedia,
 ) -> Sequence[Json]:
     assistant: dict[str, object] = {"role": "assistant", "content": exchange.message.content or None, **reasoning}
     if not exchange.calls:
@@ -309,7 +326,7 @@ def _exchange_messages(
         opaque_fields.add_to(_call(id_, call), call.encrypted_value)
         for id_, (call, _) in zip(ids, exchange.calls, strict=True)
     ]
-    results = [_result(id_, result) for id_, (_, result) in zip(ids, exchange.calls, strict=True)]
+    results = [_result(id_, result, dropped) for id_, (_, result) in zip(ids, exchange.calls, strict=True)]
     return assistant, *results
 
 
@@ -327,13 +344,14 @@ def _arguments(text: str) -> str:
     return (text or "{}") if isinstance(value, dict) else json.dumps({"invalid": text}, ensure_ascii=False)
 
 
-def _result(id_: str, result: ToolMessage | None) -> Json:
-    return {"role": "tool", "tool_call_id": id_, "content": UNANSWERED if result is None else _result_text(result)}
+def _result(id_: str, result: ToolMessage | None, dropped: DroppedMedia) -> Json:
+    content = UNANSWERED if result is None else _result_text(result, dropped)
+    return {"role": "tool", "tool_call_id": id_, "content": content}
 
 
-def _result_text(result: ToolMessage) -> str:
+def _result_text(result: ToolMessage, dropped: DroppedMedia) -> str:
     """Return the text of a result. That of a failed one says so, because the API has no other place for it."""
-    text, error = tool_text(result.content), (result.error or "").strip()
+    text, error = tool_text(result, dropped), (result.error or "").strip()
     if not has_failed(result):
         return text
     if error and error not in text:
