@@ -40,7 +40,7 @@ from tests.models.openai.server import wire_server as openai_server
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()
 
 
-class Provider(Protocol):
+class ProviderServer(Protocol):
     """A model behind a server that calls the tool ``draw`` if it is told to, then fails once, then answers."""
 
     @property
@@ -85,7 +85,7 @@ class BedrockProvider:
 
 
 @asynccontextmanager
-async def open_provider(name: str) -> AsyncIterator[Provider]:
+async def open_provider(name: str) -> AsyncIterator[ProviderServer]:
     async with AsyncExitStack() as stack:
         if name == "openai":
             server = await stack.enter_async_context(openai_server())
@@ -99,7 +99,7 @@ async def open_provider(name: str) -> AsyncIterator[Provider]:
 
 
 @pytest.fixture(params=["openai", "bedrock"])
-async def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Provider]:
+async def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProviderServer]:
     as_nobody(monkeypatch)
     async with open_provider(request.param) as opened:
         yield opened
@@ -115,7 +115,7 @@ def reports(events: Sequence[BaseEvent]) -> list[Any]:
     return [event.value for event in found]
 
 
-async def run(provider: Provider, *messages: Message, tools: Sequence[Tool] = ()) -> list[BaseEvent]:
+async def run(provider: ProviderServer, *messages: Message, tools: Sequence[Tool] = ()) -> list[BaseEvent]:
     return await run_agent(Assistant(provider.model, tools), run_input(*messages))
 
 
@@ -135,7 +135,7 @@ UNUSABLE: Mapping[str, tuple[ContentPart, str]] = {
 
 
 @pytest.mark.parametrize("name", UNUSABLE)
-async def test_a_part_is_reported_to_model_and_client(name: str, provider: Provider) -> None:
+async def test_a_part_is_reported_to_model_and_client(name: str, provider: ProviderServer) -> None:
     part, reason = UNUSABLE[name]
     provider.script()
     events = await run(provider, user(part, ImagePart(source=DataSource(value=PNG, mime_type="image/png"))))
@@ -149,7 +149,7 @@ async def test_a_part_is_reported_to_model_and_client(name: str, provider: Provi
     assert "169.254" not in request
 
 
-async def test_a_part_is_reported_once_in_all_steps_and_retries_of_a_run(provider: Provider) -> None:
+async def test_a_part_is_reported_once_in_all_steps_and_retries_of_a_run(provider: ProviderServer) -> None:
     part = UNUSABLE["a url"][0]
     provider.script(calls=True, fails=True)
     draw = FunctionTool("draw", "Draw.", {"type": "object"}, lambda: [TextPart(text="Drawn"), part])
@@ -159,7 +159,7 @@ async def test_a_part_is_reported_once_in_all_steps_and_retries_of_a_run(provide
     assert types(events)[-1] == "RUN_FINISHED"
 
 
-async def test_a_part_of_an_earlier_turn_is_no_news(provider: Provider) -> None:
+async def test_a_part_of_an_earlier_turn_is_no_news(provider: ProviderServer) -> None:
     part = UNUSABLE["a url"][0]
     provider.script()
     answer = AssistantMessage(id="a", content="I see nothing.")
@@ -167,7 +167,7 @@ async def test_a_part_of_an_earlier_turn_is_no_news(provider: Provider) -> None:
     assert [report["messageId"] for report in reports(events)] == ["v"]
 
 
-async def test_a_message_without_unusable_parts_has_no_report(provider: Provider) -> None:
+async def test_a_message_without_unusable_parts_has_no_report(provider: ProviderServer) -> None:
     provider.script()
     events = await run(provider, user(ImagePart(source=DataSource(value=PNG, mime_type="image/png"))))
     assert reports(events) == []

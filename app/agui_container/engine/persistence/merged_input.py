@@ -9,7 +9,13 @@ from ag_ui.core import Message, RunAgentInput
 from msgspec import Struct
 
 from agui_container.ports.records import Change, StoredMessage, ThreadDelta
-from agui_container.protocol.conversation.merge import MergedHistory, append_history, merge_history, without_copies
+from agui_container.protocol.conversation.merge import (
+    MergedHistory,
+    append_history,
+    merge_history,
+    restore_call_values,
+    without_copies,
+)
 from agui_container.protocol.conversation.state import dump_state, load_state
 from agui_container.runtime.large_work import LargeWork
 
@@ -67,6 +73,7 @@ def merge_messages(
 ) -> MergedHistory:
     """Merge stored messages with those of a client. The messages of the runs ``predecessors`` count as new."""
     by_id = {message.id: message.data for message in stored}
+    sent = restore_call_values(by_id, sent)
     if not predecessors:
         return merge_history(by_id, sent)
     final = {message.id for message in stored if message.run_id in predecessors}

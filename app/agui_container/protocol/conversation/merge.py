@@ -20,6 +20,8 @@ from agui_container.protocol.strict_json import without_large_integers
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 
+ENCRYPTED, TOOL_CALLS = b'"encryptedValue"', b'"toolCalls"'
+
 MAX_TITLE = 80
 """Maximum number of characters of a generated title."""
 
@@ -57,6 +59,34 @@ def merge_history(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Merge
     sent_order = list(dict.fromkeys(message.id for message in sent))
     is_appended = len(appended_order) == len({**stored, **encoded}) and appended_order == sent_order
     return MergedHistory(sent, changed, None if is_appended else sent_order)
+
+
+def restore_call_values(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
+    """Return the sent messages with the opaque values of calls that the thread has and the client did not send.
+
+    Many clients store the fields of a call that they know, and a model may refuse a call without its opaque value.
+
+    Raises:
+        ValueError: stored JSON is not a message.
+    """
+    with_values = [MESSAGE.validate_json(data) for data in stored.values() if ENCRYPTED in data and TOOL_CALLS in data]
+    if not with_values:
+        return sent
+    assistants = [message for message in with_values if isinstance(message, AssistantMessage)]
+    values = {(call.id, call.function.name): call.encrypted_value for m in assistants for call in m.tool_calls or ()}
+    return [
+        _with_call_values(message, values) if isinstance(message, AssistantMessage) else message for message in sent
+    ]
+
+
+def _with_call_values(message: AssistantMessage, values: Mapping[tuple[str, str], str | None]) -> AssistantMessage:
+    calls = [
+        call.model_copy(update={"encrypted_value": value})
+        if (value := values.get((call.id, call.function.name))) is not None and call.encrypted_value is None
+        else call
+        for call in message.tool_calls or ()
+    ]
+    return message if calls == (message.tool_calls or []) else message.model_copy(update={"tool_calls": calls})
 
 
 def recognise_conversation(stored: Mapping[str, bytes], sent: Sequence[Message]) -> list[Message] | None:
