@@ -1,11 +1,26 @@
 """Results of client tools that arrive one by one: the model is asked once it has all of them."""
 
+from collections.abc import Sequence
+
 import pytest
-from ag_ui.core import AssistantMessage, FunctionCall, Message, RunFinishedEvent, ToolCall, ToolMessage, UserMessage
+from ag_ui.core import (
+    AssistantMessage,
+    FunctionCall,
+    Message,
+    RunFinishedEvent,
+    RunFinishedSuccessOutcome,
+    ToolCall,
+    ToolCallArgsEvent,
+    ToolCallResultEvent,
+    ToolMessage,
+    UserMessage,
+)
 
 from agui_container.agents.assistant.assistant import Assistant
-from tests.agents.doubles import DONE, ScriptedModel, answering
-from tests.contexts import client_tool, collect_items, expanded, run_context, run_input
+from agui_container.ports import Delta, ToolCallDelta
+from agui_container.testing import run_agent
+from tests.agents.doubles import DONE, ScriptedModel, answering, asks
+from tests.contexts import client_tool, collect_items, expanded, of_type, run_context, run_input
 
 
 def call_message(*names: str) -> AssistantMessage:
@@ -53,3 +68,44 @@ async def test_the_model_does_not_wait_for_calls_that_the_client_is_not_running(
     turn: list[Message], client: tuple[str, ...]
 ) -> None:
     assert await calls_model(*turn, client=client)
+
+
+async def run_with_tools(*turns: Sequence[Delta]) -> tuple[list[str], list[object], list[str] | None]:
+    """Run the assistant with two client tools. Return the arguments, the results and the pending calls' tools."""
+    model = ScriptedModel([list(turn) for turn in turns])
+    request = run_input("go", tools=[client_tool("paint"), client_tool("hang")])
+    events = await run_agent(Assistant(model), request)
+    assert len(model.prompts) == len(turns)
+    (finished,) = of_type(events, RunFinishedEvent)
+    assert isinstance(finished.outcome, RunFinishedSuccessOutcome)
+    arguments = [event.delta for event in of_type(events, ToolCallArgsEvent)]
+    results: list[object] = [event.content for event in of_type(events, ToolCallResultEvent)]
+    return arguments, results, finished.outcome.pending_tool_call_ids
+
+
+async def test_a_client_call_without_arguments_gets_an_empty_object() -> None:
+    arguments, results, pending = await run_with_tools([ToolCallDelta(0, "", "paint")])
+    assert (arguments, results) == (["{}"], [])
+    assert len(pending or ()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ('{"a":', "Error: the arguments are not valid JSON."),
+        ('{"a": 1e400}', "Error: the arguments are not valid JSON."),
+        ('{"a": NaN}', "Error: the arguments are not valid JSON."),
+        ("[1]", "Error: the arguments are not a JSON object."),
+        ("null", "Error: the arguments are not a JSON object."),
+    ],
+)
+async def test_a_client_call_that_cannot_run_is_answered_and_made_again(arguments: str, error: str) -> None:
+    sent, results, pending = await run_with_tools(asks(("paint", arguments)), asks(("paint", '{"a": 1}')))
+    assert (sent, results) == ([arguments, '{"a": 1}'], [error])
+    assert len(pending or ()) == 1
+
+
+async def test_a_client_call_that_cannot_run_does_not_wait_beside_one_that_can() -> None:
+    _, results, pending = await run_with_tools(asks(("paint", '{"a":'), "hang"))
+    assert results == ["Error: the arguments are not valid JSON."]
+    assert len(pending or ()) == 1

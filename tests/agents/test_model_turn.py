@@ -6,7 +6,16 @@ import pytest
 from ag_ui.core import AssistantMessage, BaseEvent, FunctionCall, TokenUsage, ToolCall
 
 from agui_container.agents.assistant.model_turn import MAX_CALLS, ModelToolCall, ModelTurn
-from agui_container.ports import Delta, MessageText, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from agui_container.ports import (
+    Delta,
+    MessageText,
+    ReasoningDelta,
+    StopDelta,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    UsageDelta,
+)
 from agui_container.protocol.conversation.match import calls_of
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.contexts import expanded, run_context
@@ -83,7 +92,7 @@ def test_reasoning_that_is_left_open_is_closed() -> None:
 
 def test_text_after_reasoning_begins_a_message_and_text_after_a_call_goes_on_in_the_same_one() -> None:
     turn, events = feed_turn(
-        TextDelta("a"), ReasoningDelta("b"), TextDelta("c"), ToolCallDelta(0, "", "add"), TextDelta("d")
+        TextDelta("a"), ReasoningDelta("b"), TextDelta("c"), ToolCallDelta(0, "{}", "add"), TextDelta("d")
     )
     assert lines(events) == [
         "TEXT_MESSAGE_START id-1",
@@ -98,6 +107,7 @@ def test_text_after_reasoning_begins_a_message_and_text_after_a_call_goes_on_in_
         "TEXT_MESSAGE_CONTENT id-3 c",
         "TEXT_MESSAGE_END id-3",
         "TOOL_CALL_START id-4 add",
+        "TOOL_CALL_ARGS id-4 {}",
         "TEXT_MESSAGE_START id-3",
         "TEXT_MESSAGE_CONTENT id-3 d",
         "TEXT_MESSAGE_END id-3",
@@ -117,6 +127,56 @@ def test_all_calls_are_in_the_last_message_in_the_order_of_the_blocks() -> None:
     )
     assert [message.content for message in turn.messages] == ["a", "b", "c", None, "d"]
     assert [len(calls_of(message)) for message in turn.messages] == [0, 0, 0, 2, 0]
+
+
+def test_a_symbol_in_halves_is_joined() -> None:
+    turn, events = feed_turn(
+        ReasoningDelta("a\ud83d"),
+        ReasoningDelta("\ude00"),
+        TextDelta("\ud83d"),
+        TextDelta("\ude00b"),
+        ToolCallDelta(0, '{"a": "\ud83d', "add"),
+        ToolCallDelta(1, '{"a": "\ud83d', "add"),
+        ToolCallDelta(0, '\ude00"}'),
+        ToolCallDelta(1, '\ude01"}'),
+    )
+    reasoning, message = turn.messages
+    assert (reasoning.content, message.content) == ("a😀", "😀b")
+    assert [call.arguments for call in turn.calls] == ['{"a": "😀"}', '{"a": "😁"}']
+    assert "".join(event.model_dump(by_alias=True).get("delta", "") for event in events).encode()
+
+
+def test_half_of_a_symbol_that_stays_alone_is_replaced() -> None:
+    turn, events = feed_turn(
+        ReasoningDelta("a\ud83d"), TextDelta("\ude00b"), TextDelta("c\ud83d"), ToolCallDelta(0, "\ud83d", "add")
+    )
+    reasoning, message = turn.messages
+    assert (reasoning.content, message.content) == ("a\ufffd", "\ufffdbc\ufffd")
+    assert turn.calls[0].arguments == "\ufffd"
+    assert [line for line in lines(events) if "\ufffd" in line] == [
+        "REASONING_MESSAGE_CONTENT id-2 \ufffd",
+        "TEXT_MESSAGE_CONTENT id-1 \ufffdb",
+        "TEXT_MESSAGE_CONTENT id-1 \ufffd",
+        "TOOL_CALL_ARGS id-3 \ufffd",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [[], [""], [" ", "\n"]])
+def test_a_call_without_arguments_has_an_empty_object(arguments: list[str]) -> None:
+    turn, events = feed_turn(ToolCallDelta(0, "", "add"), *(ToolCallDelta(0, piece) for piece in arguments))
+    assert turn.calls[0].arguments.strip() == "{}"
+    assert lines(events)[-2:] == ["TOOL_CALL_ARGS id-2 {}", "TOOL_CALL_END id-2"]
+
+
+def test_a_call_that_is_cut_off_gets_no_arguments() -> None:
+    turn, _ = feed_turn(ToolCallDelta(0, "", "a"), ToolCallDelta(1, "", "b"), StopDelta(StopReason.LENGTH))
+    assert [(call.arguments, call.complete) for call in turn.calls] == [("{}", True), ("", False)]
+
+
+def test_the_opaque_value_of_a_call_is_kept_with_it() -> None:
+    turn, events = feed_turn(ToolCallDelta(0, "{}", "add"), ToolCallDelta(0, encrypted_value="sealed"))
+    assert lines(events)[2] == "REASONING_ENCRYPTED_VALUE tool-call id-2 sealed"
+    assert turn.calls[0].to_message_call().encrypted_value == "sealed"
 
 
 def test_two_stretches_of_reasoning_have_two_ids() -> None:

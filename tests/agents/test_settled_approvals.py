@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from ag_ui.core import (
+    AssistantMessage,
     Interrupt,
     ResumeEntry,
     RunFinishedEvent,
@@ -25,12 +26,14 @@ from agui_container.ports import (
     RunContext,
     Suspension,
     Tool,
+    ToolCallDelta,
     ToolContent,
     ToolError,
     ToolSuspension,
 )
 from agui_container.protocol.conversation.stored_parts import NO_RESULT
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
+from tests.agents.doubles import DONE, ScriptedModel
 from tests.contexts import of_type, run_context
 from tests.requirements import requirement
 
@@ -317,3 +320,16 @@ async def test_a_run_that_is_cancelled_before_the_tool_begins_leaves_the_approva
     assert interrupts(await fixture.start()) == [interrupt]
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == ["done"]
     assert len(odd.called) == 1
+
+
+async def test_an_approved_call_keeps_its_opaque_value_also_when_its_client_does_not() -> None:
+    fixture = ApprovalFixture()
+    model = ScriptedModel([[ToolCallDelta(0, '{"amount": 5}', "pay", "sealed")], DONE, DONE])
+    fixture.assistant = replace(fixture.assistant, model=model)
+    (asked,) = interrupts(await fixture.send("pay"))
+    await fixture.start(resume=[answer(asked, approved=True)])
+    fixture.history = fixture.history[:1]
+    await fixture.start(resume=[answer(asked, approved=True)])
+    for prompt in model.prompts[1:]:
+        (call,) = [call for m in prompt.messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()]
+        assert call.encrypted_value == "sealed"

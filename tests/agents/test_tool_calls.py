@@ -40,6 +40,7 @@ async def test_an_unknown_tool_is_an_error_that_the_model_may_read() -> None:
     [
         ("{oops", "Error: the arguments are not valid JSON."),
         ('{"a": NaN}', "Error: the arguments are not valid JSON."),
+        ('{"a": [-1e400]}', "Error: the arguments are not valid JSON."),
         ("[" * 100_000, "Error: the arguments are not valid JSON."),
         ("[1]", "Error: the arguments are not a JSON object."),
         ("null", "Error: the arguments are not a JSON object."),

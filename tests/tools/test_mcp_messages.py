@@ -1,5 +1,6 @@
 """Lists of tools and results of calls that are malformed in part: the good part counts, and what happened is said."""
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -106,6 +107,7 @@ RESULTS: dict[str, tuple[Json, ToolContent]] = {
         f'{{"a":1}}\n{removal_note(1)}',
     ),
     "structured content alone": ({"structuredContent": {"a": 1}}, '{"a":1}'),
+    "a structured number without an end": ({"structuredContent": {"a": math.inf}}, '{"a":null}'),
     "a list as structured content": ({"content": [], "structuredContent": [1]}, "[1]"),
     "content that is null": ({"content": None, "structuredContent": {"a": 1}}, '{"a":1}'),
     "content that is a string": ({"content": "a"}, "a"),

@@ -44,11 +44,37 @@ class EncryptedDelta(Struct, frozen=True):
 
 
 class ToolCallDelta(Struct, frozen=True):
-    """A piece of a tool call. ``index`` distinguishes parallel calls. The first piece of each call has ``name``."""
+    """A piece of a tool call.
+
+    Attributes:
+        index: number that distinguishes parallel calls.
+        arguments: a piece of the arguments.
+        name: name of the tool, in the first piece of each call.
+        encrypted_value: opaque value of the call. The next prompt must return it unchanged.
+    """
 
     index: int
     arguments: str = ""
     name: str | None = None
+    encrypted_value: str | None = None
+
+
+class MediaDroppedDelta(Struct, frozen=True):
+    """Report of a part of a message that the model cannot take. It comes before the provider is called.
+
+    A model reports the same part with every call whose prompt has it.
+
+    Attributes:
+        message_id: id of the message.
+        index: position of the part in the content of the message.
+        part: type of the part, as in AG-UI.
+        reason: reason for people, without text of the part.
+    """
+
+    message_id: str
+    index: int
+    part: str
+    reason: str
 
 
 class UsageDelta(Struct, frozen=True):
@@ -72,7 +98,7 @@ class StopDelta(Struct, frozen=True):
     reason: StopReason
 
 
-Delta = TextDelta | ReasoningDelta | EncryptedDelta | ToolCallDelta | UsageDelta | StopDelta
+Delta = TextDelta | ReasoningDelta | EncryptedDelta | ToolCallDelta | MediaDroppedDelta | UsageDelta | StopDelta
 
 
 class Model(Protocol):

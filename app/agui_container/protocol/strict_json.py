@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from math import isfinite, isinf
 from typing import NoReturn
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 
@@ -94,6 +94,25 @@ def parse_json(body: bytes, repair: Callable[[object], object] | None = None) ->
     if (b"\\ud" in body or b"\\uD" in body) and _has_half_pair(body):
         return (repair or refuse_half_pairs)(document)
     return document
+
+
+NOT_FINITE = re.compile(r"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
+"""Beginning of every number that a double may not hold. Texts may contain it, too."""
+
+
+def parse_finite_json(text: str) -> object:
+    """Parse JSON that others have written, such as the arguments of a tool call.
+
+    Raises:
+        ValueError: the text is not JSON, or a double cannot hold one of its numbers.
+    """
+    value: object = from_json(text, allow_inf_nan=False)
+    if NOT_FINITE.search(text):
+        numbers = NumberReader()
+        json.loads(text, parse_float=numbers.read_float, parse_int=numbers.read_integer)
+        if numbers.refused:
+            raise ValueError(numbers.refused[0].reason)
+    return value
 
 
 def memory_size(body: bytes) -> int:

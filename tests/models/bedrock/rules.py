@@ -29,7 +29,7 @@ def broken_rules(body: Body) -> list[str]:
     """Every rule that a request breaks, in words."""
     report = ParamValidator().validate(body, input_shape())
     schema = [report.generate_report()] if report.has_errors() else []
-    return [*schema, *_constraints(body, input_shape(), "$"), *_conversation(body)]
+    return [*schema, *_constraints(body, input_shape(), "$"), *_conversation(body), *_schemas(body)]
 
 
 # --- rules that ParamValidator does not check: enums, patterns, lengths, unions ---------------------------------------
@@ -57,6 +57,20 @@ def _text(value: str, shape: Any, path: str) -> Iterator[str]:  # noqa: ANN401
     pattern = shape.metadata.get("pattern")
     if pattern and not re.fullmatch(pattern, value):
         yield f"{path}: {value!r} does not match {pattern}"
+
+
+# --- the schemas of tools ---------------------------------------------------------------------------------------------
+
+
+def _schemas(body: Body) -> Iterator[str]:
+    for tool in body.get("toolConfig", {}).get("tools", ()):
+        schema = tool.get("toolSpec", {}).get("inputSchema", {}).get("json", {"type": "object", "properties": {}})
+        if schema.get("type") != "object" or not isinstance(schema.get("properties"), dict):
+            yield f"a schema is an object with properties: {schema}"
+        elif not all(re.fullmatch(r"[a-zA-Z0-9_.-]{1,64}", name) for name in schema["properties"]):
+            yield f"names of properties are plain: {schema}"
+        if {"oneOf", "anyOf", "allOf"} & schema.keys():
+            yield f"a schema combines nothing at its top level: {schema}"
 
 
 # --- the conversation -------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ class BedrockResponse:
     status: int = 200
     error: str = ""
     message: str = ""
+    retry_after: str = ""
     hold: bool = False
     hold_head: bool = False
     cut: int | None = None
@@ -43,6 +44,7 @@ class BedrockResponse:
         if self.error or self.status != 200:
             body = self._refusal
             kind = f"Content-Length: {len(body)}\r\nContent-Type: application/json\r\nx-amzn-ErrorType: {self.error}:x"
+            kind += f"\r\nRetry-After: {self.retry_after}" if self.retry_after else ""
         else:
             kind = "Transfer-Encoding: chunked\r\nContent-Type: application/vnd.amazon.eventstream"
         return f"HTTP/1.1 {self.status} Answer\r\n{kind}\r\n\r\n".encode()

@@ -235,6 +235,8 @@ def test_the_messages_of_nobody_are_answerable() -> None:
         ('{"a": ', {"invalid_json": '{"a": '}),
         ("[1]", {"invalid_json": "[1]"}),
         ('{"a": NaN}', {"invalid_json": '{"a": NaN}'}),
+        ('{"a": [1e400]}', {"invalid_json": '{"a": [1e400]}'}),
+        ('{"a": 1e300, "b": "1e400"}', {"a": 1e300, "b": "1e400"}),
         ("[" * 100_000, {"invalid_json": "[" * 100_000}),
     ],
 )
@@ -267,8 +269,9 @@ def test_media_in_results() -> None:
     )
     first, second, third = (block["toolResult"] for block in turns[2][1])
     assert list(first["content"][0]) == ["image"]
-    assert second["content"] == [{"text": ""}]
-    assert third["content"] == [{"text": "no"}]
+    note = {"text": "[image left out: this model cannot be given it]"}
+    assert second["content"] == [note]
+    assert third["content"] == [note, {"text": "no"}]
 
 
 def test_system_and_developer_messages_join_the_system_prompt() -> None:
@@ -320,3 +323,50 @@ def test_any_history_becomes_one_that_bedrock_takes(
     body = request_of(MODEL, options, asked).body
     assert broken_rules(body) == []
     assert body == request_of(MODEL, options, asked).body
+
+
+LLAMA, MISTRAL = "us.meta.llama3-2-90b-instruct-v1:0", "mistral.mistral-large-2402-v1:0"
+PROFILE = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc"
+
+
+def sent_turns(model_id: str, *, split_turns: bool | None = None) -> list[tuple[str, list[Any]]]:
+    """Return what a model is sent of a turn with text and a call, whose results are followed by the user's text."""
+    conversation = prompt(user(), assistant("ok", "1"), result("1"), user("never mind"))
+    body: Any = request_of(model_id, BedrockOptions(split_turns=split_turns), conversation).body
+    assert broken_rules(body) == []
+    return [(message["role"], message["content"]) for message in body["messages"]]
+
+
+MIXED = [
+    ("user", [{"text": "hi"}]),
+    ("assistant", [{"text": "ok"}, use("1")]),
+    ("user", [tool_result("1"), {"text": "never mind"}]),
+]
+SPLIT = [
+    ("user", [{"text": "hi"}]),
+    ("assistant", [{"text": "ok"}]),
+    ("user", [{"text": "(Tools are called.)"}]),
+    ("assistant", [use("1")]),
+    ("user", [tool_result("1")]),
+    ("assistant", [{"text": "(No answer was given.)"}]),
+    ("user", [{"text": "never mind"}]),
+]
+
+
+@pytest.mark.parametrize("model_id", [LLAMA, MISTRAL, f"arn:aws:bedrock:us-east-1::foundation-model/{LLAMA[3:]}"])
+def test_models_that_take_no_text_beside_calls_and_results_get_them_apart(model_id: str) -> None:
+    assert sent_turns(model_id) == SPLIT
+    assert sent_turns(model_id, split_turns=False) == MIXED
+
+
+def test_other_models_get_text_beside_calls_and_results_unless_the_operator_says_otherwise() -> None:
+    assert sent_turns(MODEL) == sent_turns(PROFILE) == MIXED
+    assert sent_turns(PROFILE, split_turns=True) == SPLIT
+
+
+def test_reasoning_stays_with_its_call_or_its_text() -> None:
+    conversation = prompt(user(), thought(), assistant("ok"), user(), thought(), assistant("ok", "1"), result("1"))
+    body: Any = request_of(MODEL, BedrockOptions(split_turns=True), conversation).body
+    assert broken_rules(body) == []
+    said = [message["content"] for message in body["messages"] if message["role"] == "assistant"]
+    assert said == [[REASONING, {"text": "ok"}], [{"text": "ok"}], [REASONING, use("1")]]

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 from ag_ui.core import (
+    AssistantMessage,
     AudioPart,
     ContentPart,
     DataSource,
     DocumentPart,
     FileSource,
+    FunctionCall,
     ImagePart,
     TextPart,
+    ToolCall,
+    ToolMessage,
     UrlSource,
     UserMessage,
     VideoPart,
@@ -48,7 +52,11 @@ def document(name: object = None, mime: str = "application/pdf", data: bytes = b
 
 
 def blocks(*parts: ContentPart) -> list[dict[str, Any]]:
-    return MediaConverter().blocks(parts)
+    return MediaConverter().blocks("u", parts)
+
+
+def note(part: ContentPart) -> str:
+    return f"[{part.type} left out: this model cannot be given it]"
 
 
 def content(*parts: ContentPart) -> list[dict[str, Any]]:
@@ -101,11 +109,12 @@ DROPPED: dict[str, ContentPart] = {
 
 
 @pytest.mark.parametrize("name", DROPPED)
-def test_unusable_media_is_dropped_with_a_warning_and_the_rest_is_sent(
+def test_unusable_media_is_dropped_with_a_note_and_a_warning_and_the_rest_is_sent(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert blocks(TextPart(text="look"), DROPPED[name], image())[0] == {"text": "look"}
-    assert len(blocks(TextPart(text="look"), DROPPED[name], image())) == 2
+    part = DROPPED[name]
+    assert blocks(TextPart(text="look"), part, image())[:2] == [{"text": "look"}, {"text": note(part)}]
+    assert len(blocks(TextPart(text="look"), part, image())) == 3
     assert "dropped" in caplog.records[0].getMessage()
     assert "169.254" not in caplog.text
 
@@ -118,16 +127,22 @@ def test_media_of_the_largest_allowed_size_is_sent() -> None:
 def test_a_message_has_twenty_images_and_five_documents_at_most(caplog: pytest.LogCaptureFixture) -> None:
     parts: Sequence[ContentPart] = [*[image()] * 21, *[document()] * 6, TextPart(text="look")]
     sent = [next(iter(block)) for block in content(*parts)]
-    assert sent == [*["image"] * 20, *["document"] * 5, "text"]
+    assert sent == [*["image"] * 20, "text", *["document"] * 5, "text", "text"]
     assert len(caplog.records) == 2
 
 
 def test_limits_count_what_is_in_tool_results() -> None:
-    picture = {"image": {"format": "png", "source": {"bytes": PNG}}}
-    results = [{"toolResult": {"toolUseId": str(n), "content": [picture] * 15}} for n in range(3)]
-    kept = limit_media(results)
-    assert [len(block["toolResult"]["content"]) for block in kept] == [15, 5, 1]
-    assert kept[2]["toolResult"]["content"] == [{"text": ""}]
+    converter = MediaConverter()
+    contents = [converter.blocks(str(n), [image()] * 15) for n in range(3)]
+    results = [{"toolResult": {"toolUseId": str(n), "content": content}} for n, content in enumerate(contents)]
+    kept = limit_media(results, converter)
+    pictures = [[block for block in each["toolResult"]["content"] if "image" in block] for each in kept]
+    assert [len(each) for each in pictures] == [15, 5, 0]
+    assert kept[2]["toolResult"]["content"] == [{"text": note(image())}] * 15
+    assert [(report.message_id, report.index) for report in converter.dropped.reports] == [
+        *(("1", n) for n in range(5, 15)),
+        *(("2", n) for n in range(15)),
+    ]
 
 
 def test_a_document_gets_a_text_if_it_has_none() -> None:
@@ -164,3 +179,13 @@ async def test_bytes_arrive_as_they_are(wire: BedrockServer, bedrock: BedrockMod
     _, picture, paper = wire.requests[0]["messages"][0]["content"]
     assert base64.b64decode(picture["image"]["source"]["bytes"]) == PNG
     assert base64.b64decode(paper["document"]["source"]["bytes"]) == b"%PDF"
+
+
+def test_media_that_a_failed_result_cannot_have_is_told() -> None:
+    result = ToolMessage(id="t", tool_call_id="x", content=[TextPart(text="half"), image()], error="it broke")
+    call = ToolCall(id="x", function=FunctionCall(name="draw", arguments="{}"))
+    request = request_of(MODEL, BedrockOptions(), prompt("hi", AssistantMessage(id="a", tool_calls=[call]), result))
+    body: Any = request.body
+    (block,) = body["messages"][-1]["content"]
+    assert block["toolResult"]["content"] == [{"text": "half"}, {"text": note(image())}, {"text": "it broke"}]
+    assert [report.reason for report in request.dropped] == ["only text is sent in a failed result"]

@@ -40,7 +40,7 @@ async def test_every_option_reaches_the_wire(wire: BedrockServer, bedrock: Bedro
     )
     await collect_deltas(model.stream(prompt("hi", tools=["now"], system="Be good.")))
     point = {"cachePoint": {"type": "default", "ttl": "1h"}}
-    spec = {"name": "now", "description": "Does now.", "inputSchema": {"json": {"type": "object"}}}
+    spec = {"name": "now", "description": "Does now.", "inputSchema": {"json": {"type": "object", "properties": {}}}}
     assert wire.requests == [
         {
             "modelId": MODEL,
@@ -77,7 +77,9 @@ def test_only_the_last_message_has_a_cache_point() -> None:
 def test_tools_that_are_only_in_the_history_are_described() -> None:
     body = body_of(prompt("a", CALLED, "b"))
     (tool,) = body["toolConfig"]["tools"]
-    assert tool == {"toolSpec": {"name": fit_name("old/one"), "inputSchema": {"json": {"type": "object"}}}}
+    assert tool == {
+        "toolSpec": {"name": fit_name("old/one"), "inputSchema": {"json": {"type": "object", "properties": {}}}}
+    }
     assert [
         spec["toolSpec"]["name"] for spec in body_of(prompt("a", CALLED, tools=["now"]))["toolConfig"]["tools"]
     ] == ["now"]
@@ -91,13 +93,13 @@ def test_a_schema_is_an_object_and_a_description_is_not_blank() -> None:
     ]
     specs = [tool["toolSpec"] for tool in body_of(Prompt("", prompt().messages, tools))["toolConfig"]["tools"]]
     assert specs == [
-        {"name": "a", "inputSchema": {"json": {"type": "object"}}},
+        {"name": "a", "inputSchema": {"json": {"type": "object", "properties": {}}}},
         {
             "name": "b",
             "description": "B",
-            "inputSchema": {"json": {"type": "object", "properties": {"x": {"type": "number"}}}},
+            "inputSchema": {"json": {"properties": {"x": {"type": "number"}}, "type": "object"}},
         },
-        {"name": "c", "description": "C", "inputSchema": {"json": {"type": "object"}}},
+        {"name": "c", "description": "C", "inputSchema": {"json": {"type": "object", "properties": {}}}},
     ]
 
 

@@ -159,6 +159,16 @@ async def test_a_damaged_frame_is_a_coded_error(
     assert caught.value.code == "MODEL_ERROR"
 
 
+@pytest.mark.parametrize(("named", "wait"), [("7", 7), ("", None)])
+async def test_a_wait_that_bedrock_names_is_in_the_error(
+    named: str, wait: int | None, wire: BedrockServer, bedrock: BedrockModels
+) -> None:
+    wire.will(BedrockResponse(status=429, error="ThrottlingException", retry_after=named))
+    with pytest.raises(AppError) as caught:
+        await collect_deltas(bedrock(max_attempts=1).stream(prompt()))
+    assert (caught.value.code, caught.value.wait_seconds) == ("MODEL_THROTTLED", wait)
+
+
 async def test_the_log_has_what_clients_are_not_told(
     wire: BedrockServer, bedrock: BedrockModels, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -168,3 +178,29 @@ async def test_the_log_has_what_clients_are_not_told(
     (record,) = caplog.records
     assert record.getMessage() == (f"model call failed model={MODEL} code=MODEL_REJECTED attempt=1 will_retry=False")
     assert "the inner reason" in str(record.exc_info)
+
+
+async def test_a_tool_that_bedrock_refuses_costs_only_itself(
+    wire: BedrockServer, bedrock: BedrockModels, pauses: Pauses, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = "The model returned the following errors: tools.1.custom.input_schema: JSON schema is invalid"
+    wire.will(BedrockResponse(status=400, error="ValidationException", message=message), ANSWER, ANSWER)
+    model, asked = bedrock(max_attempts=1), prompt(tools=["now", "bad/tool", "later"])
+    for _ in range(2):
+        assert short(await collect_deltas(model.stream(asked)))[0] == ["text", "Hello"]
+    sent = [[tool["toolSpec"]["description"] for tool in body["toolConfig"]["tools"]] for body in wire.requests]
+    assert [len(each) for each in sent] == [3, 2, 2]
+    assert "Does bad/tool." not in sent[1] + sent[2]
+    assert pauses.taken == []
+    (record,) = caplog.records
+    assert record.getMessage().startswith("tool refused by the model provider")
+    assert "tool=bad/tool" in record.getMessage()
+
+
+async def test_a_provider_that_refuses_every_tool_is_asked_without_tools(
+    wire: BedrockServer, bedrock: BedrockModels
+) -> None:
+    refusal = BedrockResponse(status=400, error="ValidationException", message="tools.0.custom.name: bad")
+    wire.will(refusal, refusal, ANSWER)
+    await collect_deltas(bedrock().stream(prompt(tools=["one", "two"])))
+    assert ["toolConfig" in body for body in wire.requests] == [True, True, False]

@@ -4,6 +4,7 @@ from ag_ui.core import TextMessageContentEvent, ToolCallArgsEvent, ToolCallResul
 
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.ports import RunContext
+from agui_container.testing import run_agent
 from agui_container.tools.builtin import builtin_tools
 from tests.contexts import collect_items, expanded, of_type, run_context, run_input, types
 from tests.models.openai.conftest import Models
@@ -36,6 +37,18 @@ SHOWN = [
 """Events of reasoning, one call, and the answer."""
 
 
+async def test_a_symbol_in_two_chunks_is_joined_in_text_and_in_arguments(wire: OpenAIServer, models: Models) -> None:
+    call = [piece('{"text": "\ud83d', id="call_x"), piece('\ude00"}'), says("", "tool_calls")]
+    wire.gives(
+        OpenAIResponse(sse(says("a\ud83d"), says("\ude00b"), *call, "[DONE]")),
+        OpenAIResponse(sse(says("c\ud83d"), says("", "stop"), "[DONE]")),
+    )
+    events = await run_agent(Assistant(models(), builtin_tools()), run_input("hi"))
+    assert types(events)[-1] == "RUN_FINISHED"
+    assert "".join(event.delta for event in of_type(events, TextMessageContentEvent)) == "a😀bc\ufffd"
+    assert "".join(event.delta for event in of_type(events, ToolCallArgsEvent)) == '{"text": "😀"}'
+
+
 async def test_the_assistant_calculates(wire: OpenAIServer, models: Models) -> None:
     usage = {"choices": [], "usage": {"prompt_tokens": 30, "completion_tokens": 9, "total_tokens": 39}}
     thinks = {"choices": [{"index": 0, "delta": {"reasoning_content": "Arithmetic."}}]}
@@ -63,6 +76,7 @@ async def test_the_assistant_calculates(wire: OpenAIServer, models: Models) -> N
         {
             "role": "assistant",
             "content": None,
+            "reasoning_content": "Arithmetic.",
             "tool_calls": [
                 {
                     "id": "call00001",

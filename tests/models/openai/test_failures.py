@@ -6,10 +6,15 @@ from base64 import b64encode
 from collections.abc import Mapping
 
 import pytest
+from ag_ui.core import RunErrorEvent
 
+from agui_container.agents.assistant.assistant import Assistant
 from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
-from agui_container.models.openai.failures import TEXTS, ModelFailure, failure_of, parse_error_body, retry_after
+from agui_container.models.openai.failures import TEXTS, ModelFailure, failure_of, parse_error_body
+from agui_container.models.retry_after import retry_after
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.testing import run_agent
+from tests.contexts import of_type, run_input
 from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, refuses, says, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
@@ -125,6 +130,16 @@ async def test_a_server_that_asks_for_a_long_wait_is_not_asked_again(wire: OpenA
     assert models.naps.taken == []
 
 
+async def test_a_client_is_told_the_wait_that_the_server_named(wire: OpenAIServer, models: Models) -> None:
+    wire.gives(refuses(429, retry_after="61.5"), refuses(400))
+    events = [await run_agent(Assistant(models()), run_input("hi")) for _ in range(2)]
+    errors = [of_type(each, RunErrorEvent)[0] for each in events]
+    assert [(error.code, (error.metadata or {}).get("retryAfter")) for error in errors] == [
+        ("MODEL_THROTTLED", 62),
+        ("MODEL_REJECTED", None),
+    ]
+
+
 WAITS: Mapping[str, tuple[Mapping[str, str], float | None]] = {
     "seconds": ({"retry-after": "3"}, 3.0),
     "fraction": ({"retry-after": "0.5"}, 0.5),
@@ -139,6 +154,7 @@ WAITS: Mapping[str, tuple[Mapping[str, str], float | None]] = {
     ),
     "negative": ({"retry-after": "-1"}, None),
     "no number": ({"retry-after": "nan"}, None),
+    "no end": ({"retry-after": "inf"}, None),
     "words": ({"retry-after": "later"}, None),
     "none": ({}, None),
 }

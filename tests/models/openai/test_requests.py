@@ -8,7 +8,7 @@ from ag_ui.core import Message, Tool
 from pydantic import TypeAdapter
 
 from agui_container.models.openai import OpenAIOptions
-from agui_container.models.openai.request import MAX_NAME, ToolNames, request_body, wire_name
+from agui_container.models.openai.request import MAX_NAME, ToolNames, request_of, wire_name
 from agui_container.ports import Prompt
 from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import OpenAIServer, speaks
@@ -23,7 +23,7 @@ LONG = "a_name_of_more_than_sixty_four_characters_which_is_longer_than_any_serve
 def test_a_prompt_is_a_request(name: str, caplog: pytest.LogCaptureFixture) -> None:
     case = data("requests", name)
     prompt, options = parts_of(case)
-    assert json.loads(request_body("m", prompt, options)) == case["body"]
+    assert json.loads(request_of("m", prompt, options).body) == case["body"]
     assert len(caplog.records) == case.get("warnings", 0)
 
 
@@ -60,14 +60,15 @@ async def test_without_a_key_there_is_no_authorization(wire: OpenAIServer, model
 
 
 def test_text_that_is_no_unicode_is_sent_all_the_same() -> None:
-    body = request_body("m", Prompt("a\ud800b", []), OpenAIOptions())
+    body = request_of("m", Prompt("a\ud800b", []), OpenAIOptions()).body
     assert json.loads(body)["messages"] == [{"role": "system", "content": "a?b"}]
 
 
 def test_a_request_is_the_beginning_of_the_next_one() -> None:
     case = data("requests", "calls")
     prompt, options = parts_of(case)
-    bodies = [json.loads(request_body("m", Prompt("", prompt.messages[:end]), options))["messages"] for end in (4, 5)]
+    requests = [request_of("m", Prompt("", prompt.messages[:end]), options) for end in (4, 5)]
+    bodies = [json.loads(request.body)["messages"] for request in requests]
     assert bodies[1][: len(bodies[0])] == bodies[0]
 
 

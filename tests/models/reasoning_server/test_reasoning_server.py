@@ -18,7 +18,8 @@ from ag_ui.core import (
 from agui_container.models.bedrock import BedrockOptions
 from agui_container.models.bedrock.reasoning_signature import sign_text
 from agui_container.models.bedrock.request import request_of
-from agui_container.models.openai.request import SILENCE, OpenAIOptions, request_body
+from agui_container.models.openai import request as openai_requests
+from agui_container.models.openai.request import SILENCE, OpenAIOptions
 from agui_container.ports import Prompt
 from tests.contexts import client_tool
 from tests.models.bedrock import reasoning as bedrock
@@ -50,7 +51,8 @@ def prompt_rows(prompt: Prompt) -> list[tuple[str, ...]]:
 
 
 def test_a_request_of_chat_completions_is_read_back() -> None:
-    body = json.loads(request_body("m", PROMPT, OpenAIOptions(reasoning_field=openai.REASONING)))
+    options = OpenAIOptions(reasoning_field=openai.REASONING)
+    body = json.loads(openai_requests.request_of("m", PROMPT, options).body)
     assert openai.broken_rules(body) == []
     read = [row for row in prompt_rows(openai.prompt_of(body)) if row != ("assistant", SILENCE)]
     assert read == prompt_rows(PROMPT)

@@ -46,7 +46,7 @@ from agui_container.agents.assistant.context_window.window import ContextBudget
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
 from agui_container.agents.assistant.goals.goal_tracker import MAX_GOALS, PROMPTS, GoalTracker, track_goals
 from agui_container.agents.assistant.history import answerable, trusted_conversation
-from agui_container.agents.assistant.model_turn import ModelToolCall, ModelTurn
+from agui_container.agents.assistant.model_turn import MediaReports, ModelToolCall, ModelTurn
 from agui_container.agents.assistant.prompt.skills import (
     Skill,
     SkillInvocation,
@@ -164,11 +164,11 @@ class Assistant:
                 return
             must_wait, steps = resumption.outcome.skips_model, count()
             prompt = self._prompt(input, resumption.outcome, skill, goals, toolbox, ctx)
-            window = self.budget.open_window(model, prompt, ctx)
+            window, media_reports = self.budget.open_window(model, prompt, ctx), MediaReports(prompt.messages)
             while not must_wait:
                 check_step(next(steps), self.max_steps, ctx)
                 await window.fit()
-                turn, sent = ModelTurn(ctx), replace(prompt, messages=window.messages)
+                turn, sent = ModelTurn(ctx, media_reports), replace(prompt, messages=window.messages)
                 with ModelCall(model, sent, ctx) as call:
                     async with maybe_aclosing(model.stream(sent)) as deltas:
                         async for delta in deltas:

@@ -22,6 +22,7 @@ from ag_ui.core import (
     ReasoningMessageEndEvent,
     ReasoningMessageStartEvent,
     ReasoningStartEvent,
+    TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
     TokenUsage,
@@ -36,6 +37,7 @@ from agui_container.ports import (
     Delta,
     EncryptedDelta,
     Item,
+    MediaDroppedDelta,
     MessageText,
     ReasoningDelta,
     RunContext,
@@ -45,6 +47,7 @@ from agui_container.ports import (
     UsageDelta,
 )
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.surrogates import join_surrogates, split_half
 
 MAX_CALLS = 1_000
 """Maximum number of calls in one answer of a model, because the calls of an answer run concurrently."""
@@ -52,21 +55,42 @@ MAX_CALLS = 1_000
 CUT_SHORT = frozenset({StopReason.LENGTH, StopReason.FILTERED})
 """Stop reasons after which the last text or call may be incomplete."""
 
+MEDIA_DROPPED = "media.dropped"
+
+LOST_HALF = "\ufffd"
+"""Text in place of the first half of a symbol whose other half does not come."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelToolCall:
-    """A tool call of a model. ``arguments`` may be invalid JSON, and it is cut off if the call is not ``complete``."""
+    """A tool call of a model.
+
+    Attributes:
+        id: id of the call.
+        name: name of the tool.
+        arguments: JSON text, which may be invalid.
+        complete: False if the arguments were cut off.
+        encrypted_value: opaque value that the model expects with the call in the next prompt.
+    """
 
     id: str
     name: str
     arguments: str
     complete: bool = True
+    encrypted_value: str | None = None
+
+    def to_message_call(self) -> ToolCall:
+        """Return the call as an assistant message holds it."""
+        function = FunctionCall(name=self.name, arguments=self.arguments)
+        return ToolCall(id=self.id, function=function, encrypted_value=self.encrypted_value)
 
 
 class _PartialCall(Struct):
     id: str
     name: str
     arguments: list[str] = field(default_factory=list)
+    half: str = ""
+    encrypted_value: str | None = None
 
 
 class _ReasoningBlock(Struct):
@@ -88,6 +112,28 @@ Items = Sequence[Item]
 Events = Sequence[BaseEvent]
 
 
+class MediaReports:
+    """Reports of the parts that the model cannot take: CUSTOM ``media.dropped``, once per part and run.
+
+    Args:
+        messages: messages at the start of the run. Those that the assistant has answered were reported before.
+    """
+
+    def __init__(self, messages: Sequence[Message] = ()) -> None:
+        self._reported: set[tuple[str, int]] = set()
+        answers = [at for at, message in enumerate(messages, 1) if isinstance(message, AssistantMessage)]
+        self._answered = {message.id for message in messages[: answers[-1] if answers else 0]}
+
+    def events(self, delta: MediaDroppedDelta) -> Events:
+        """Return the event of a report, unless the part has been reported."""
+        key = (delta.message_id, delta.index)
+        if delta.message_id in self._answered or key in self._reported:
+            return ()
+        self._reported.add(key)
+        value = {"part": delta.part, "reason": delta.reason, "messageId": delta.message_id}
+        return (CustomEvent(name=MEDIA_DROPPED, value=value),)
+
+
 class ModelTurn:
     """Collects one model call. Each reasoning block is its own message.
 
@@ -96,9 +142,11 @@ class ModelTurn:
     answered together: after the first call no other message begins.
     """
 
-    def __init__(self, ctx: RunContext) -> None:
+    def __init__(self, ctx: RunContext, media_reports: MediaReports | None = None) -> None:
+        self._media_reports = media_reports or MediaReports()
         self._ctx = ctx
         self._open: _Open = "nothing"
+        self._half = ""  # of a symbol, at the end of the open text or reasoning
         self._text_block = _TextBlock(ctx.new_id())
         self._blocks: list[_ReasoningBlock | _TextBlock] = []
         """Blocks in the order in which the model began them."""
@@ -120,6 +168,8 @@ class ModelTurn:
             return self._call(delta)
         if isinstance(delta, EncryptedDelta):
             return self._encrypted(delta.value)
+        if isinstance(delta, MediaDroppedDelta):
+            return self._media_reports.events(delta)
         if isinstance(delta, UsageDelta):
             self.usage.append(delta.usage)
             self._ctx.usage.append(delta.usage)
@@ -129,7 +179,7 @@ class ModelTurn:
 
     def close(self) -> Events:
         """Return the events that end all open parts, and CUSTOM ``model.stopped`` with the reason of a cut answer."""
-        ends = (ToolCallEndEvent(tool_call_id=call.id) for call in self._calls.values())
+        ends = [event for call in self._calls.values() for event in self._end_call(call)]
         if self.stop in CUT_SHORT:
             return *self._close_open(), *ends, CustomEvent(name="model.stopped", value={"reason": self.stop})
         return *self._close_open(), *ends
@@ -137,7 +187,10 @@ class ModelTurn:
     @property
     def calls(self) -> Sequence[ModelToolCall]:
         """Calls in the order in which the model started them."""
-        calls = [ModelToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls.values()]
+        calls = [
+            ModelToolCall(call.id, call.name, "".join(call.arguments), encrypted_value=call.encrypted_value)
+            for call in self._calls.values()
+        ]
         if calls and self.stop in CUT_SHORT:
             calls[-1] = replace(calls[-1], complete=False)
         return calls
@@ -163,23 +216,26 @@ class ModelTurn:
         text = "".join(block.texts)
         if isinstance(block, _ReasoningBlock):
             return ReasoningMessage(id=block.id, content=text, encrypted_value=block.encrypted_value)
-        calls = self.calls if has_calls else ()
-        tool_calls = [ToolCall(id=c.id, function=FunctionCall(name=c.name, arguments=c.arguments)) for c in calls]
+        tool_calls = [call.to_message_call() for call in self.calls] if has_calls else []
         return AssistantMessage(id=block.id, content=text or None, tool_calls=tool_calls or None)
 
     def _text(self, text: str) -> Items:
         if not text:
             return ()
-        if self._open == "text":
+        if self._open == "text" and text.isascii() and not self._half:
             self._text_block.texts.append(text)
             return (MessageText(self._text_block.id, text),)
+        opened = () if self._open == "text" else self._start_text()
+        text = self._with_half(text)
+        self._text_block.texts.append(text)
+        return (*opened, MessageText(self._text_block.id, text)) if text else opened
+
+    def _start_text(self) -> Events:
+        """Start a message. After a call the same message starts again, and the client appends to it."""
         closed = self._close_open()
         self._open = "text"
         block = self._next_text_block()
-        block.texts.append(text)
-        # After a call the same message id starts again, and the client appends to the message.
-        start = TextMessageStartEvent(message_id=block.id, role="assistant")
-        return *closed, start, MessageText(block.id, text)
+        return *closed, TextMessageStartEvent(message_id=block.id, role="assistant")
 
     def _next_text_block(self) -> _TextBlock:
         """Return the block of the next text or call: a new one after reasoning that follows text."""
@@ -190,12 +246,19 @@ class ModelTurn:
             self._blocks.append(self._text_block)
         return self._text_block
 
+    def _with_half(self, text: str) -> str:
+        """Return the next piece of the open text or reasoning, without half of a symbol at its end, which is kept."""
+        text, self._half = split_half(self._half + text)
+        return join_surrogates(text)
+
     def _reasoning(self, text: str) -> Events:
         if not text:
             return ()
         opened = () if self._open == "reasoning" else self._start_reasoning()
-        self._reasoning_block.texts.append(text)
-        return *opened, ReasoningMessageContentEvent(message_id=self._reasoning_block.id, delta=text)
+        block, text = self._reasoning_block, self._with_half(text)
+        block.texts.append(text)
+        content = ReasoningMessageContentEvent(message_id=block.id, delta=text) if text else None
+        return (*opened, content) if content else opened
 
     def _start_reasoning(self) -> Events:
         """Start a block of reasoning."""
@@ -229,18 +292,50 @@ class ModelTurn:
             call = self._calls[delta.index] = _PartialCall(self._ctx.new_id(), delta.name)
             start = ToolCallStartEvent(tool_call_id=call.id, tool_call_name=call.name, parent_message_id=block.id)
             opened = (*opened, start)
-        if not delta.arguments:
-            return opened
-        call.arguments.append(delta.arguments)
-        return *opened, ToolCallArgsEvent(tool_call_id=call.id, delta=delta.arguments)
+        arguments, call.half = split_half(call.half + delta.arguments)
+        return *opened, *_argument_events(call, join_surrogates(arguments)), *_encrypted_events(call, delta)
+
+    def _end_call(self, call: _PartialCall) -> Events:
+        """Return the events that end a call. A complete call without arguments gets an empty object."""
+        is_cut = self.stop in CUT_SHORT and call is list(self._calls.values())[-1]
+        rest = LOST_HALF if call.half else ""
+        if not rest and not is_cut and not any(map(str.strip, call.arguments)):
+            rest = "{}"
+        call.half = ""
+        return *_argument_events(call, rest), ToolCallEndEvent(tool_call_id=call.id)
 
     def _close_open(self) -> Events:
-        was, self._open = self._open, "nothing"
+        was, half = self._open, self._half
+        self._open, self._half = "nothing", ""
+        events: list[BaseEvent] = []
         if was == "text":
-            return (TextMessageEndEvent(message_id=self._text_block.id),)
-        if was == "reasoning":
-            return (
-                ReasoningMessageEndEvent(message_id=self._reasoning_block.id),
-                ReasoningEndEvent(message_id=self._reasoning_block.id),
-            )
+            if half:
+                self._text_block.texts.append(LOST_HALF)
+                events.append(TextMessageContentEvent(message_id=self._text_block.id, delta=LOST_HALF))
+            events.append(TextMessageEndEvent(message_id=self._text_block.id))
+        elif was == "reasoning":
+            block = self._reasoning_block
+            if half:
+                block.texts.append(LOST_HALF)
+                events.append(ReasoningMessageContentEvent(message_id=block.id, delta=LOST_HALF))
+            events.append(ReasoningMessageEndEvent(message_id=block.id))
+            events.append(ReasoningEndEvent(message_id=block.id))
+        return events
+
+
+def _argument_events(call: _PartialCall, arguments: str) -> Events:
+    """Add arguments to a call. Return their event, if there are any."""
+    if not arguments:
         return ()
+    call.arguments.append(arguments)
+    return (ToolCallArgsEvent(tool_call_id=call.id, delta=arguments),)
+
+
+def _encrypted_events(call: _PartialCall, delta: ToolCallDelta) -> Events:
+    """Attach the encrypted value of a delta to its call. Return its event, if there is one."""
+    if delta.encrypted_value is None:
+        return ()
+    call.encrypted_value = delta.encrypted_value
+    return (
+        ReasoningEncryptedValueEvent(subtype="tool-call", entity_id=call.id, encrypted_value=delta.encrypted_value),
+    )

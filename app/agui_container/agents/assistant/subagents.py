@@ -232,7 +232,11 @@ class SubagentInvocation:
 
     def _result(self, ended: RunFinishedEvent) -> str:
         if ended.result is not None:
-            return ended.result if isinstance(ended.result, str) else to_json(ended.result).decode()
+            return (
+                ended.result
+                if isinstance(ended.result, str)
+                else to_json(ended.result, inf_nan_mode="strings").decode()
+            )
         for message in reversed(self._transcript.messages):
             if isinstance(message, AssistantMessage) and message.content:
                 return message.content

@@ -27,7 +27,6 @@ from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct, structs
 from msgspec.structs import replace as replace_struct
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.ports import (
@@ -47,7 +46,7 @@ from agui_container.ports import (
 from agui_container.protocol.conversation.transcript import DENIED, DURATION, FAILED
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
-from agui_container.protocol.strict_json import whole_text
+from agui_container.protocol.strict_json import parse_finite_json, whole_text
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.user_code import user_exc_info
 from agui_container.telemetry import ToolCall
@@ -151,8 +150,8 @@ class Toolbox(Struct, frozen=True):
         return list(client_ids), [call for call in calls if call.id not in client_ids]
 
     def is_client_call(self, call: ModelToolCall) -> bool:
-        """Return True if the client runs this call."""
-        return call.complete and call.name in self.client
+        """Return True if the client runs this call. The server answers a call that cannot run."""
+        return call.complete and call.name in self.client and is_object(call.arguments)
 
     def is_unavailable(self, call: ModelToolCall) -> bool:
         """Return True if the tool is missing and may belong to a source that is unavailable now."""
@@ -172,7 +171,8 @@ class Toolbox(Struct, frozen=True):
         if not call.complete:
             return "Error: the answer was cut off before this call was complete."
         if call.name not in self.server:
-            return f"Error: there is no tool named '{call.name}'."
+            error = argument_error(call) if call.name in self.client else None
+            return error or f"Error: there is no tool named '{call.name}'."
         decision = self.policy(call.name)
         if decision.permission is Permission.DENY:
             return f"Error: this tool is not allowed{f': {decision.reason}' if decision.reason else '.'}"
@@ -370,7 +370,7 @@ def arguments_of(call: ModelToolCall) -> Mapping[str, object]:
         ToolError: the text is not a JSON object.
     """
     try:
-        value: object = from_json(call.arguments or "{}", allow_inf_nan=False)
+        value = parse_finite_json(call.arguments or "{}")
     except ValueError as error:
         raise ToolError("the arguments are not valid JSON.") from error
     if not isinstance(value, dict):
@@ -378,13 +378,18 @@ def arguments_of(call: ModelToolCall) -> Mapping[str, object]:
     return value
 
 
+def argument_error(call: ModelToolCall) -> str | None:
+    """Return the error text for a call whose arguments are not a JSON object, else None."""
+    try:
+        arguments_of(call)
+    except ToolError as error:
+        return f"Error: {error}"
+    return None
+
+
 def is_object(arguments: str) -> bool:
     """Return True if the text is a JSON object, so that the call can run."""
-    try:
-        arguments_of(ModelToolCall("", "", arguments))
-    except ToolError:
-        return False
-    return True
+    return argument_error(ModelToolCall("", "", arguments)) is None
 
 
 def is_failure(error: BaseException) -> bool:

@@ -155,7 +155,9 @@ def _as_chunk(message: object) -> AIMessageChunk | None:
     if not isinstance(message, AIMessage):
         return None
     calls = [
-        tool_call_chunk(name=call["name"], args=to_json(call["args"]).decode(), id=call["id"], index=index)
+        tool_call_chunk(
+            name=call["name"], args=to_json(call["args"], inf_nan_mode="strings").decode(), id=call["id"], index=index
+        )
         for index, call in enumerate(message.tool_calls)
     ]
     return AIMessageChunk(content=message.text, id=message.id, tool_call_chunks=calls)

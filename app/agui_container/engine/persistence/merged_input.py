@@ -11,7 +11,7 @@ from msgspec import Struct
 from agui_container.ports.records import Change, StoredMessage, ThreadDelta
 from agui_container.protocol.conversation.merge import MergedHistory, merge_after_others, merge_history
 from agui_container.protocol.conversation.state import dump_state, load_state
-from agui_container.protocol.conversation.stored_parts import ResultAuthors
+from agui_container.protocol.conversation.stored_parts import ResultAuthors, restore_call_values
 from agui_container.runtime.large_work import LargeWork
 
 MERGED_AT_ONCE = 1_000
@@ -70,6 +70,7 @@ def merge_messages(
 ) -> MergedHistory:
     """Merge stored messages with those of a client. The messages of the runs ``predecessors`` count as new."""
     by_id = {message.id: message.data for message in stored}
+    sent = restore_call_values(by_id, sent)
     if not predecessors:
         return merge_history(by_id, sent, authors)
     final = {message.id for message in stored if message.run_id in predecessors}

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from agui_container.models.retry_after import retry_after
 from agui_container.protocol.errors import AppError, ErrorCode
 
 
@@ -22,9 +23,9 @@ class Failure(Struct, frozen=True):
     message: str
     is_retryable: bool = False
 
-    def error(self) -> AppError:
-        """Return the failure as the error that the model raises."""
-        return AppError(self.code, self.message)
+    def error(self, wait_seconds: float | None = None) -> AppError:
+        """Return the failure as the error that the model raises, with the time that Bedrock asks to wait, if any."""
+        return AppError(self.code, self.message, wait_seconds=wait_seconds)
 
 
 class StreamFault(Exception):
@@ -142,6 +143,13 @@ def failure_of(error: BaseException) -> Failure:
     if response is not None:
         return _by_response(*response)
     return next((FAILURES[name] for name in _names(error) if name in FAILURES), _UNKNOWN)
+
+
+def wait_seconds_of(error: BaseException) -> float | None:
+    """Return the seconds that Bedrock asks to wait, or None."""
+    response = getattr(error, "response", None)
+    metadata = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}
+    return retry_after(metadata.get("HTTPHeaders", {}))
 
 
 def _names(error: BaseException) -> Iterator[str]:

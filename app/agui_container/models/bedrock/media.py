@@ -1,24 +1,22 @@
 """Content parts of AG-UI as content blocks of Bedrock.
 
-Rules: only inline bytes are sent; URLs and file handles are never fetched. Unusable parts are dropped with a warning
-and the rest of the message is sent, as AG-UI requires. Parts that Bedrock would refuse are dropped too, because a
-refused part stays in the history and would make every later request fail. An image's format is read from its bytes,
-because Bedrock refuses a wrong label.
+Rules: only inline bytes are sent; URLs and file handles are never fetched. Unusable parts are dropped and the rest of
+the message is sent, as AG-UI requires. Parts that Bedrock would refuse are dropped too, because a refused part stays in
+the history and would make every later request fail. The model reads a note in place of each of them. An image's format
+is read from its bytes, because Bedrock refuses a wrong label.
 
 Source of the limits: ImageBlock, DocumentBlock and Message in the Amazon Bedrock Runtime API reference.
 """
 
-import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ag_ui.core import ContentPart, DataSource, DocumentPart, ImagePart, TextPart
+from msgspec import Struct
 
+from agui_container.models.dropped_media import NOT_BASE64, NOT_INLINE, DroppedMedia
 from agui_container.models.images import decode_base64, image_kind, image_size, is_text
-from agui_container.runtime.log_values import format_fields
-
-logger = logging.getLogger(__name__)
 
 Block = dict[str, Any]
 
@@ -28,6 +26,8 @@ MAX_PIXELS = 8000
 """Largest width and height of an image."""
 MAX_DOCUMENTS, MAX_DOCUMENT_BYTES = 5, 4_718_592
 """Documents per message, and bytes per document: 4.5 MiB."""
+TOO_MANY = f"more than {MAX_IMAGES} images or {MAX_DOCUMENTS} documents in one message"
+IN_FAILED_RESULT = "only text is sent in a failed result"
 MAX_NAME = 200
 """Characters of a document's name."""
 
@@ -47,33 +47,52 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9\-()\[\]]+")
 
 
 class _Unusable(Exception):
-    """A part cannot be sent. The text is the reason, for the log."""
+    """A part cannot be sent. The text is the reason, for the log and the client."""
+
+
+class _Place(Struct, frozen=True):
+    """Part of a message, and its position there."""
+
+    message_id: str
+    index: int
+    part: ContentPart
 
 
 class MediaConverter:
-    """Converter of the content parts of one request. Document names are unique within the request."""
+    """Converter of the content parts of one request. Document names are unique within the request.
+
+    Attributes:
+        dropped: the parts that are not sent.
+    """
 
     def __init__(self) -> None:
+        self.dropped = DroppedMedia()
         self._names: set[str] = set()
+        self._places: dict[int, _Place] = {}
+        """Place of each block of media, by the identity of the block."""
 
-    def blocks(self, content: str | Sequence[ContentPart]) -> list[Block]:
+    def blocks(self, message_id: str, content: str | Sequence[ContentPart]) -> list[Block]:
         """Return the blocks of a message's content. Blank text is left out, because Bedrock refuses it."""
         if isinstance(content, str):
             return [{"text": content}] if content.strip() else []
-        blocks = (self._block(part) for part in content)
+        blocks = (self._block(_Place(message_id, index, part)) for index, part in enumerate(content))
         return [block for block in blocks if block is not None]
 
-    def _block(self, part: ContentPart) -> Block | None:
+    def drop(self, block: Block, reason: str) -> Block:
+        """Return a block with a note in place of a block of media."""
+        place = self._places[id(block)]
+        return {"text": self.dropped.drop(place.message_id, place.index, place.part, reason)}
+
+    def _block(self, place: _Place) -> Block | None:
+        part = place.part
         if isinstance(part, TextPart):
             return {"text": part.text} if part.text.strip() else None
         try:
-            return self._media_block(part)
+            block = self._media_block(part)
         except _Unusable as reason:
-            logger.warning(
-                "content part dropped %s",
-                format_fields({"part": part.type, "source": part.source.type, "reason": reason}),
-            )
-            return None
+            return {"text": self.dropped.drop(place.message_id, place.index, part, str(reason))}
+        self._places[id(block)] = place
+        return block
 
     def _media_block(self, part: ContentPart) -> Block:
         if isinstance(part, ImagePart):
@@ -118,13 +137,13 @@ def _image(part: ImagePart) -> Block:
 
 def _bytes(part: ImagePart | DocumentPart, max_bytes: int) -> bytes:
     if not isinstance(part.source, DataSource):
-        raise _Unusable("only inline data is used, nothing is fetched")
+        raise _Unusable(NOT_INLINE)
     value = part.source.value
     if len(value) > 4 * (max_bytes // 3 + 1):
         raise _Unusable("too large for Bedrock")
     data = decode_base64(value)
     if data is None:
-        raise _Unusable("not base64")
+        raise _Unusable(NOT_BASE64)
     if not 0 < len(data) <= max_bytes:
         raise _Unusable("empty, or too large for Bedrock")
     return data
@@ -137,41 +156,33 @@ def _mime(part: DocumentPart) -> str:
 # --- limits of a whole message ----------------------------------------------------------------------------------------
 
 
-def limit_media(blocks: Sequence[Block]) -> list[Block]:
+def limit_media(blocks: Sequence[Block], converter: MediaConverter) -> list[Block]:
     """Reduce the blocks of a user message to Bedrock's limits.
 
     The first images and documents stay, also those in tool results. A message with documents gets a text block if it
     has none, because Bedrock requires one.
     """
-    has_room = _MediaLimit(image=MAX_IMAGES, document=MAX_DOCUMENTS)
-    limited = [_limit_tool_result(block, has_room) for block in blocks if has_room(block)]
+    limit = _MediaLimit(converter, image=MAX_IMAGES, document=MAX_DOCUMENTS)
+    limited = [limit(block) for block in blocks]
     if any("document" in block for block in limited) and not any("text" in block for block in limited):
         limited.append({"text": "See the attached document."})
     return limited
 
 
-def _limit_tool_result(block: Block, has_room: Callable[[Block], bool]) -> Block:
-    if "toolResult" not in block:
-        return block
-    result = block["toolResult"]
-    content = [inner for inner in result["content"] if has_room(inner)] or [{"text": ""}]
-    return {"toolResult": {**result, "content": content}}
-
-
 class _MediaLimit:
     """Counter of the blocks of each kind that one message may still have."""
 
-    def __init__(self, **remaining: int) -> None:
+    def __init__(self, converter: MediaConverter, **remaining: int) -> None:
+        self._converter = converter
         self._remaining = remaining
 
-    def __call__(self, block: Block) -> bool:
-        """Count a block. Return false if the message already has all blocks of its kind."""
+    def __call__(self, block: Block) -> Block:
+        """Count a block. Return a note in its place if the message already has all blocks of its kind."""
         (kind,) = block
+        if kind == "toolResult":
+            result = block[kind]
+            return {kind: {**result, "content": [self(inner) for inner in result["content"]]}}
         if kind not in self._remaining:
-            return True
+            return block
         self._remaining[kind] -= 1
-        if self._remaining[kind] < 0:
-            logger.warning(
-                "content part dropped %s", format_fields({"part": kind, "reason": "too_many_in_one_message"})
-            )
-        return self._remaining[kind] >= 0
+        return block if self._remaining[kind] >= 0 else self._converter.drop(block, TOO_MANY)

@@ -7,22 +7,28 @@ delta, so no output appears twice.
 
 import logging
 import threading
-from collections.abc import AsyncGenerator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
+
+from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models.bedrock.client import BedrockClient, BedrockEvents
-from agui_container.models.bedrock.failures import StreamFault, failure_of
+from agui_container.models.bedrock.failures import StreamFault, failure_of, wait_seconds_of
 from agui_container.models.bedrock.options import BedrockOptions
-from agui_container.models.bedrock.request import request_of
+from agui_container.models.bedrock.request import bedrock_tools, request_of
 from agui_container.models.bedrock.retries import Pause, backoff, may_retry
 from agui_container.models.bedrock.stream_parser import BedrockStreamParser
 from agui_container.models.context_windows import known_window
-from agui_container.ports import Delta, Prompt
+from agui_container.models.tool_schemas import MAX_REFUSALS
+from agui_container.ports import Delta, MediaDroppedDelta, Prompt
+from agui_container.protocol.errors import ErrorCode
 from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
 from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
+
+Tools = Mapping[str, ToolSpec]
+"""Tools in the form that Bedrock takes, by wire name."""
 
 
 class BedrockModel:
@@ -42,6 +48,7 @@ class BedrockModel:
         self._pause = pause
         self._client = BedrockClient(self._options)
         self._threads = DaemonThreadPool(self._options.max_calls)
+        self._tools = bedrock_tools()
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
         """Call the model and yield its deltas.
@@ -49,23 +56,28 @@ class BedrockModel:
         Raises:
             AppError: the call failed; the code is one of ``MODEL_*``.
         """
-        for attempt in count(1):
-            has_output = False
+        attempt, changes = 1, 0
+        while True:
+            has_output, tools = False, self._tools.convert(prompt.tools)
             try:
-                with self._start_call(prompt) as deltas:
+                with self._start_call(prompt, tools) as deltas:
                     while await deltas.wait_for_items():
                         for delta in deltas.take_items():
-                            has_output = True
+                            has_output = has_output or not isinstance(delta, MediaDroppedDelta)
                             yield delta
             except Exception as error:  # noqa: BLE001 - failure_of knows every exception
+                if not has_output and changes < MAX_REFUSALS and self._leaves_out_tool(error, prompt.tools, tools):
+                    changes += 1
+                    continue
                 self._raise_unless_retryable(error, attempt, has_output=has_output)
             else:
                 return
             await self._pause(attempt)
+            attempt += 1
 
     @contextmanager
-    def _start_call(self, prompt: Prompt) -> Iterator[ThreadStream[Delta]]:
-        call = _BedrockCall(self._client, self.name, self._options, prompt)
+    def _start_call(self, prompt: Prompt, tools: Tools) -> Iterator[ThreadStream[Delta]]:
+        call = _BedrockCall(self._client, self.name, self._options, prompt, tools)
         try:
             deltas = self._threads.stream("model", call.run)
         except ThreadPoolBusy as error:
@@ -76,6 +88,16 @@ class BedrockModel:
             deltas.stop()
             call.abort()
 
+    def _leaves_out_tool(self, error: Exception, tools: Sequence[ToolSpec], sent: Tools) -> bool:
+        """Leave the tool that Bedrock refused out of this and later requests. Return False if the error names none."""
+        is_refusal = failure_of(error).code is ErrorCode.MODEL_REJECTED
+        refusal = self._tools.learn(str(error), tools, sent) if is_refusal else None
+        if refusal is None:
+            return False
+        fields = {"model": self.name, "tool": refusal.tool, "description_limit": refusal.description_limit}
+        logger.warning("tool refused by the model provider %s", format_fields(fields), exc_info=error)
+        return True
+
     def _raise_unless_retryable(self, error: Exception, attempt: int, *, has_output: bool) -> None:
         failure = failure_of(error)
         will_retry = may_retry(failure, attempt, self._options.max_attempts, has_output=has_output)
@@ -85,17 +107,20 @@ class BedrockModel:
             exc_info=error,
         )
         if not will_retry:
-            raise failure.error() from error
+            raise failure.error(wait_seconds_of(error)) from error
 
 
 class _BedrockCall:
     """One attempt of a call. ``run`` is called in the thread, ``abort`` on the event loop."""
 
-    def __init__(self, client: BedrockClient, model_id: str, options: BedrockOptions, prompt: Prompt) -> None:
+    def __init__(
+        self, client: BedrockClient, model_id: str, options: BedrockOptions, prompt: Prompt, tools: Tools
+    ) -> None:
         self._client = client
         self._model_id = model_id
         self._options = options
         self._prompt = prompt
+        self._tools = tools
         self._lock = threading.Lock()
         self._events: BedrockEvents | None = None
         self._aborted = False
@@ -124,7 +149,8 @@ class _BedrockCall:
 
     def _read_deltas(self) -> Generator[Delta, None, None]:
         """Send the request and yield the deltas of the answer."""
-        request = request_of(self._model_id, self._options, self._prompt)
+        request = request_of(self._model_id, self._options, self._prompt, self._tools)
+        yield from request.dropped
         parser = BedrockStreamParser(self._model_id, request.tool_names)
         if not self._open(self._client.converse(request.body)):
             return

@@ -48,6 +48,8 @@ class BedrockOptions:
         cache: places of cache points; not every model accepts all places.
         cache_ttl: lifetime of cached prompts; None means Bedrock's default of 5 minutes.
         context_window: tokens of the model's context window, for clients; None means the known one of the model.
+        split_turns: True if calls and results are sent in messages without text, for models that refuse both in one
+            message. None means the models of Meta and Mistral.
         additional_fields: ``additionalModelRequestFields``, for example the budget of Claude's thinking.
     """
 
@@ -66,5 +68,6 @@ class BedrockOptions:
     cache: frozenset[CachePlace] = frozenset()
     cache_ttl: Literal["5m", "1h"] | None = None
     guardrail: Guardrail | None = None
+    split_turns: bool | None = None
     additional_fields: Mapping[str, object] = field(default_factory=dict)
     context_window: Annotated[int, Field(ge=1)] | None = None

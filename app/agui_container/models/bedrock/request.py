@@ -19,7 +19,7 @@ Source: ConverseStream, Message and ToolResultBlock in the Amazon Bedrock Runtim
 import hashlib
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ag_ui.core import (
@@ -34,13 +34,14 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct, field
-from pydantic_core import from_json
 
-from agui_container.models.bedrock.media import Block, MediaConverter, limit_media
+from agui_container.models.bedrock.media import IN_FAILED_RESULT, Block, MediaConverter, limit_media
 from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
-from agui_container.ports import Prompt
+from agui_container.models.tool_schemas import ProviderTools
+from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.protocol.conversation.transcript import has_failed, repeats_error
+from agui_container.protocol.strict_json import parse_finite_json
 from agui_container.runtime.log_values import format_fields
 
 MAX_LENGTH = 64
@@ -85,6 +86,13 @@ logger = logging.getLogger(__name__)
 FIRST_USER_TEXT = "(The conversation begins.)"
 """Text of the user message that is added at the beginning if Bedrock requires one there."""
 
+CALLS_TEXT, NO_ANSWER_TEXT = "(Tools are called.)", "(No answer was given.)"
+"""Texts of the messages between text and calls, and between results and text, of models that do not take both."""
+NO_MIXED_TURNS = re.compile(r"(?:^|[./])(?:meta|mistral)\.")
+"""Ids of models that do not take text in a message with calls or results."""
+OF_TOOLS = frozenset({"toolUse", "toolResult", "reasoningContent"})
+"""Blocks that stay together with calls. Reasoning must not be the last block of a message."""
+
 
 class _Turn(Struct):
     role: str
@@ -121,7 +129,7 @@ class BedrockHistory:
     def add(self, message: Message) -> None:
         """Add the next message. Activity messages are ignored, because they are only for display."""
         if isinstance(message, UserMessage):
-            self._open_turn("user").blocks.extend(self._media.blocks(message.content))
+            self._open_turn("user").blocks.extend(self._media.blocks(message.id, message.content))
         elif isinstance(message, AssistantMessage):
             self._add_assistant(message)
         elif isinstance(message, ReasoningMessage):
@@ -130,6 +138,11 @@ class BedrockHistory:
             self._add_result(message)
         elif isinstance(message, (SystemMessage, DeveloperMessage)):
             self.system.append(message.content)
+
+    @property
+    def dropped(self) -> Sequence[MediaDroppedDelta]:
+        """Parts that ``messages`` does not have."""
+        return self._media.dropped.reports
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -142,7 +155,7 @@ class BedrockHistory:
             merged.insert(0, {"role": "user", "content": [{"text": FIRST_USER_TEXT}]})
         for message in merged:
             if message["role"] == "user":
-                message["content"] = limit_media(message["content"])
+                message["content"] = limit_media(message["content"], self._media)
         return merged
 
     def _open_turn(self, role: str) -> _Turn:
@@ -153,7 +166,7 @@ class BedrockHistory:
 
     def _add_assistant(self, message: AssistantMessage) -> None:
         turn = self._open_turn("assistant")
-        turn.blocks.extend(self._media.blocks(message.content or ""))
+        turn.blocks.extend(self._media.blocks(message.id, message.content or ""))
         for call in message.tool_calls or ():
             if call.id in turn.ids:
                 continue
@@ -174,7 +187,26 @@ class BedrockHistory:
             turn.answers[message.tool_call_id] = message
 
     def _answers(self, turn: _Turn) -> list[Block]:
-        return [_tool_result(wire, turn.answers.get(call), self._media.blocks) for call, wire in turn.ids.items()]
+        return [_tool_result(wire, turn.answers.get(call), self._media) for call, wire in turn.ids.items()]
+
+
+def _without_mixed_turns(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages with calls and results in messages of their own, and a text of the other role between."""
+    separated: list[dict[str, Any]] = []
+    for message in messages:
+        role, content = message["role"], message["content"]
+        of_tools = [block for block in content if OF_TOOLS & block.keys()]
+        others = [block for block in content if not OF_TOOLS & block.keys()]
+        first, second = (of_tools, others) if role == "user" else (others, of_tools)
+        has_tools = any({"toolUse", "toolResult"} & block.keys() for block in of_tools)
+        if not (has_tools and others):
+            separated.append(message)
+            continue
+        between = ("assistant", NO_ANSWER_TEXT) if role == "user" else ("user", CALLS_TEXT)
+        separated.append({"role": role, "content": first})
+        separated.append({"role": between[0], "content": [{"text": between[1]}]})
+        separated.append({"role": role, "content": second})
+    return separated
 
 
 def _append(messages: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
@@ -200,19 +232,19 @@ def _tool_use(call: ToolCall, wire_id: str) -> Block:
 def _input(arguments: str) -> dict[str, Any]:
     """Return the arguments as an object. Text that is no JSON object is shown to the model as ``invalid_json``."""
     try:
-        value: object = from_json(arguments or "{}", allow_inf_nan=False)
+        value = parse_finite_json(arguments or "{}")
     except ValueError:
         value = None
     return value if isinstance(value, dict) else {"invalid_json": arguments}
 
 
-def _tool_result(wire_id: str, answer: ToolMessage | None, blocks: Callable[[Any], list[Block]]) -> Block:
+def _tool_result(wire_id: str, answer: ToolMessage | None, media: MediaConverter) -> Block:
     """Return the block of a result. A successful result is the only place where Bedrock accepts empty text."""
-    content = blocks(answer.content) if answer else []
+    content = media.blocks(answer.id, answer.content) if answer else []
     if answer is None or not has_failed(answer):
         return {"toolResult": {"toolUseId": wire_id, "content": content or [{"text": ""}]}}
     # Claude accepts only text in a failed result.
-    texts = [block for block in content if "text" in block]
+    texts = [block if "text" in block else media.drop(block, IN_FAILED_RESULT) for block in content]
     error = (answer.error or "").strip()
     if not texts or (error and not repeats_error(answer, texts[0]["text"])):
         texts.append({"text": error or "The tool failed."})
@@ -220,30 +252,54 @@ def _tool_result(wire_id: str, answer: ToolMessage | None, blocks: Callable[[Any
 
 
 class Request(Struct, frozen=True):
-    """Arguments of ``converse_stream``. ``tool_names`` maps each wire name to the tool's own name."""
+    """A request.
+
+    Attributes:
+        body: arguments of ``converse_stream``.
+        tool_names: the tool's own name for each wire name.
+        dropped: the parts of messages that the request does not have.
+    """
 
     body: Mapping[str, object]
     tool_names: Mapping[str, str]
+    dropped: Sequence[MediaDroppedDelta] = ()
 
 
-def request_of(model_id: str, options: BedrockOptions, prompt: Prompt) -> Request:
-    """Return the request for ``prompt``. Empty fields are left out."""
+PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+"""Pattern of the names of a tool's arguments. Claude refuses any other name."""
+
+
+def bedrock_tools() -> ProviderTools:
+    """Return the conversion of tools for Bedrock."""
+    return ProviderTools(fit_name, PROPERTY_NAME)
+
+
+def request_of(
+    model_id: str, options: BedrockOptions, prompt: Prompt, tools: Mapping[str, ToolSpec] | None = None
+) -> Request:
+    """Return the request for ``prompt``. Empty fields are left out.
+
+    ``tools`` are the prompt's tools in the form that Bedrock takes, by wire name.
+    """
+    tools = bedrock_tools().convert(prompt.tools) if tools is None else tools
     history = BedrockHistory.of(prompt.messages, model_id)
     names = wire_names([*(tool.name for tool in prompt.tools), *history.tools])
     body = {
         "modelId": model_id,
-        "messages": _messages(history, options),
+        "messages": _messages(history, model_id, options),
         "system": _system([prompt.system, *history.system], options),
-        "toolConfig": _tool_config(prompt.tools, history.tools, options),
+        "toolConfig": _tool_config(tools, history.tools, options),
         "inferenceConfig": _inference(options),
         "guardrailConfig": _guardrail(options.guardrail),
         "additionalModelRequestFields": dict(options.additional_fields),
     }
-    return Request({key: value for key, value in body.items() if value}, names)
+    return Request({key: value for key, value in body.items() if value}, names, history.dropped)
 
 
-def _messages(history: BedrockHistory, options: BedrockOptions) -> list[dict[str, Any]]:
+def _messages(history: BedrockHistory, model_id: str, options: BedrockOptions) -> list[dict[str, Any]]:
     messages = history.messages
+    is_split = bool(NO_MIXED_TURNS.search(model_id)) if options.split_turns is None else options.split_turns
+    messages = _without_mixed_turns(messages) if is_split else messages
     for last in messages[-1:]:
         last["content"].extend(_cache_point(CachePlace.MESSAGES, options))
     return messages
@@ -254,21 +310,18 @@ def _system(texts: Sequence[str], options: BedrockOptions) -> list[Block]:
     return [*blocks, *_cache_point(CachePlace.SYSTEM, options)] if blocks else []
 
 
-def _tool_config(offered: Sequence[ToolSpec], called: Sequence[str], options: BedrockOptions) -> dict[str, Any]:
+def _tool_config(offered: Mapping[str, ToolSpec], called: Sequence[str], options: BedrockOptions) -> dict[str, Any]:
     """Describe the offered tools, or else the called ones by name only.
 
     Bedrock refuses a history with tool calls if the request describes no tools.
     """
-    tools = offered or [ToolSpec(name=name, description="") for name in called]
-    specs: dict[str, Block] = {}
-    for tool in tools:
-        specs.setdefault(fit_name(tool.name), _tool(tool))
-    return {"tools": [*specs.values(), *_cache_point(CachePlace.TOOLS, options)]} if specs else {}
+    tools = offered or bedrock_tools().convert([ToolSpec(name=name, description="") for name in called])
+    specs = [_tool(name, tool) for name, tool in tools.items()]
+    return {"tools": [*specs, *_cache_point(CachePlace.TOOLS, options)]} if specs else {}
 
 
-def _tool(tool: ToolSpec) -> Block:
-    schema = {"type": "object", **tool.parameters} if isinstance(tool.parameters, dict) else {"type": "object"}
-    spec: dict[str, Any] = {"name": fit_name(tool.name), "inputSchema": {"json": schema}}
+def _tool(name: str, tool: ToolSpec) -> Block:
+    spec: dict[str, Any] = {"name": name, "inputSchema": {"json": tool.parameters}}
     if tool.description.strip():
         spec["description"] = tool.description
     return {"toolSpec": spec}

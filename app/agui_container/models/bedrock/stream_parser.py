@@ -27,6 +27,7 @@ from agui_container.ports import (
     UsageDelta,
 )
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.surrogates import join_surrogates
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class BedrockStreamParser:
         self._model_id = model_id
         self._tool_names = tool_names
         self._open_reasoning: _ReasoningPart | None = None
-        self._calls: dict[int, bool] = {}
+        self._calls: set[int] = set()
         self._server_calls: set[int] = set()
         self._stop_reason: str | None = None
         self._has_usage = False
@@ -113,7 +114,7 @@ class BedrockStreamParser:
             # Bedrock runs this call itself.
             self._server_calls.add(index)
             return self._end_reasoning()
-        self._calls[index] = False
+        self._calls.add(index)
         name = self._tool_names.get(use["name"], use["name"])
         return [*self._end_reasoning(), ToolCallDelta(index, name=name)]
 
@@ -132,7 +133,6 @@ class BedrockStreamParser:
             return []
         if index not in self._calls:
             raise StreamFault("nameless_call")
-        self._calls[index] = True
         return [ToolCallDelta(index, arguments)]
 
     def _reasoning(self, index: int, piece: Mapping[str, Any]) -> list[Delta]:
@@ -155,7 +155,8 @@ class BedrockStreamParser:
         if part.redacted:
             return [EncryptedDelta(sign_redacted(self._model_id, b"".join(part.redacted)))]
         if part.signature:
-            return [EncryptedDelta(sign_text(self._model_id, "".join(part.text), "".join(part.signature)))]
+            text = join_surrogates("".join(part.text))
+            return [EncryptedDelta(sign_text(self._model_id, text, "".join(part.signature)))]
         return []
 
     def _on_stop(self, reason: str) -> list[Delta]:
@@ -166,11 +167,7 @@ class BedrockStreamParser:
         if reason not in STOPS:
             logger.warning("unknown stop reason %s", format_fields({"reason": reason}))
         stop = STOPS.get(reason, StopReason.TOOLS if self._calls else StopReason.END)
-        if stop not in (StopReason.TOOLS, StopReason.END):
-            return [*reasoning_end, StopDelta(stop)]
-        # Bedrock sends no arguments for a call without any, but clients expect JSON. A truncated call stays as it is.
-        empty = [ToolCallDelta(index, "{}") for index, has_arguments in self._calls.items() if not has_arguments]
-        return [*reasoning_end, *empty, StopDelta(stop)]
+        return [*reasoning_end, StopDelta(stop)]
 
 
 def usage_of(model_id: str, usage: Mapping[str, int]) -> TokenUsage:

@@ -9,15 +9,18 @@ Sources: the "Error codes" guide of OpenAI, and the error objects of the servers
 
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 
 from msgspec import Struct
 from pydantic_core import from_json
 
+from agui_container.models.tool_schemas import names_tool
 from agui_container.protocol.errors import AppError, ErrorCode
 
 MAX_LOGGED = 2_000
 """Characters of a server's answer that are logged."""
+
+MAX_LOGGED_START = 200
+"""Bytes that are logged of an answer in an unknown format."""
 
 TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.MODEL_ERROR: "The model failed.",
@@ -38,11 +41,18 @@ class ErrorBody(Struct, frozen=True):
         codes: its code, type and status in lower case, separated by spaces.
         text: its message.
         status: the HTTP status that it names, if any.
+        field: the field of the request that it names, if any.
     """
 
     codes: str = ""
     text: str = ""
     status: int | None = None
+    field: str = ""
+
+    @property
+    def reason(self) -> str:
+        """The field that the error names, and its message."""
+        return f"{self.field} {self.text}".strip()
 
 
 class ModelFailure(AppError):
@@ -65,15 +75,14 @@ class ModelFailure(AppError):
         retry_after: float | None = None,
         error_body: ErrorBody | None = None,
     ) -> None:
-        super().__init__(code, message or TEXTS[code])
+        super().__init__(code, message or TEXTS[code], wait_seconds=retry_after)
         self.is_retryable = is_retryable
         self.retry_after = retry_after
         self.error_body = error_body or ErrorBody()
 
-    @property
-    def refuses_stream_options(self) -> bool:
-        """True if the server rejected ``stream_options``. It may accept the request without them."""
-        return self.code is ErrorCode.MODEL_REJECTED and "stream_options" in self.error_body.text
+    def refuses(self, field: str) -> bool:
+        """Return True if the server rejected this field. It may accept the request without it."""
+        return self.code is ErrorCode.MODEL_REJECTED and field in self.error_body.reason
 
 
 _BY_STATUS: Mapping[int, tuple[ErrorCode, bool]] = {
@@ -121,13 +130,15 @@ def failure_of(status: int | None, error_body: ErrorBody, retry_after: float | N
     code, is_retryable = _code_and_retry(status, error_body.codes)
     if _NO_QUOTA.search(error_body.codes):
         code, is_retryable = ErrorCode.MODEL_ACCESS_DENIED, False
+    elif names_tool(error_body.reason):
+        pass  # a tool is too long, not the conversation
     elif status not in _NEVER_TOO_LONG and _TOO_LONG.search(f"{error_body.codes} {error_body.text}"):
         code, is_retryable = ErrorCode.MODEL_CONTEXT_EXCEEDED, False
     return ModelFailure(
         code,
         is_retryable=is_retryable,
         retry_after=retry_after,
-        error_body=ErrorBody(error_body.codes, error_body.text, status),
+        error_body=ErrorBody(error_body.codes, error_body.text, status, error_body.field),
     )
 
 
@@ -165,6 +176,7 @@ def parse_error(value: object) -> ErrorBody:
         codes=" ".join(code.lower() for code in codes if isinstance(code, str))[:MAX_LOGGED],
         text=str(inner.get("message") or inner.get("detail") or inner)[:MAX_LOGGED],
         status=next(statuses, None),
+        field=str(inner.get("param") or "")[:MAX_LOGGED_START],
     )
 
 
@@ -174,26 +186,16 @@ def _http_status(code: object) -> int | None:
     return number if type(number) is int and _MIN_CLIENT_ERROR <= number < _END_OF_ERRORS else None
 
 
+def unreadable_answer(data: bytes) -> ModelFailure:
+    """Return the failure of an answer in an unknown format. Its first bytes are for the log."""
+    return ModelFailure(
+        ErrorCode.MODEL_ERROR,
+        "The model sent an answer that cannot be read.",
+        is_retryable=True,
+        error_body=ErrorBody(text=data[:MAX_LOGGED_START].decode(errors="replace")),
+    )
+
+
 def is_error_chunk(chunk: Mapping[str, object]) -> bool:
     """Return true if a chunk of a stream is an error object."""
     return bool(chunk.get("error")) or chunk.get("object") == "error" or ("message" in chunk and "choices" not in chunk)
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, or None.
-
-    The header has milliseconds, seconds or a date (RFC 9110, section 10.2.3). A date is compared with the server's own
-    ``date``, because the clocks may differ.
-    """
-    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers.get(name, "")) * unit
-        except ValueError:
-            continue
-        if seconds >= 0:  # false for NaN
-            return seconds
-    try:
-        until, now = (parsedate_to_datetime(headers.get(name, "")) for name in ("retry-after", "date"))
-        return max(0.0, (until - now).total_seconds())
-    except (TypeError, ValueError):
-        return None

@@ -7,17 +7,22 @@ import asyncio
 import logging
 import re
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+from ag_ui.core import Tool as ToolSpec
+
 from agui_container.models.context_windows import known_window
 from agui_container.models.openai.failures import ModelFailure
-from agui_container.models.openai.request import OpenAIOptions, ToolNames, request_body
+from agui_container.models.openai.opaque_fields import OpaqueFields
+from agui_container.models.openai.request import OpenAIOptions, RequestFormat, ToolNames, request_of, wire_name
 from agui_container.models.openai.retries import RetryPolicy
 from agui_container.models.openai.stream_parser import ChatStreamParser
+from agui_container.models.tool_schemas import MAX_REFUSALS, ProviderTools
 from agui_container.ports import Delta, Prompt
+from agui_container.protocol.errors import ErrorCode
 from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
@@ -25,6 +30,10 @@ logger = logging.getLogger(__name__)
 OPENAI_URL = "https://api.openai.com/v1"
 LINGER = 0.25
 """Seconds to wait for the end of a response after its last event. Without its end the connection cannot be reused."""
+
+USAGE_FIELD, REASONING_FIELD = "stream_options", "reasoning_content"
+USAGE_REQUEST, REASONING_REQUEST = b'"stream_options":{"include_usage":true}', b'"reasoning_content":'
+"""Optional fields of a request, and their JSON in its body."""
 
 
 class EventTransport(Protocol):
@@ -73,7 +82,9 @@ class OpenAIModel:
         self.context_window = self._options.context_window or known_window(model)
         self._secrets = secrets_pattern(key, *self._options.headers.values(), *credentials_in(base_url))
         self._retry_policy = retry_policy or RetryPolicy()
-        self._requests_usage = True
+        self._format = RequestFormat(self._options.reasoning_field, OpaqueFields(f"{self._url} {model}"))
+        self._learns_reasoning = self._options.reasoning_field is None
+        self._tools = ProviderTools(wire_name)
         self._transport: EventTransport | None = None
         self._open_lock = asyncio.Lock()
 
@@ -84,27 +95,32 @@ class OpenAIModel:
             ModelFailure: the call failed, and is not retried.
         """
         names = ToolNames(tool.name for tool in prompt.tools)
-        attempt = 0
+        attempt = changes = 0
         while True:
-            parser, has_output = ChatStreamParser(names, self.provider, self.name), False
-            requests_usage = self._requests_usage
-            body = request_body(self.name, prompt, self._options, usage=requests_usage)
+            parser, has_output = ChatStreamParser(names, self.provider, self.name, self._format.opaque_fields), False
+            tools = self._tools.convert(prompt.tools)
+            request = request_of(self.name, prompt, self._options, self._format, tools)
+            for report in () if attempt or changes else request.dropped:
+                yield report
             try:
-                async with aclosing(self._call(body, parser)) as deltas:
+                async with aclosing(self._call(request.body, parser)) as deltas:
                     async for delta in deltas:
                         has_output = True
                         yield delta
             except ModelFailure as failure:
-                wait = None if has_output else self._retry_wait(failure, attempt, requests_usage=requests_usage)
+                may_change = not has_output and changes < MAX_REFUSALS
+                is_changed = may_change and self._leave_out_refused(failure, request.body, prompt.tools, tools)
+                wait = 0 if is_changed else None if has_output else self._retry_policy.wait(failure, attempt)
                 self._log_failure(failure, attempt, wait)
                 if wait is None:
                     for delta in parser.usage():
                         yield delta
                     raise
             else:
+                self._learn_reasoning_field(parser)
                 return
             await self._retry_policy.sleep(wait)
-            attempt += 1
+            attempt, changes = (attempt, changes + 1) if is_changed else (attempt + 1, changes)
 
     async def aclose(self) -> None:
         """Close every connection."""
@@ -129,12 +145,28 @@ class OpenAIModel:
         for delta in parser.finish():
             yield delta
 
-    def _retry_wait(self, failure: ModelFailure, attempt: int, *, requests_usage: bool) -> float | None:
-        """Return the seconds to wait before a retry, or None if the call is not retried."""
-        if requests_usage and failure.refuses_stream_options:
-            self._requests_usage = False
-            return 0
-        return self._retry_policy.wait(failure, attempt)
+    def _leave_out_refused(
+        self, failure: ModelFailure, body: bytes, tools: Sequence[ToolSpec], sent: Mapping[str, ToolSpec]
+    ) -> bool:
+        """Leave the part that the server refused out of this and later requests. Return False if it named none."""
+        if failure.refuses(USAGE_FIELD) and USAGE_REQUEST in body:
+            self._format.has_usage = False
+            return True
+        if self._options.reasoning_field is None and failure.refuses(REASONING_FIELD) and REASONING_REQUEST in body:
+            self._format.reasoning_field, self._learns_reasoning = None, False
+            return True
+        is_refusal = failure.code is ErrorCode.MODEL_REJECTED
+        refusal = self._tools.learn(failure.error_body.reason, tools, sent) if is_refusal else None
+        if refusal is None:
+            return False
+        fields = {"model": self.name, "tool": refusal.tool, "description_limit": refusal.description_limit}
+        logger.warning("tool refused by the model provider %s", format_fields(fields))
+        return True
+
+    def _learn_reasoning_field(self, parser: ChatStreamParser) -> None:
+        """Send reasoning back in later requests if the server has sent it in its own field."""
+        if self._learns_reasoning and parser.has_reasoning_content:
+            self._format.reasoning_field = REASONING_FIELD
 
     def _log_failure(self, failure: ModelFailure, attempt: int, wait: float | None) -> None:
         """Log a failure with the server's error text. Secrets are removed, because some servers repeat the API key."""

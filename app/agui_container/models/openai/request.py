@@ -19,7 +19,6 @@ Source: "Create chat completion" in the OpenAI API reference.
 import base64
 import hashlib
 import json
-import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,15 +40,19 @@ from ag_ui.core import (
     ToolCall,
     ToolMessage,
     UserMessage,
+    VideoPart,
 )
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 from pydantic import ConfigDict, Field
 
+from agui_container.models.dropped_media import NOT_BASE64, NOT_INLINE, DroppedMedia
 from agui_container.models.images import decode_base64, decode_text, image_kind, is_text
-from agui_container.ports import Prompt
-from agui_container.protocol.conversation.transcript import repeats_error
-from agui_container.runtime.log_values import format_fields
+from agui_container.models.openai.opaque_fields import OpaqueFields
+from agui_container.models.tool_schemas import ProviderTools
+from agui_container.ports import MediaDroppedDelta, Prompt
+from agui_container.protocol.conversation.transcript import has_failed
+from agui_container.protocol.strict_json import parse_finite_json
 
 MAX_NAME = 64
 _VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -77,6 +80,18 @@ class ToolNames:
     def original(self, name: str) -> str:
         """Return the tool's own name for a wire name. A name that no tool has stays as it is."""
         return self._originals.get(name, name)
+
+    def is_tool(self, name: str) -> bool:
+        """Return true if a tool has this wire name."""
+        return name in self._originals
+
+    def begins(self, name: str) -> bool:
+        """Return true if the wire name of a tool begins with this text."""
+        return any(each.startswith(name) for each in self._originals)
+
+    def is_whole(self, name: str) -> bool:
+        """Return true if no tool has a longer wire name that begins with this text."""
+        return not any(each.startswith(name) and each != name for each in self._originals)
 
 
 class CallExchange(Struct, frozen=True):
@@ -116,9 +131,13 @@ def _results(messages: Sequence[Message]) -> Mapping[tuple[int, str], ToolMessag
     return results
 
 
-logger = logging.getLogger(__name__)
-
 Json = Mapping[str, object]
+MediaPart = ImagePart | AudioPart | VideoPart | DocumentPart
+
+EMPTY = "it is empty"
+ONLY_TEXT = "only text is sent in a tool result"
+UNKNOWN_FORMAT = "the server takes PNG, JPEG, GIF, WebP, WAV, MP3, PDF and text"
+"""Reasons for which a part cannot be sent."""
 
 _AUDIO_FORMATS = {
     "audio/wav": "wav",
@@ -129,29 +148,29 @@ _AUDIO_FORMATS = {
 }
 
 
-def user_content(content: str | Sequence[ContentPart]) -> str | list[Json]:
+def user_content(message: UserMessage, dropped: DroppedMedia) -> str | list[Json]:
     """Return the content of a user message. Without media it is one string, which every server understands."""
-    if isinstance(content, str):
-        return content
-    parts = [_part(part) for part in content]
+    if isinstance(message.content, str):
+        return message.content
+    parts: list[Json] = []
+    for index, part in enumerate(message.content):
+        media = {"type": "text", "text": text} if (text := _text(part)) is not None else _media(part)
+        if isinstance(media, str):
+            media = {"type": "text", "text": dropped.drop(message.id, index, part, media)}
+        parts.append(media)
     if all(part["type"] == "text" for part in parts):
         return "\n".join(str(part["text"]) for part in parts)
     return parts
 
 
-def tool_text(content: str | Sequence[ContentPart]) -> str:
+def tool_text(message: ToolMessage, dropped: DroppedMedia) -> str:
     """Return the content of a tool message. The API allows only text there."""
-    if isinstance(content, str):
-        return content
-    texts = ((part, _text(part)) for part in content)
-    return "\n".join(_note(part) if text is None else text for part, text in texts)
-
-
-def _part(part: ContentPart) -> Json:
-    text = _text(part)
-    if text is not None:
-        return {"type": "text", "text": text}
-    return _media(part) or {"type": "text", "text": _note(part)}
+    if isinstance(message.content, str):
+        return message.content
+    return "\n".join(
+        dropped.drop(message.id, index, part, ONLY_TEXT) if (text := _text(part)) is None else text
+        for index, part in enumerate(message.content)
+    )
 
 
 def _text(part: ContentPart) -> str | None:
@@ -167,33 +186,31 @@ def _mime(source: DataSource) -> str:
     return source.mime_type.partition(";")[0].strip().lower()
 
 
-def _media(part: ContentPart) -> Json | None:
+def _media(part: ContentPart) -> Json | str:
+    """Return a part that is no text in the form of the API, or the reason for which it cannot be sent."""
     if isinstance(part, TextPart) or not isinstance(part.source, DataSource):
-        return None
+        return NOT_INLINE
     value, mime_type = part.source.value, _mime(part.source)
     data = decode_base64(value)
     if not data:
-        return None
+        return NOT_BASE64 if data is None else EMPTY
     value = base64.b64encode(data).decode()
     if isinstance(part, ImagePart):
         kind = image_kind(data)
-        return {"type": "image_url", "image_url": {"url": f"data:image/{kind};base64,{value}"}} if kind else None
+        url = f"data:image/{kind};base64,{value}"
+        return {"type": "image_url", "image_url": {"url": url}} if kind else UNKNOWN_FORMAT
     if isinstance(part, AudioPart) and mime_type in _AUDIO_FORMATS:
         return {"type": "input_audio", "input_audio": {"data": value, "format": _AUDIO_FORMATS[mime_type]}}
     if isinstance(part, DocumentPart) and mime_type == "application/pdf":
         url = f"data:application/pdf;base64,{value}"
         return {"type": "file", "file": {"filename": "document.pdf", "file_data": url}}
-    return None
-
-
-def _note(part: ContentPart) -> str:
-    source = "" if isinstance(part, TextPart) else part.source.type
-    logger.warning("content part dropped %s", format_fields({"part": part.type, "source": source}))
-    return f"[{part.type} left out: this model cannot be given it]"
+    return UNKNOWN_FORMAT
 
 
 UNANSWERED = "Error: there is no result; the call was interrupted."
 """Result of a call that was never answered."""
+FAILED_RESULT = "The tool failed."
+"""Result of a call that failed without a text."""
 SILENCE = "(No answer was given.)"
 """Assistant message between a tool message and a user message, because some servers require one there."""
 
@@ -205,8 +222,8 @@ class OpenAIOptions:
     Attributes:
         body: additional fields (``temperature``, ``max_tokens``, ``reasoning_effort``, …). None removes a field.
         headers: additional headers. They may contain keys, so ``repr`` leaves them out.
-        reasoning_field: field of assistant messages in which the server expects its earlier reasoning, such as
-            ``reasoning_content``. If None, reasoning is not sent.
+        reasoning_field: field of assistant messages in which the server expects its earlier reasoning. If None,
+            reasoning is sent in ``reasoning_content`` once the server has sent it there. If empty, it is not sent.
         context_window: tokens of the model's context window, for clients. None means the known one of the model.
     """
 
@@ -218,34 +235,60 @@ class OpenAIOptions:
     context_window: Annotated[int, Field(ge=1)] | None = None
 
 
-def request_body(model: str, prompt: Prompt, options: OpenAIOptions, *, usage: bool = True) -> bytes:
-    """Return the request as JSON. ``usage`` requests a report of the tokens in the last chunk."""
+class RequestFormat:
+    """Format of the requests to one server, as far as it is known what the server accepts.
+
+    Attributes:
+        has_usage: true if a report of the tokens is requested in the last chunk.
+        reasoning_field: field in which reasoning is sent back; if empty, it is not sent.
+        opaque_fields: fields of calls that only the model understands.
+    """
+
+    def __init__(self, reasoning_field: str | None = None, opaque_fields: OpaqueFields | None = None) -> None:
+        self.has_usage = True
+        self.reasoning_field = reasoning_field
+        self.opaque_fields = opaque_fields or OpaqueFields("")
+
+
+class ChatRequest(Struct, frozen=True):
+    """A request. ``body`` is JSON, and ``dropped`` are the parts of messages that it does not have."""
+
+    body: bytes
+    dropped: Sequence[MediaDroppedDelta]
+
+
+def request_of(
+    model: str,
+    prompt: Prompt,
+    options: OpenAIOptions,
+    wire_format: RequestFormat | None = None,
+    tools: Mapping[str, ToolSpec] | None = None,
+) -> ChatRequest:
+    """Return the request for ``prompt``.
+
+    ``tools`` are the prompt's tools in the form that providers take, by wire name.
+    """
+    wire_format = wire_format or RequestFormat(options.reasoning_field)
+    tools = ProviderTools(wire_name).convert(prompt.tools) if tools is None else tools
     body: dict[str, object] = {"model": model}
-    if usage:
+    if wire_format.has_usage:
         body["stream_options"] = {"include_usage": True}
-    tools: dict[str, Json] = {}
-    for tool in prompt.tools:
-        tools.setdefault(wire_name(tool.name), tool_of(tool))
     if tools:
-        body["tools"] = list(tools.values())
+        body["tools"] = [_tool(name, tool) for name, tool in tools.items()]
     body |= options.body
-    body |= {"messages": messages_of(prompt, options.reasoning_field), "stream": True}
+    dropped = DroppedMedia()
+    body |= {"messages": messages_of(prompt, wire_format, dropped), "stream": True}
     fields = {name: value for name, value in body.items() if value is not None}
-    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    data = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    return ChatRequest(data, dropped.reports)
 
 
-def tool_of(tool: ToolSpec) -> Json:
-    """Return a function tool. A tool without a schema has no arguments."""
-    schema = tool.parameters if isinstance(tool.parameters, dict) and tool.parameters else None
-    function = {
-        "name": wire_name(tool.name),
-        "description": tool.description,
-        "parameters": schema or {"type": "object", "properties": {}},
-    }
+def _tool(name: str, tool: ToolSpec) -> Json:
+    function = {"name": name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
 
 
-def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json]:
+def messages_of(prompt: Prompt, wire_format: RequestFormat, dropped: DroppedMedia) -> list[Json]:
     """Return the conversation in the form of the API.
 
     Results follow their calls, and an assistant message follows the results.
@@ -258,12 +301,12 @@ def messages_of(prompt: Prompt, reasoning_field: str | None = None) -> list[Json
             reasoning_texts.append(message.content)
             continue
         if isinstance(message, CallExchange):
-            reasoning = (
-                {reasoning_field: "\n".join(reasoning_texts)} if reasoning_field and any(reasoning_texts) else {}
-            )
-            _append_exchange(messages, _exchange_messages(message, numbers, reasoning))
+            name = wire_format.reasoning_field
+            reasoning = {name: "\n".join(reasoning_texts)} if name and any(reasoning_texts) else {}
+            exchange = _exchange_messages(message, numbers, reasoning, wire_format.opaque_fields, dropped)
+            _append_exchange(messages, exchange)
         else:
-            messages.extend(_text_message(message, _last_role(messages)))
+            messages.extend(_text_message(message, _last_role(messages), dropped))
         reasoning_texts = []
     return messages
 
@@ -286,23 +329,32 @@ def _last_role(messages: Sequence[Json]) -> object:
     return next((message["role"] for message in reversed(messages) if message["role"] != "system"), None)
 
 
-def _text_message(message: Message, last_role: object) -> Sequence[Json]:
+def _text_message(message: Message, last_role: object, dropped: DroppedMedia) -> Sequence[Json]:
     if isinstance(message, UserMessage):
         gap = ({"role": "assistant", "content": SILENCE},) if last_role == "tool" else ()
-        return *gap, {"role": "user", "content": user_content(message.content)}
+        return *gap, {"role": "user", "content": user_content(message, dropped)}
     if isinstance(message, (SystemMessage, DeveloperMessage)):
         # Only OpenAI knows the role "developer", and it treats "system" as the same.
         return ({"role": "system", "content": message.content},)
     return ()
 
 
-def _exchange_messages(exchange: CallExchange, numbers: Iterator[int], reasoning: Json) -> Sequence[Json]:
+def _exchange_messages(
+    exchange: CallExchange,
+    numbers: Iterator[int],
+    reasoning: Json,
+    opaque_fields: OpaqueFields,
+    dropped: DroppedMedia,
+) -> Sequence[Json]:
     assistant: dict[str, object] = {"role": "assistant", "content": exchange.message.content or None, **reasoning}
     if not exchange.calls:
         return (assistant,) if exchange.message.content else ()
     ids = [f"call{next(numbers):05d}" for _ in exchange.calls]
-    assistant["tool_calls"] = [_call(id_, call) for id_, (call, _) in zip(ids, exchange.calls, strict=True)]
-    results = [_result(id_, result) for id_, (_, result) in zip(ids, exchange.calls, strict=True)]
+    assistant["tool_calls"] = [
+        opaque_fields.add_to(_call(id_, call), call.encrypted_value)
+        for id_, (call, _) in zip(ids, exchange.calls, strict=True)
+    ]
+    results = [_result(id_, result, dropped) for id_, (_, result) in zip(ids, exchange.calls, strict=True)]
     return assistant, *results
 
 
@@ -314,20 +366,22 @@ def _call(id_: str, call: ToolCall) -> Json:
 def _arguments(text: str) -> str:
     """Return the arguments of a call as a JSON object, because local servers fail on anything else."""
     try:
-        value = json.loads(text or "{}")
+        value = parse_finite_json(text or "{}")
     except ValueError:
         value = None
     return (text or "{}") if isinstance(value, dict) else json.dumps({"invalid": text}, ensure_ascii=False)
 
 
-def _result(id_: str, result: ToolMessage | None) -> Json:
-    text = UNANSWERED if result is None else _with_error(result)
-    return {"role": "tool", "tool_call_id": id_, "content": text}
+def _result(id_: str, result: ToolMessage | None, dropped: DroppedMedia) -> Json:
+    content = UNANSWERED if result is None else _result_text(result, dropped)
+    return {"role": "tool", "tool_call_id": id_, "content": content}
 
 
-def _with_error(result: ToolMessage) -> str:
-    """Return the text of a result with its error. A text that begins with the error is only marked as one."""
-    text = tool_text(result.content)
-    if not result.error or (repeats_error(result, text) and text.startswith("Error:")):
+def _result_text(result: ToolMessage, dropped: DroppedMedia) -> str:
+    """Return the text of a result. That of a failed one says so, because the API has no other place for it."""
+    text, error = tool_text(result, dropped), (result.error or "").strip()
+    if not has_failed(result):
         return text
-    return f"Error: {text}" if repeats_error(result, text) else f"{text}\nError: {result.error}".strip()
+    if error and error not in text:
+        return "\n".join(filter(None, (text, f"Error: {error}")))
+    return text if text.startswith("Error") else f"Error: {text or FAILED_RESULT}"

@@ -7,7 +7,8 @@ Tool calls arrive in pieces. OpenAI sends an index with every piece, and id and 
 whole calls, leave out the index, give all calls index 0, repeat the name with every piece, or send the arguments as an
 object. So these rules apply in order: a known index or id selects that call; a piece with a name opens a new call if
 its id or name differs from the previous call's, or if the previous call is complete; any other piece continues the
-previous call.
+previous call. A name may come in pieces, too. While a tool of the prompt has a longer name that begins with what has
+come, the call is not announced: its arguments, another call or the end of the answer end its name.
 
 Usage has totals and parts of them, as in AG-UI. Some servers report reasoning or cached tokens in addition to the
 totals instead of within them. If the numbers show this, they are added to the totals. Numbers that a server does not
@@ -23,7 +24,15 @@ from ag_ui.core import TokenUsage
 from msgspec import Struct, field
 from pydantic_core import from_json
 
-from agui_container.models.openai.failures import ErrorBody, ModelFailure, failure_of, is_error_chunk, parse_error
+from agui_container.models.openai.failures import (
+    ErrorBody,
+    ModelFailure,
+    failure_of,
+    is_error_chunk,
+    parse_error,
+    unreadable_answer,
+)
+from agui_container.models.openai.opaque_fields import OpaqueFields, opaque_fields
 from agui_container.models.openai.request import ToolNames
 from agui_container.ports import Delta, ReasoningDelta, StopDelta, StopReason, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.protocol.errors import ErrorCode
@@ -36,14 +45,16 @@ class _PartialToolCall(Struct):
     id: str | None = None
     name: str | None = None
     arguments: list[str] = field(default_factory=list)
+    opaque: dict[str, object] = field(default_factory=dict)
     is_announced: bool = False
 
 
 class ToolCallParser:
     """Parser of the tool calls of one answer."""
 
-    def __init__(self, names: ToolNames) -> None:
+    def __init__(self, names: ToolNames, opaque: OpaqueFields) -> None:
         self._names = names
+        self._opaque = opaque
         self._calls: list[_PartialToolCall] = []
         self._by_index: dict[int, _PartialToolCall] = {}
         self._by_id: dict[str, _PartialToolCall] = {}
@@ -55,43 +66,71 @@ class ToolCallParser:
         """Return the deltas of the pieces of one chunk."""
         return [delta for piece in pieces for delta in self._piece(piece)]
 
-    def finish(self) -> None:
-        """Check that every call has a name.
+    def finish(self) -> Sequence[ToolCallDelta]:
+        """End the answer. Return the deltas of calls that have not been announced, and of opaque fields.
 
         Raises:
             ModelFailure: a call has no name.
         """
-        if not all(call.is_announced for call in self._calls):
+        if any(call.name is None for call in self._calls):
             raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent a tool call without a name.")
+        sealed = [
+            ToolCallDelta(call.index, encrypted_value=self._opaque.seal(call.opaque))
+            for call in self._calls
+            if call.opaque
+        ]
+        return *self._announce(self._calls), *sealed
 
     def _piece(self, piece: Piece) -> Sequence[ToolCallDelta]:
         function = piece.get("function")
         fields = function if isinstance(function, dict) else {}
         name, arguments = _text(fields.get("name")), _arguments(fields.get("arguments"))
         call = self._call(piece, name, arguments)
-        call.id, call.name = call.id or _text(piece.get("id")), call.name or name
+        call.id = call.id or _text(piece.get("id"))
+        call.name = f"{call.name}{name}" if self._continues_name(call, name) else call.name or name
+        call.opaque |= opaque_fields(piece)
         if call.id:
             self._by_id[call.id] = call
         if arguments:
             call.arguments.append(arguments)
-        return self._delta(call, arguments)
+        return *self._announce(self._calls[: call.index]), *self._delta(call, arguments)
 
     def _delta(self, call: _PartialToolCall, arguments: str) -> Sequence[ToolCallDelta]:
         if call.is_announced:
             return (ToolCallDelta(call.index, arguments),) if arguments else ()
-        if call.name is None:
-            return ()  # delayed until the name is known
-        call.is_announced = True
-        return (ToolCallDelta(call.index, "".join(call.arguments), self._names.original(call.name)),)
+        is_named = call.name is not None and (bool(call.arguments) or self._names.is_whole(call.name))
+        return self._announce([call]) if is_named else ()
+
+    def _announce(self, calls: Sequence[_PartialToolCall]) -> Sequence[ToolCallDelta]:
+        """Return the first delta of each call that has a name and has not been announced."""
+        deltas = []
+        for call in calls:
+            if call.name is not None and not call.is_announced:
+                call.is_announced = True
+                deltas.append(ToolCallDelta(call.index, "".join(call.arguments), self._names.original(call.name)))
+        return deltas
+
+    def _continues_name(self, call: _PartialToolCall, name: str | None) -> bool:
+        """Return true if ``name`` is the next piece of the name of ``call``."""
+        if name is None or call.name is None or call.is_announced or call.arguments:
+            return False
+        return not self._names.is_tool(name) and self._names.begins(f"{call.name}{name}")
+
+    def _opens_call(self, call: _PartialToolCall, id_: str | None, name: str | None, arguments: str) -> bool:
+        """Return true if a piece does not continue ``call`` but opens another call."""
+        is_same_id = not id_ or not call.id or id_ == call.id
+        if is_same_id and self._continues_name(call, name):
+            return False
+        return _opens_call(call, id_, name, arguments)
 
     def _call(self, piece: Piece, name: str | None, arguments: str) -> _PartialToolCall:
         """Return the call that a piece belongs to, which may be a new one."""
         index, id_ = piece.get("index"), _text(piece.get("id"))
         if type(index) is not int:
             call = self._by_id.get(id_ or "") or (self._calls[-1] if self._calls else None)
-            return self._new_call() if call is None or _opens_call(call, id_, name, arguments) else call
+            return self._new_call() if call is None or self._opens_call(call, id_, name, arguments) else call
         slot = self._by_index.get(index)
-        if slot is None or _opens_call(slot, id_, name, arguments):
+        if slot is None or self._opens_call(slot, id_, name, arguments):
             slot = self._by_index[index] = self._new_call()
         return slot
 
@@ -205,17 +244,21 @@ class ChatStreamParser:
         names: names of the prompt's tools.
         provider: provider in the reported usage.
         model: model in the reported usage.
+        opaque: sealer of the fields of calls that only the model understands.
 
     Attributes:
         is_done: true if ``[DONE]`` has been received.
+        has_reasoning_content: true if reasoning has come in ``reasoning_content``.
     """
 
-    def __init__(self, names: ToolNames, provider: str, model: str) -> None:
+    def __init__(self, names: ToolNames, provider: str, model: str, opaque: OpaqueFields | None = None) -> None:
         self.is_done = False
+        self.has_reasoning_content = False
         self._labels = provider, model
-        self._calls = ToolCallParser(names)
+        self._calls = ToolCallParser(names, opaque or OpaqueFields(model))
         self._usage: Mapping[str, object] = {}
         self._finish_reason: str | None = None
+        self._is_empty = True
 
     @property
     def is_complete(self) -> bool:
@@ -232,11 +275,9 @@ class ChatStreamParser:
             self.is_done = True
             return ()
         try:
-            return self.feed(from_json(data))
+            return [delta for chunk in _parse_chunks(data) for delta in self.feed(chunk)]
         except (AttributeError, TypeError, ValueError) as error:
-            raise ModelFailure(
-                ErrorCode.MODEL_ERROR, "The model sent an answer that cannot be read.", is_retryable=True
-            ) from error
+            raise unreadable_answer(data) from error
 
     def feed(self, chunk: Mapping[str, object]) -> Sequence[Delta]:
         """Return the deltas of one chunk.
@@ -255,6 +296,7 @@ class ChatStreamParser:
             self._finish_reason = choice.get("finish_reason") or self._finish_reason
             # Servers that do not stream send the whole message.
             self._add_message(choice.get("delta") or choice.get("message") or {}, deltas)
+        self._is_empty = self._is_empty and not deltas and not self._calls
         return deltas
 
     def finish(self) -> Sequence[Delta]:
@@ -271,8 +313,9 @@ class ChatStreamParser:
             )
         if self._finish_reason in _FAILED_REASONS:
             raise failure_of(None, ErrorBody(codes=self._finish_reason))
-        self._calls.finish()
-        return *self.usage(), StopDelta(self._stop_reason())
+        if self._finish_reason is None and self._is_empty:
+            raise ModelFailure(ErrorCode.MODEL_ERROR, "The model sent no answer.", is_retryable=True)
+        return *self._calls.finish(), *self.usage(), StopDelta(self._stop_reason())
 
     def usage(self) -> Sequence[Delta]:
         """Return the usage reported so far as a delta. It is also valid after a failure."""
@@ -295,6 +338,7 @@ class ChatStreamParser:
     def _add_message(self, message: Mapping[str, object], deltas: list[Delta]) -> None:
         reasoning = message.get("reasoning_content") or message.get("reasoning")
         if reasoning and isinstance(reasoning, str):
+            self.has_reasoning_content = self.has_reasoning_content or "reasoning_content" in message
             deltas.append(ReasoningDelta(reasoning))
         text = message.get("content") or message.get("refusal")
         if text and isinstance(text, str):
@@ -306,6 +350,15 @@ class ChatStreamParser:
             deltas.extend(self._calls.feed(calls))
         elif isinstance(function, dict):  # the deprecated form; llama-cpp-python sends both
             deltas.extend(self._calls.feed([{"index": 0, "function": function}]))
+
+
+def _parse_chunks(data: bytes) -> Sequence[Mapping[str, object]]:
+    """Parse the data of an event: a chunk, or a list of chunks.
+
+    Servers may split a symbol over two chunks as two escaped halves. Only the tolerant parser accepts these.
+    """
+    value = json.loads(data) if b"\\ud" in data.lower() else from_json(data)
+    return value if isinstance(value, list) else [value]
 
 
 def _part_deltas(parts: Sequence[Mapping[str, object]]) -> Sequence[Delta]:

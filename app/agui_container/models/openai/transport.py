@@ -4,19 +4,33 @@ Rules: this is the only module that knows the HTTP client. The first call import
 client and the certificates would block the event loop. Every failure becomes a ``ModelFailure``. Ending the iteration
 closes the connection.
 
-``SseReader`` is pure and returns the same events however the bytes are split. LF, CRLF and CR end lines. Comments,
-events without data, and fields other than ``data`` are skipped. There are two extensions of the format: the field
-``error`` of older llama.cpp servers counts as data, and ``finish`` returns an event without its closing empty line.
+``SseReader`` is pure and returns the same events however the bytes are split. LF, CRLF and CR end lines. A byte
+order mark, comments, events without data, and fields other than ``data`` are skipped. There are two extensions of the
+format: the field ``error`` of older llama.cpp servers counts as data, and ``finish`` returns an event without its
+closing empty line.
+
+The format of an answer is recognised by its first byte, because servers and proxies label it wrongly: one that begins
+with ``{`` or ``[`` is JSON, one value or one per line, and any other is a stream of events.
 
 Source: "Server-sent events" in the HTML Standard.
 """
 
+from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 
 import httpx
+from pydantic_core import from_json
 
-from agui_container.models.openai.failures import ModelFailure, failure_of, parse_error_body, retry_after
+from agui_container.models.openai.failures import (
+    MAX_LOGGED_START,
+    ModelFailure,
+    failure_of,
+    parse_error_body,
+    unreadable_answer,
+)
 from agui_container.models.openai.retries import RetryPolicy
+from agui_container.models.retry_after import retry_after
 from agui_container.protocol.errors import ErrorCode
 
 MAX_EVENT = 16_000_000
@@ -85,6 +99,87 @@ class SseReader:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
+class JsonReader:
+    """Incremental parser of a body that is one JSON value, or one value per line (NDJSON)."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []  # of the unfinished value
+        self._size = 0
+        self._has_lines: bool | None = None  # None before the first line has ended
+
+    def feed(self, data: bytes) -> Sequence[bytes]:
+        """Return the values whose lines end in ``data``. A single value is returned by ``finish``.
+
+        Raises:
+            EventTooLong: a value is larger than ``MAX_EVENT``.
+        """
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > MAX_EVENT:
+            raise EventTooLong
+        if b"\n" not in data or self._has_lines is False:
+            return ()
+        *lines, rest = b"".join(self._pieces).split(b"\n")
+        if self._has_lines is None:
+            self._has_lines = _is_json(lines[0])
+        if not self._has_lines:
+            return ()
+        self._pieces, self._size = [rest], len(rest)
+        return [line for line in lines if line.strip()]
+
+    def finish(self) -> Sequence[bytes]:
+        """End the body. Return the rest, if it is not blank."""
+        rest = b"".join(self._pieces)
+        return [rest] if rest.strip() else []
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        from_json(line)
+    except ValueError:
+        return False
+    return True
+
+
+class AnswerReader:
+    """Incremental parser of an answer whose format is known by its first byte."""
+
+    def __init__(self) -> None:
+        self._start = b""
+        self._reader: SseReader | JsonReader | None = None
+        self._has_events = False
+
+    def feed(self, data: bytes) -> Sequence[bytes]:
+        """Return the events that end in ``data``.
+
+        Raises:
+            EventTooLong: an event is larger than ``MAX_EVENT``.
+        """
+        if self._reader is not None:
+            events = self._reader.feed(data)
+        else:
+            self._start += data
+            first = self._start.removeprefix(BOM_UTF8).lstrip()[:1]
+            if not first or BOM_UTF8.startswith(self._start):
+                return ()
+            self._reader = JsonReader() if first in (b"{", b"[") else SseReader()
+            events = self._reader.feed(self._start.removeprefix(BOM_UTF8))
+            self._start = self._start[:MAX_LOGGED_START]
+        self._has_events = self._has_events or bool(events)
+        return events
+
+    def finish(self) -> Sequence[bytes]:
+        """End the answer. Return its last events.
+
+        Raises:
+            ModelFailure: the answer is not empty and has no event, or only comments.
+        """
+        events = self._reader.finish() if self._reader else ()
+        if events or self._has_events or not self._start.strip() or self._start.startswith(b":"):
+            return events
+        raise unreadable_answer(self._start)
+
+
 MAX_ERROR_BODY = 64_000
 """Bytes that are read of the body of an error response."""
 
@@ -130,9 +225,12 @@ class Transport:
                 kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
                 if kind == "text/html":
                     raise ModelFailure(ErrorCode.MODEL_NOT_FOUND)
-                batches = _complete_answer(response) if kind == "application/json" else _streamed_answer(response)
-                async for events in batches:
-                    yield events
+                reader = AnswerReader()
+                async for data in response.aiter_bytes():
+                    events = reader.feed(data)
+                    if events:
+                        yield events
+                yield reader.finish()
         except httpx.RequestError as error:
             raise connection_failure(error) from error
         except EventTooLong as error:
@@ -144,40 +242,15 @@ async def _error_response(response: httpx.Response) -> ModelFailure:
     return failure_of(response.status_code, error_body, retry_after(response.headers))
 
 
-async def _streamed_answer(response: httpx.Response) -> AsyncGenerator[Sequence[bytes], None]:
-    sse = SseReader()
-    async for data in response.aiter_bytes():
-        events = sse.feed(data)
-        if events:
-            yield events
-    rest = sse.finish()
-    if rest:
-        yield rest
-
-
-async def _complete_answer(response: httpx.Response) -> AsyncGenerator[Sequence[bytes], None]:
-    """Yield the whole answer of a server that does not stream, as one event."""
-    body = await _start_of(response, MAX_EVENT)
-    if len(body) >= MAX_EVENT:
-        raise EventTooLong
-    yield (body,)
-
-
 async def _start_of(response: httpx.Response, limit: int) -> bytes:
-    """Return the first ``limit`` bytes of a body.
-
-    If the connection breaks within an error response, the bytes received so far are returned.
-    """
+    """Return the first ``limit`` bytes of an error response, or fewer if the connection breaks."""
     pieces, size = [], 0
-    try:
+    with suppress(httpx.RequestError):
         async for data in response.aiter_bytes():
             pieces.append(data)
             size += len(data)
             if size >= limit:
                 break
-    except httpx.RequestError:
-        if response.status_code == httpx.codes.OK:
-            raise
     return b"".join(pieces)[:limit]
 
 

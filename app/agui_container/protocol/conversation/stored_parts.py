@@ -20,6 +20,10 @@ NO_RESULT = "This call was not answered."
 """Text of the placeholder for a missing result. A result that comes later replaces it."""
 
 
+ENCRYPTED, TOOL_CALLS = b'"encryptedValue"', b'"toolCalls"'
+"""Members in the JSON of stored messages, by which messages are chosen before they are parsed."""
+
+
 class ResultAuthors(Struct, frozen=True):
     """Facts that tell results of server tools from those of client tools.
 
@@ -117,38 +121,51 @@ def holders_of(messages: Iterable[Message]) -> dict[str, str]:
     return {call.id: message.id for message in assistants for call in message.tool_calls or ()}
 
 
-def with_encrypted_values(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
-    """Return the sent messages with the stored encrypted values that they lack, if their content is the same.
+def with_encrypted_reasoning(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
+    """Return the sent messages with the encrypted values of stored reasoning that they lack, if the text is the same.
 
     Raises:
         ValueError: stored JSON is not a message.
     """
-    restored = [
+    return [
         _with_encrypted_value(message, MESSAGE.validate_json(data))
-        if isinstance(message, AssistantMessage | ReasoningMessage)
-        and b'"encryptedValue"' in (data := stored.get(message.id, b""))
+        if isinstance(message, ReasoningMessage) and ENCRYPTED in (data := stored.get(message.id, b""))
         else message
         for message in sent
     ]
-    return sent if all(one is other for one, other in zip(restored, sent, strict=True)) else restored
 
 
-def _with_encrypted_value(message: AssistantMessage | ReasoningMessage, stored: Message) -> Message:
-    if isinstance(message, ReasoningMessage):
-        is_copy = isinstance(stored, ReasoningMessage) and message.content == stored.content
-        return stored if is_copy and message.encrypted_value is None else message
-    if not isinstance(stored, AssistantMessage) or not message.tool_calls:
-        return message
-    calls = {call.id: call for call in stored.tool_calls or ()}
-    restored = [_with_encrypted_call(call, calls.get(call.id)) for call in message.tool_calls]
-    is_changed = any(one is not other for one, other in zip(restored, message.tool_calls, strict=True))
-    return message.model_copy(update={"tool_calls": restored}) if is_changed else message
+def _with_encrypted_value(message: ReasoningMessage, stored: Message) -> Message:
+    is_copy = isinstance(stored, ReasoningMessage) and message.content == stored.content
+    return stored if is_copy and message.encrypted_value is None else message
 
 
-def _with_encrypted_call(call: ToolCall, stored: ToolCall | None) -> ToolCall:
-    if stored is None or stored.encrypted_value is None or call.encrypted_value is not None:
-        return call
-    return stored if call.function == stored.function else call
+def restore_call_values(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
+    """Return the sent messages with the opaque values of calls that the thread has and the client did not send.
+
+    Many clients store the fields of a call that they know, and a model may refuse a call without its opaque value.
+
+    Raises:
+        ValueError: stored JSON is not a message.
+    """
+    with_values = [MESSAGE.validate_json(data) for data in stored.values() if ENCRYPTED in data and TOOL_CALLS in data]
+    if not with_values:
+        return sent
+    assistants = [message for message in with_values if isinstance(message, AssistantMessage)]
+    values = {(call.id, call.function.name): call.encrypted_value for m in assistants for call in m.tool_calls or ()}
+    return [
+        _with_call_values(message, values) if isinstance(message, AssistantMessage) else message for message in sent
+    ]
+
+
+def _with_call_values(message: AssistantMessage, values: Mapping[tuple[str, str], str | None]) -> AssistantMessage:
+    calls = [
+        call.model_copy(update={"encrypted_value": value})
+        if (value := values.get((call.id, call.function.name))) is not None and call.encrypted_value is None
+        else call
+        for call in message.tool_calls or ()
+    ]
+    return message if calls == (message.tool_calls or []) else message.model_copy(update={"tool_calls": calls})
 
 
 def with_reasoning(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:

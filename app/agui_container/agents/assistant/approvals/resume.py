@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
+from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
 from msgspec import Struct, structs
 
 from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
@@ -69,7 +69,7 @@ class ResumeOutcome(Struct, frozen=True):
 
     def with_settled_calls(self, messages: Sequence[Message]) -> list[Message]:
         """Return the caller's messages with the settled calls as they were run, and their results."""
-        settled = {approval.call.id: tool_call(approval) for approval in self.settled}
+        settled = {approval.call.id: approval.call.to_message_call() for approval in self.settled}
         if not settled:
             return list(messages)
         others = [m for m in messages if not (isinstance(m, ToolMessage) and m.tool_call_id in settled)]
@@ -314,13 +314,6 @@ def restore_calls(message: Message, settled: dict[str, ToolCall]) -> Message:
     if not isinstance(message, AssistantMessage) or not message.tool_calls:
         return message
     return message.model_copy(update={"tool_calls": [settled.get(call.id, call) for call in message.tool_calls]})
-
-
-def tool_call(approval: Approval) -> ToolCall:
-    """Return the call of an approval as AG-UI's type."""
-    return ToolCall(
-        id=approval.call.id, function=FunctionCall(name=approval.call.name, arguments=approval.call.arguments)
-    )
 
 
 def call_ids(messages: Sequence[Message]) -> set[str]:
