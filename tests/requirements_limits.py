@@ -17,6 +17,5 @@ CALLERS = {
     ),
     "caller.connections": (_LIMITS, "Half-sent requests of one caller leave another its runs, and everybody /ping."),
     "caller.loop": (_LIMITS, "A body of one caller that takes work keeps no other caller waiting."),
-    "caller.requests_in_turn": (_LIMITS, "Requests, calls and messages of a caller take turns with those of others."),
     "caller.background": (_LIMITS, "A caller with too much work behind its runs starts no further ones."),
 }

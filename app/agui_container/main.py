@@ -192,7 +192,6 @@ def admit_callers(
         accounts=accounts_of(settings),
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
         budget=budget,
-        turns=service.request_turns,
         ensure_open=partial(ensure_open, service),
         error_forms={roboto.PREFIX: roboto.refusal} if settings.roboto else {},
     )

@@ -6,7 +6,6 @@ from typing import Any
 
 from agui_container.engine.caller_usage import CallerUsages
 from agui_container.engine.policy import CallerLimits, CapacityLimits
-from agui_container.engine.run.fairness import RequestTurns
 from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.bytes_in_flight import ByteBudget
@@ -80,7 +79,6 @@ def call_of(client: Sender | Reader, budget: ByteBudget, account: str = "somebod
         usages=usages,
         unverified_calls=UnverifiedCalls(),
         open_calls=AgentCalls(usages),
-        turns=RequestTurns(),
         budget=budget,
     )
     return Call(stream, caller(account=account), admission)

@@ -6,14 +6,13 @@ import sys
 import pytest
 
 from agui_container.server.connections import MIN_RESERVED
-from agui_container.server.listeners import LISTENERS, QUEUES
 from tests.requirements import requirement
 from tests.sockets.client import HttpExchange, ask, get, post, request, run_input, text_of, wait_until
 from tests.sockets.process import COMMAND, ServerProcess
 
 DESCRIPTORS = 200
 CLIENTS = 400
-HALF = (DESCRIPTORS - MIN_RESERVED - QUEUES * LISTENERS) // 2 - 2
+HALF = (DESCRIPTORS - MIN_RESERVED) // 2 - 2
 """Connections that the second address may open, besides those of a request and of a ping."""
 
 LIMIT = f"resource.setrlimit(resource.RLIMIT_NOFILE, ({DESCRIPTORS}, {DESCRIPTORS}))"

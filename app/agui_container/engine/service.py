@@ -27,7 +27,6 @@ from agui_container.engine.registry.local_runs import LocalRuns
 from agui_container.engine.registry.registry import RunRegistry, shutting_down
 from agui_container.engine.registry.run_services import RunServices
 from agui_container.engine.registry.subscriptions import Subscriptions
-from agui_container.engine.run.fairness import RequestTurns
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.run.run import Run
 from agui_container.engine.threads.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
@@ -66,7 +65,6 @@ class Service:
         threads: the callers' operations on threads.
         clock: source of time.
         usages: resources in use by each caller.
-        request_turns: turns of callers, which each request and message waits for.
         registry: the runs of this process.
         subscriptions: the open readers of this process.
         local_runs: this process's runs as the leases and other replicas need them.
@@ -98,7 +96,6 @@ class Service:
         self.clock = clock
         self._tools = tools
         self.usages = CallerUsages(policy.limits, policy.caller_limits, clock)
-        self.request_turns = RequestTurns()
         self.registry = RunRegistry(agent, policy.limits, self.usages, self.health)
         self.subscriptions = Subscriptions(self.registry, self.usages, policy.on_disconnect, clock)
         self.local_runs = LocalRuns(self.registry, self.subscriptions, clock)

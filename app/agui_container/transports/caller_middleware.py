@@ -14,7 +14,6 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agui_container.engine.run.fairness import RequestTurns
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.accounts import Accounts
@@ -62,7 +61,6 @@ class CallerMiddleware:
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind AgentCore only a 200 can carry the error.
         budget: bytes in flight of the process, of which each caller gets a share.
-        turns: turns of callers, which every request but ``/ping`` waits for.
         ensure_open: opens the engine if no lifespan has done so. Raises ``AppError`` if it cannot.
         error_forms: responses for errors below a path prefix, if they differ from AG-UI's.
     """
@@ -77,7 +75,6 @@ class CallerMiddleware:
         accounts: Accounts,
         refused_status: int | None,
         budget: ByteBudget,
-        turns: RequestTurns,
         ensure_open: Callable[[], Awaitable[None]],
         error_forms: Mapping[str, ErrorForm],
     ) -> None:
@@ -88,7 +85,6 @@ class CallerMiddleware:
         self._accounts = accounts
         self._refused_status = refused_status
         self._budget = budget
-        self._turns = turns
         self._ensure_open = ensure_open
         self._error_forms = error_forms
 
@@ -116,11 +112,8 @@ class CallerMiddleware:
                 self._set_caller(state, caller)
             await self._ensure_open()
         except AppError as error:
-            await self._turns.wait(caller.account)
             await send_refusal(error, self._refusal(error, connection), scope, receive, send)
             return
-        if path != PING:
-            await self._turns.wait(caller.account)
         with response_bytes(connection):
             await self._app(scope, receive, send)
 

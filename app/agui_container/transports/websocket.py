@@ -194,7 +194,6 @@ class WebSocketConnection:
 
     async def _may_handle(self) -> bool:
         """Count a frame. If its caller has sent too many, answer with the error and read nothing for a while."""
-        await self._service.request_turns.wait(self._caller.account)
         try:
             self._usage.count_message()
         except AppError as error:

@@ -46,7 +46,7 @@ class RunServices:
 
     async def yield_turn(self) -> None:
         """Wait until other runs had their turn. May be called on the event loop only."""
-        await self._registry.scheduler.yield_turn(self._log, self._account)
+        await self._registry.scheduler.yield_turn(self._log)
 
     def has_ended(self) -> bool:
         """Return True if the run has ended for its readers."""

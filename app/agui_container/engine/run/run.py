@@ -174,7 +174,7 @@ class Run:
                     del item  # free its memory while the agent waits for the next one
                     if remaining <= 0:
                         remaining = BURST
-                        await scheduler.yield_turn(log, self.ctx.caller.account)
+                        await scheduler.yield_turn(log)
             finally:
                 self._agent_position = suspended_at(stream)  # the generator is closed after this
 

@@ -27,7 +27,6 @@ from h2.exceptions import ProtocolError
 
 from agui_container.engine.caller_usage import CallerUsages
 from agui_container.engine.log.subscription import Subscription
-from agui_container.engine.run.fairness import RequestTurns
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
@@ -91,7 +90,6 @@ class CallAdmission:
         usages: resources in use by each caller, which count its messages.
         unverified_calls: counts calls while their callers are verified.
         open_calls: counts open calls.
-        turns: turns of callers, which each message waits for.
         budget: bytes in flight of the process, of which each caller gets a share.
         refused_pages: logs the others.
     """
@@ -104,7 +102,6 @@ class CallAdmission:
     usages: CallerUsages
     unverified_calls: UnverifiedCalls
     open_calls: OpenCalls
-    turns: RequestTurns
     budget: ByteBudget
     refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
@@ -224,7 +221,6 @@ class Call(Generic[In, Out]):
             head = await self._stream._stream.recv_data(PREFIX.size)
             if not head:
                 return None
-            await self._admission.turns.wait(self.caller.account)
             compressed, size = PREFIX.unpack(head)
             self._check_message(size)
             with self.share.reserve() as reservation:

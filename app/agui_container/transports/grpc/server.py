@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from grpclib.const import Handler as Method
 
-from agui_container.engine.run.fairness import RequestTurns
 from agui_container.engine.service import Service
 from agui_container.runtime.shares import AmountsByAccount
 from agui_container.telemetry import RefusalLog, count_refusal
@@ -17,7 +16,6 @@ from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc.call import CallAdmission, Servable, address_of
-from agui_container.transports.grpc.call_buffer import CallBuffer
 from agui_container.transports.grpc.connection import GrpcProtocol
 from agui_container.transports.grpc.handover import HttpConnection
 from agui_container.transports.grpc.health import HealthService
@@ -81,23 +79,21 @@ class GrpcServer:
     Args:
         services: all services, including reflection and health.
         accounts: chooses the account that connections are counted under.
-        turns: turns of callers, which each call waits for.
     """
 
-    def __init__(self, services: Sequence[Servable], accounts: Accounts, turns: RequestTurns) -> None:
+    def __init__(self, services: Sequence[Servable], accounts: Accounts) -> None:
         self._methods: dict[str, Method] = {}
         for service in services:
             self._methods.update(service.__mapping__())
         self._accounts = accounts
         self._connections = GrpcConnections()
-        self._turns = turns
 
     def connect(self, connection: HttpConnection) -> GrpcProtocol:
         """Return the protocol of a connection. The connection is closed if there are too many."""
         account = self._accounts.name(address_of(connection.transport), None)
         has_room = self._connections.admit(connection.transport, account)
-        limits, frames = (connection.limit, self._connections), CallBuffer(self._turns, account)
-        return GrpcProtocol(self._methods, connection.connections, limits, frames, has_room=has_room)
+        limits = connection.limit, self._connections
+        return GrpcProtocol(self._methods, connection.connections, limits, has_room=has_room)
 
 
 def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> GrpcServer:
@@ -112,7 +108,6 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
         service.usages,
         unverified,
         AgentCalls(service.usages),
-        service.request_turns,
         budget,
     )
     open_admission = replace(admission, authentication=NO_AUTHENTICATION, open_calls=unverified)
@@ -123,4 +118,4 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
     ]
     names = [path.split("/")[1] for agent in agents for path in agent.__mapping__()]
     health = HealthService(names, service.is_serving, open_admission)
-    return GrpcServer([*with_reflection(agents, open_admission), health], options.accounts, service.request_turns)
+    return GrpcServer([*with_reflection(agents, open_admission), health], options.accounts)

@@ -23,7 +23,6 @@ from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.bytes_in_flight import CallerBytes, Reservation
-from agui_container.transports.check_intervals import check_intervals
 from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
 from agui_container.transports.roboto.records import SessionView, Unchanged, delta_json
@@ -143,9 +142,8 @@ class SessionReader:
         longest = HOLD_SECONDS if key in self._turns else CHECK_SECONDS
         while (seconds_left := deadline - loop.time()) > 0 and not self._service.is_draining:
             try:
-                with check_intervals.wait(caller.account, longest) as seconds:
-                    async with asyncio.timeout(min(seconds_left, seconds)):
-                        await change.wait()
+                async with asyncio.timeout(min(seconds_left, longest)):
+                    await change.wait()
             except TimeoutError:
                 current = await self._service.threads.delta(caller, key.thread_id, seen.revision, messages=False)
                 if current.next == seen.revision:
