@@ -27,7 +27,7 @@ from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields, mask_passwords
 from agui_container.server.connections import ConnectionLimit, raise_descriptor_limit
 from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
-from agui_container.settings import Auth, LimitBy, Scope, Settings, SettingsError, load_settings
+from agui_container.settings import Auth, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
 
 FLUSH_SECONDS = 1
@@ -206,8 +206,7 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
         print_start_error(str(error))
         return 2
     descriptors = raise_descriptor_limit()
-    limit = ConnectionLimit(descriptors, is_caller_address=settings.limit_by is LimitBy.ADDRESS)
-    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, limit)
+    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, ConnectionLimit(descriptors))
     server.run()
     if server.start_error is not None:
         print_start_error(server.start_error)
