@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
-from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher
 from agui_container.engine.run.fairness import BURST
 from agui_container.engine.service import Service
 from agui_container.main import build_service
@@ -30,6 +30,7 @@ from bench.client import run_body
 from bench.options import Extra, MeasureError, Options, Section
 from bench.results import Row, compare
 from bench.script import MESSAGE, TEXT, text_events
+from tests.engine.doubles import log_memory
 
 CALLS, SLICE = 2_000, 50
 ROUNDS = 15
@@ -73,7 +74,7 @@ SCRIPTS = {"events made beforehand": "ready", "events made by the agent": "delta
 async def parts() -> list[tuple[str, float]]:
     """Microseconds of each step."""
     start, event, *_ = text_events(BURST)
-    sequence, log = RunSequence(), EventLog("run", LogBudget(1 << 40, 1 << 40), Flusher())
+    sequence, log = RunSequence(), EventLog("run", log_memory(1 << 40, 1 << 40), Flusher())
     for first in (RunStartedEvent(thread_id="thread", run_id="run"), start):
         sequence.feed(first)
     expander = Expander(lambda: MESSAGE)

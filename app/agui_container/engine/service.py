@@ -7,13 +7,13 @@ ids joins that run instead of running it again (two of the promises in docs/arch
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
-from agui_container.engine.caller_usage import CallerUsages, Resource
+from agui_container.engine.admission.offload import offload_if_large
+from agui_container.engine.admission.quota import Limit, Quota
 from agui_container.engine.health import Health
-from agui_container.engine.log.event_log import EventLog
+from agui_container.engine.log.event_log import EventLog, LogMemory
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.loop_monitor import LoopMonitor
 from agui_container.engine.persistence.cluster import Cluster
@@ -30,7 +30,7 @@ from agui_container.engine.registry.subscriptions import Subscriptions
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.run.run import Run
 from agui_container.engine.threads.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
-from agui_container.engine.threads.threads import ThreadCommands, off_loop_if_large
+from agui_container.engine.threads.threads import ThreadCommands
 from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, RunState, ThreadCleanup, Tool
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
@@ -64,7 +64,7 @@ class Service:
         runs: finds, lists and cancels runs.
         threads: the callers' operations on threads.
         clock: source of time.
-        usages: resources in use by each caller.
+        quota: what the process and each identity have in use.
         registry: the runs of this process.
         subscriptions: the open readers of this process.
         local_runs: this process's runs as the leases and other replicas need them.
@@ -95,9 +95,9 @@ class Service:
         self._policy = policy
         self.clock = clock
         self._tools = tools
-        self.usages = CallerUsages(policy.limits, policy.caller_limits, clock)
-        self.registry = RunRegistry(agent, policy.limits, self.usages, self.health)
-        self.subscriptions = Subscriptions(self.registry, self.usages, policy.on_disconnect, clock)
+        self.quota = Quota(policy.limits, policy.identity_limits, clock)
+        self.registry = RunRegistry(agent, policy.limits, self.quota, self.health)
+        self.subscriptions = Subscriptions(self.registry, self.quota, policy.on_disconnect, clock)
         self.local_runs = LocalRuns(self.registry, self.subscriptions, clock)
         self.runs = RunFinder(self.registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
@@ -142,15 +142,16 @@ class Service:
         waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
         predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
         recorder = RunRecorder(
-            self.cluster, key, on_busy, predecessors, account=caller.account, size=size, condition=condition
+            self.cluster, key, on_busy, predecessors, identity=caller.identity, size=size, condition=condition
         )
         on_flush = recorder.notify if self.cluster.durable else None
-        usage = self.usages.of(caller.account)
-        log = EventLog(key.run_id, usage.logs, self.registry.flusher, on_flush)
+        quota = self.quota.of(caller.identity)
+        memory = LogMemory(self._policy.limits.run_bytes, quota.amounts(Limit.LOG_BYTES))
+        log = EventLog(key.run_id, memory, self.registry.flusher, on_flush)
         run = self._run(run_input, caller, log, recorder)
-        usage.check(Resource.STREAMS)
+        quota.check(Limit.STREAMS)
         plan = self.registry.plan_room(run, size, to_cancel, now)
-        usage.count_run()
+        quota.count(Limit.RUNS_PER_MINUTE)
         for other in reversed(plan):
             other.cancel()
         self.registry.add(run, size)
@@ -249,20 +250,19 @@ class Service:
         if self._responder is None and (thread is None or not thread.messages):
             return None
         interrupts = await self._pending_interrupts(caller, run_input.thread_id)
-        usage = self.usages.of(caller.account)
-        usage.check(Resource.STREAMS)
-        usage.count_run()
+        quota = self.quota.of(caller.identity)
+        quota.check(Limit.STREAMS)
+        quota.count(Limit.RUNS_PER_MINUTE)
         size, now_ms = 0 if thread is None else thread.size, int(self.clock.time() * 1000)
-        usage.logs.reserve(2 * size)  # the events, and the batch that is being sent
-        free = partial(usage.logs.release, 2 * size)
+        lease = quota.acquire(Limit.LOG_BYTES, 2 * size)  # the events, and the batch that is being sent
         try:
-            events = await off_loop_if_large(
-                caller.account, size, snapshot_events, run_input, caller, thread, interrupts, now_ms
+            events = await offload_if_large(
+                caller.identity, size, snapshot_events, run_input, caller, thread, interrupts, now_ms
             )
             key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-            return self.subscriptions.open(ThreadSnapshot(key, events, self.registry.flusher, free), 0, caller)
+            return self.subscriptions.open(ThreadSnapshot(key, events, self.registry.flusher, lease.release), 0, caller)
         except BaseException:
-            free()
+            lease.release()
             raise
 
     async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
@@ -273,7 +273,7 @@ class Service:
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder) -> Run:
         pipeline = EventPipeline(run_input, self.new_id, log)
-        services = RunServices(pipeline, log, self.registry, caller.account)
+        services = RunServices(pipeline, log, self.registry, caller.identity)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -304,7 +304,7 @@ class Service:
 
         Raises:
             AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE; VALIDATION_ERROR if ``after`` is ahead of the run;
-                RATE_LIMIT_EXCEEDED if the caller or the process has too many open readers.
+                RATE_LIMIT_EXCEEDED if the identity or the process has too many open readers.
         """
         run = await self.runs.find_any(caller, thread_id, run_id)
         if isinstance(run, Run) and await wait_admitted(run):
@@ -338,7 +338,7 @@ class Service:
         monitor = LoopMonitor(self.health, self.registry)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
-        observe_use(self.usages)
+        observe_use(self.quota)
 
     @property
     def is_draining(self) -> bool:

@@ -103,7 +103,6 @@ class Claim(Struct, frozen=True):
         replica: name of the replica.
         now: time of the claim.
         until: end of the lease.
-        account: caller that the thread counts for, where threads are kept in memory.
         continues: id of the run that this run continues. A newer run of the thread prevents the claim.
     """
 
@@ -111,7 +110,6 @@ class Claim(Struct, frozen=True):
     replica: str
     now: float
     until: float
-    account: str = ""
     continues: str | None = None
 
 

@@ -17,9 +17,10 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 
+from agui_container.engine.admission.quota import IdentityQuota, Lease, Limit
 from agui_container.protocol.errors import AppError
 from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, answer_overloaded
-from agui_container.transports.bytes_in_flight import SHARE, CallerBytes, Reservation
+from agui_container.transports.caller_middleware import QUOTA
 
 CONNECTION_EXTENSION = "agui.connection"
 """Key in ``scope["extensions"]`` of an HTTP request. The value is its ``HttpProtocol``."""
@@ -287,7 +288,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     """Bytes of complete frames that the application has not received yet."""
     _message_begun: float | None = None
     """Time at which the first bytes of an incomplete message arrived."""
-    _reservation: Reservation | None = None
+    _lease: Lease | None = None
 
     def data_received(self, data: bytes) -> None:
         """Parse the data. Read on in the next turn of the event loop, so that other connections are served first."""
@@ -339,8 +340,8 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         limit: ConnectionLimit | None = self.app_state.get(CONNECTION_LIMIT)
         if limit is not None:
             limit.remove(self.transport)
-        if self._reservation is not None:
-            self._reservation.resize(0)
+        if self._lease is not None:
+            self._lease.release()
 
     def send_keepalive_ping(self) -> None:
         """Send a ping, unless the client takes too long for a message."""
@@ -353,13 +354,13 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         partial = len(self.conn.reader.buffer)
         is_incomplete = partial > 0 or bool(self.frames)
         self._message_begun = (self._message_begun or self.loop.time()) if is_incomplete else None
-        if self._reservation is None:
-            share: CallerBytes | None = self.scope["state"].get(SHARE) if self.handshake_initiated else None
-            if share is None:
+        if self._lease is None:
+            quota: IdentityQuota | None = self.scope["state"].get(QUOTA) if self.handshake_initiated else None
+            if quota is None:
                 return
-            self._reservation = share.reserve()
+            self._lease = quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
         try:
-            self._reservation.resize(partial + self._message_bytes)
+            self._lease.resize(partial + self._message_bytes)
         except AppError as error:
             self._fail(CloseCode.TRY_AGAIN_LATER, error.code)
 

@@ -65,7 +65,7 @@ class RunRecorder:
         key: owner, thread and run.
         on_busy: the treatment of another replica's active run on the thread.
         predecessors: ids of the local runs that end before this one begins. Those of other replicas are added later.
-        account: the caller that the thread counts for.
+        identity: whose turn a merge of large histories takes.
         size: bytes of the request.
         condition: condition on the thread, which is checked with the claim.
     """
@@ -77,13 +77,13 @@ class RunRecorder:
         on_busy: OnBusy,
         predecessors: Iterable[str] = (),
         *,
-        account: str = "",
+        identity: str = "",
         size: int = 0,
         condition: ThreadCondition = NO_CONDITION,
     ) -> None:
         self.cluster = cluster
         self.key = key
-        self._account = account
+        self._identity = identity
         self._size = size
         self._condition = condition
         self._on_busy = on_busy
@@ -134,7 +134,7 @@ class RunRecorder:
         while self._ending is None:
             now = cluster.clock.time()
             lease, latest_run = cluster.lease(), self._condition.latest_run
-            claim = Claim(self.key, cluster.replica, now, lease, self._account, latest_run)
+            claim = Claim(self.key, cluster.replica, now, lease, latest_run)
             result = await cluster.store.runs.claim(claim)
             if isinstance(result, Claimed):
                 self.is_claimed = True
@@ -163,7 +163,7 @@ class RunRecorder:
         if self._condition.is_empty and stored.messages:
             self._unstored_input = None
             raise has_messages_error()
-        merged = await merge_in_turn(self._account, self._size, run_input, stored, self.predecessors)
+        merged = await merge_in_turn(self._identity, self._size, run_input, stored, self.predecessors)
         if merged.change is not None:
             await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), merged.change)
         self._unstored_input = None
