@@ -247,6 +247,7 @@ async def raises_a_group(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Ite
 async def test_an_exception_names_the_line_of_the_agent_and_has_no_frames_of_the_server(
     connect: Connect, agent: Callable[..., object], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.handler.setFormatter(logs.ConsoleFormatter())
     client = await connect(agent)
     with caplog.at_level(logging.ERROR, LOGGER):
         await client.run(ask())

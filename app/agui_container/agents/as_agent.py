@@ -31,7 +31,7 @@ from agui_container.runtime.daemon_threads import (
     ThreadStream,
 )
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.user_code import CodePosition, suspended_at, user_exc_info
+from agui_container.runtime.user_code import CodePosition, suspended_at
 from agui_container.telemetry import RefusalLog, count_refusal
 
 T = TypeVar("T")
@@ -255,7 +255,7 @@ class ThreadAgent(Struct, frozen=True):
                 stream.feed(_with_positions(items, ctx))
         except BaseException as error:
             if stream.is_stopped:
-                exc_info = user_exc_info(error)
+                exc_info = error
                 ctx.logger.warning(
                     "agent failed after its run had ended %s", format_fields({"run": ctx.run_id}), exc_info=exc_info
                 )

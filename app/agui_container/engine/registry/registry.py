@@ -56,7 +56,7 @@ class RunRegistry:
 
     def __init__(self, agent: Agent, limits: CapacityLimits, quota: Quota, health: Health) -> None:
         self.flusher = Flusher()
-        self.unread = UnreadRuns()
+        self.unread = UnreadRuns[Run]()
         self._agent = agent
         self._limits = limits
         self._quota = quota
@@ -137,7 +137,7 @@ class RunRegistry:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
         quota = self._quota.of(new.ctx.caller.identity)
         quota.check(Limit.BACKGROUND_TASKS)
-        plan = EvictionPlan(quota, size)
+        plan = EvictionPlan[Run](quota, size)
         for run in to_cancel:
             plan.add(run, self._size(run))
         while (full := plan.shortage()) is not None:

@@ -39,7 +39,7 @@ from agui_container.protocol.errors import AppError, IllegalEvent, run_error
 from agui_container.protocol.token_usage import count_tokens
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.runtime.log_values import FACTS, format_fields
-from agui_container.runtime.user_code import CodePosition, raised_at, suspended_at, user_exc_info
+from agui_container.runtime.user_code import CodePosition, raised_at, suspended_at
 from agui_container.telemetry import RunTrace
 
 logger = logging.getLogger(__name__)
@@ -309,7 +309,7 @@ class Run:
             facts["at"] = position
         is_breach = isinstance(cause, IllegalEvent | AppError) and raised is None and position is not None
         is_explained = is_breach or (isinstance(cause, AppError) and cause.is_caller_fault)
-        exc_info = None if is_explained else user_exc_info(cause)
+        exc_info = None if is_explained else cause
         logger.log(level, "%s", f"{phrase} {format_fields(facts)}".strip(), exc_info=exc_info)
 
     def _end(
