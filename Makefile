@@ -44,21 +44,25 @@ issuer: $(VENV)/.run ## Serve a token issuer on port 9000, to try AGUI_AUTH=jwt
 	@exec $(BIN)/python examples/local_issuer.py
 
 .PHONY: test
-test: $(VENV)/.dev $(STRANDS)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools front-ends browser ## Run every test; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) $(ARGS)
+test: $(VENV)/.dev $(STRANDS)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools browser ## Run the tests of this project; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --ignore tests/front_ends $(ARGS)
+
+.PHONY: test-front-ends
+test-front-ends: $(VENV)/.dev front-ends browser ## Install, check, build and test the front ends of examples/ (1.5 GB)
+	@for app in $(FRONT_ENDS); do test ! -e $$app/node_modules/.done || npm --prefix $$app run --silent check || exit; done
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) tests/front_ends $(ARGS)
 
 # One more than there are cores on the smallest machine in use: many tests wait for a process that they have started.
 WORKERS ?= 3
 
 .PHONY: check
-check: $(VENV)/.dev js web-tools front-ends ## Check format, lint, types, the direction of imports, and that the chat page is built
+check: $(VENV)/.dev js web-tools ## Check format, lint, types, the direction of imports, and that the chat page is built
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	PYTHONPATH=app $(BIN)/lint-imports --no-logo
 	@test ! -d $(TS)/node_modules || npm --prefix $(TS) run --silent check
 	@if test -e $(WEB)/node_modules/.done; then cd $(WEB) && npm run --silent check; fi
-	@for app in $(FRONT_ENDS); do test ! -e $$app/node_modules/.done || npm --prefix $$app run --silent check || exit; done
 
 .PHONY: web
 web: web-tools ## Build the chat page into app/agui_container/transports/console/static

@@ -283,10 +283,6 @@ HTTP = {
         "A refusal has the status of the error table and one RUN_ERROR as its body.",
     ),
     "http.status-stream": ("docs/configuration.md", "With AGUI_ERROR_STATUS=stream a refused invocation is a 200."),
-    "http.refused-in-stream": (
-        "docs/http-api.md#errors",
-        "A client that declares protocolVersion and names an event format is refused by RUN_ERROR in a 200.",
-    ),
     "http.request-id": ("docs/http-api.md#errors", "Body, header and log carry the request id that the request gave."),
     "http.own-request-id": ("docs/http-api.md#errors", "Without a usable request id the server makes one."),
     "http.internal": ("docs/http-api.md#errors", "A fault of the server itself is INTERNAL_ERROR without its text."),

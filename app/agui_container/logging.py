@@ -102,6 +102,7 @@ class ConsoleFormatter(TracebackFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record with its traceback below."""
+        record.exc_text = None  # another handler may have written the whole traceback into it
         return mask_passwords(super().format(record).translate(CONSOLE_ESCAPES).replace("\n", "\n  "))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
-from agui_container.engine.log.event_log import EventLog, Flusher
+from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
 from agui_container.engine.run.fairness import BURST
 from agui_container.engine.service import Service
 from agui_container.main import build_service
 from agui_container.ports import Caller
+from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.delta_template import DeltaTemplate
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.expander import Expander
@@ -30,7 +31,6 @@ from bench.client import run_body
 from bench.options import Extra, MeasureError, Options, Section
 from bench.results import Row, compare
 from bench.script import MESSAGE, TEXT, text_events
-from tests.engine.doubles import log_memory
 
 CALLS, SLICE = 2_000, 50
 ROUNDS = 15
@@ -74,13 +74,16 @@ SCRIPTS = {"events made beforehand": "ready", "events made by the agent": "delta
 async def parts() -> list[tuple[str, float]]:
     """Microseconds of each step."""
     start, event, *_ = text_events(BURST)
-    sequence, log = RunSequence(), EventLog("run", log_memory(1 << 40, 1 << 40), Flusher())
+    transcript = Transcript()
+    for each in (start, event):
+        transcript.feed(each)
+    sequence, log = RunSequence(), EventLog("run", LogMemory(1 << 40), Flusher())
     for first in (RunStartedEvent(thread_id="thread", run_id="run"), start):
         sequence.feed(first)
     expander = Expander(lambda: MESSAGE)
     event_type, data = event.type, encode(event)
 
-    template = DeltaTemplate.of(event, event, data, bytearray())
+    template = DeltaTemplate.of(event, event, data, transcript)
     if template is None:
         raise MeasureError("a delta is no template for the next one")
     encode_next = template.encode_next

@@ -33,6 +33,12 @@ IDS = "run=r1 thread=t1"
 pytestmark = pytest.mark.durable
 
 
+@pytest.fixture(autouse=True)
+def _console(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the lines as a server does, with tracebacks that are cut to the user's frames."""
+    monkeypatch.setattr(caplog.handler, "formatter", logs.ConsoleFormatter())
+
+
 def ends(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the log lines of runs that have ended."""
     return [message for message in caplog.messages if message.startswith("run finished")]
@@ -247,7 +253,6 @@ async def raises_a_group(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Ite
 async def test_an_exception_names_the_line_of_the_agent_and_has_no_frames_of_the_server(
     connect: Connect, agent: Callable[..., object], caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.handler.setFormatter(logs.ConsoleFormatter())
     client = await connect(agent)
     with caplog.at_level(logging.ERROR, LOGGER):
         await client.run(ask())

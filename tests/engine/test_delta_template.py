@@ -33,6 +33,7 @@ from agui_container.engine.run import pipeline
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.ports import MessageText
 from agui_container.ports.records import Change
+from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.delta_template import DeltaTemplate
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
@@ -197,9 +198,16 @@ async def test_it_is_the_same_behind_each_delta_and_with_anything_between_two(fi
 
 
 def test_a_delta_whose_json_does_not_end_with_its_text_is_no_template() -> None:
+    event, transcript = TextMessageContentEvent(message_id="m1", delta="a"), Transcript()
+    for each in (TextMessageStartEvent(message_id="m1"), event):
+        transcript.feed(each)
+    assert DeltaTemplate.of(event, event, encode(event), transcript) is not None
+    assert DeltaTemplate.of(event, event, b'{"delta":"a","type":"TEXT_MESSAGE_CONTENT"}', transcript) is None
+
+
+def test_a_delta_of_a_message_that_the_transcript_does_not_have_is_no_template() -> None:
     event = TextMessageContentEvent(message_id="m1", delta="a")
-    assert DeltaTemplate.of(event, event, encode(event), bytearray()) is not None
-    assert DeltaTemplate.of(event, event, b'{"delta":"a","type":"TEXT_MESSAGE_CONTENT"}', bytearray()) is None
+    assert DeltaTemplate.of(event, event, encode(event), Transcript()) is None
 
 
 @requirement("speed.deltas")

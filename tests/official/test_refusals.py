@@ -1,14 +1,15 @@
-"""The official client and refused requests, on a server that answers other clients with an error status."""
+"""The official client and refused requests: an exception with an error status, an event in a stream."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from websockets.sync.client import connect
 
 from tests.official.conversations import SECONDS, Ask
 from tests.official.judge import Json, Judge, Turn
-from tests.official.servers import ServerAddress
+from tests.official.servers import ServerAddress, serving
 from tests.requirements import requirement
 
 
@@ -34,25 +35,31 @@ def run_on_busy_thread(judge: Judge, server: ServerAddress, thread: str, **agent
         ).turns[0]
 
 
-@requirement("http.refused-in-stream")
-def test_a_busy_thread_is_an_event_and_no_exception(judge: Judge, assistant: ServerAddress) -> None:
-    turn = run_on_busy_thread(judge, assistant, "busy for 1.0")
+@pytest.mark.parametrize("older", [False, True])
+@requirement("http.status")
+def test_a_busy_thread_is_an_exception_that_names_the_status_and_the_code(
+    judge: Judge, assistant: ServerAddress, *, older: bool
+) -> None:
+    turn = run_on_busy_thread(judge, assistant, f"busy, older={older}", older=older)
+    assert turn.wire["status"] == 409
+    assert turn.error is not None
+    assert "THREAD_BUSY" in turn.error
+
+
+@pytest.mark.parametrize("older", [False, True])
+@requirement("http.status-stream")
+def test_behind_agentcore_a_busy_thread_is_an_event_and_no_exception(judge: Judge, *, older: bool) -> None:
+    with serving(error_status="stream") as server:
+        turn = run_on_busy_thread(judge, server, f"busy, older={older}", older=older)
     assert (turn.error, turn.failed, turn.wire["status"]) == (None, None, 200)
     assert [(event["type"], event["code"]) for event in turn.events] == [("RUN_ERROR", "THREAD_BUSY")]
     assert turn.events[0]["metadata"]["retryable"] is True
 
 
-@requirement("http.refused-in-stream")
-def test_an_input_that_fails_validation_is_an_event_too(judge: Judge, assistant: ServerAddress) -> None:
-    turn = judge.run(assistant.invocations, [{"runId": 513 * "r"}], threadId="long run id").turns[0]
+@requirement("http.status-stream")
+def test_behind_agentcore_an_input_that_fails_validation_is_an_event_too(judge: Judge) -> None:
+    with serving(error_status="stream") as server:
+        turn = judge.run(server.invocations, [{"runId": 513 * "r"}], threadId="long run id").turns[0]
     assert (turn.error, turn.failed, turn.wire["status"]) == (None, None, 200)
     assert [(event["type"], event["code"]) for event in turn.events] == [("RUN_ERROR", "VALIDATION_ERROR")]
     assert turn.events[0]["message"].startswith("runId: ")
-
-
-@requirement("http.refused-in-stream")
-def test_a_client_before_1_0_gets_the_status(judge: Judge, assistant: ServerAddress) -> None:
-    turn = run_on_busy_thread(judge, assistant, "busy for 0.0.59", older=True)
-    assert turn.wire["status"] == 409
-    assert turn.error is not None
-    assert "THREAD_BUSY" in turn.error

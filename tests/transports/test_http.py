@@ -9,6 +9,7 @@ import pytest
 
 from agui_container.engine.policy import CapacityLimits
 from agui_container.ports import LOG_FIELDS
+from agui_container.transports.formats import PROTOBUF
 from tests.behaviour.over_sse import http_client
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, asking, caller, forever
@@ -92,6 +93,18 @@ async def test_a_refusal_is_one_error_with_its_status(
     response = await post(client, body)
     assert response.status_code == (status if error_status == "http" else 200)
     assert refusal_event(response)["code"] == code
+
+
+@requirement("http.status", "http.status-stream")
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "text/event-stream", PROTOBUF])
+@pytest.mark.parametrize("version", ["1.0", "2.0", None])
+@pytest.mark.parametrize(("error_status", "status"), [("http", 400), ("stream", 200)])
+async def test_declarations_of_a_client_do_not_change_the_status_of_a_refusal(
+    serve: Serve, accept: str, version: str | None, error_status: str, status: int
+) -> None:
+    client, _ = await serve(brief, error_status=error_status)
+    body = json.dumps({**ask(), "messages": "none", "protocolVersion": version}).encode()
+    assert (await post(client, body, {"accept": accept})).status_code == status
 
 
 @requirement("http.status-stream")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from ag_ui.core import BaseEvent, EventType, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
 from orjson import dumps
 
+from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.expander import MAX_DELTA, MessageText
 
 DELTA_CLASSES: Mapping[type[BaseEvent], EventType] = {
@@ -33,22 +34,24 @@ class DeltaTemplate:
         item: item that the agent yielded: a string, a ``MessageText`` or the delta event itself.
         event: the last delta event that the item expanded to.
         head: JSON of the event up to the value of ``delta``.
-        text: buffer of the text of the message or the arguments of the call.
+        transcript: has the last delta, and gets the text of the next one.
     """
 
-    __slots__ = ("_fields", "_head", "_item_type", "_message_id", "_text", "event_type")
+    __slots__ = ("_append", "_fields", "_head", "_item_type", "_message_id", "event_type")
 
-    def __init__(self, item: BaseEvent | MessageText | str, event: BaseEvent, head: bytes, text: bytearray) -> None:
+    def __init__(
+        self, item: BaseEvent | MessageText | str, event: BaseEvent, head: bytes, transcript: Transcript
+    ) -> None:
         self.event_type = DELTA_CLASSES[type(event)]
         self._item_type = type(item)
         self._head = head
         self._message_id = item.message_id if isinstance(item, MessageText) else None
         self._fields = dict(event.__dict__)
-        self._text = text
+        self._append = transcript.append
 
     @classmethod
     def of(
-        cls, item: BaseEvent | MessageText | str, event: BaseEvent, data: bytes, text: bytearray | None
+        cls, item: BaseEvent | MessageText | str, event: BaseEvent, data: bytes, transcript: Transcript
     ) -> "DeltaTemplate | None":
         """Return the template after an accepted item, or None if the next item must be validated in full.
 
@@ -56,15 +59,15 @@ class DeltaTemplate:
             item: item that the agent yielded.
             event: last event that the item expanded to, of any class.
             data: JSON of that event.
-            text: the transcript's buffer of the text, or None if the transcript does not have the message.
+            transcript: the transcript after that event.
         """
-        if text is None or type(event) not in DELTA_CLASSES or event.__pydantic_extra__:
+        if not transcript.knows_last_delta or type(event) not in DELTA_CLASSES or event.__pydantic_extra__:
             return None
         is_text = type(item) is str or type(item) is MessageText
         if not is_text and (item is not event or any(event.__dict__[name] is not None for name in PER_EVENT_FIELDS)):
             return None
         tail = dumps(event.__dict__["delta"]) + CLOSING
-        return cls(item, event, data[: -len(tail)], text) if data.endswith(tail) else None
+        return cls(item, event, data[: -len(tail)], transcript) if data.endswith(tail) else None
 
     def encode_next(self, item: BaseEvent | MessageText | str) -> bytes | None:
         """Encode the next item if it equals the template in all fields but ``delta``, and append its text.
@@ -86,7 +89,7 @@ class DeltaTemplate:
         if type(delta) is not str or len(delta) > MAX_DELTA:
             return None
         try:
-            self._text += delta.encode()
+            self._append(delta)
         except UnicodeEncodeError:  # half of a surrogate pair
             return None
         return self._head + dumps(delta) + CLOSING

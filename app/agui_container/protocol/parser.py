@@ -104,7 +104,7 @@ class CommandRequest(Struct, frozen=True):
     Attributes:
         thread_id, run_id: ids for the answer, from the ``RunAgentInput`` that contained the command.
         frame_id: ``id`` of the frame, which the answer repeats; any JSON value.
-        protocol_version: the ``protocolVersion`` that the body declares.
+        protocol_version: the ``protocolVersion`` of that ``RunAgentInput``.
     """
 
     command: Command
@@ -127,14 +127,12 @@ class MalformedRequest(AppError):
 
     Attributes:
         frame_id: ``id`` of the frame, which the answer repeats; None if it has none that can be repeated.
-        protocol_version: the ``protocolVersion`` that the object declares.
     """
 
     def __init__(self, message: str, document: Mapping[str, object]) -> None:
         super().__init__(ErrorCode.VALIDATION_ERROR, message)
         frame_id = document.get("id")
         self.frame_id = frame_id if _is_short(frame_id) else None
-        self.protocol_version = _protocol_version(document)
 
 
 def parse(body: bytes, warn: Warn = lambda _: None) -> Request:
@@ -261,12 +259,7 @@ def _embedded_command(run_input: RunAgentInput) -> Command | None:
 
 def _bare_command(document: dict[str, object]) -> CommandRequest:
     command = parse_command(document["command"], "command", document.get("threadId"))
-    return CommandRequest(command, command.thread_id, None, _frame_id(document), _protocol_version(document))
-
-
-def _protocol_version(document: Mapping[str, object]) -> str | None:
-    version = document.get("protocolVersion")
-    return version if isinstance(version, str) else None
+    return CommandRequest(command, command.thread_id, None, _frame_id(document))
 
 
 def _frame_id(document: Mapping[str, object]) -> object:

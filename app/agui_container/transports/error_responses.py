@@ -4,10 +4,11 @@ Rule: the body is one RUN_ERROR event, the same for every code and route, as Age
 browser gets a page instead. The client gets the message of the ``AppError``; everything else is in the log under the
 same request id.
 
-The status is that of the error table, unless ``request.state`` has another one. ``CallerMiddleware`` puts it there,
-because AgentCore would replace the body, and ``refuse_in_stream`` for a client that expects a stream. A response with
-status 200 is a stream in the requested format. A response with any other status is SSE, because clients show such a
-body as text.
+The status is that of the error table, unless ``request.state`` has another one. ``CallerMiddleware`` puts it there with
+``AGUI_ERROR_STATUS=stream``, because AgentCore would replace the body. A response with status 200 is a stream in the
+requested format. A response with any other status is SSE, because clients show such a body as text.
+
+Source: AG-UI spec 1.1, basic/transports/http-sse, "Errors".
 """
 
 import logging
@@ -38,11 +39,6 @@ TITLES: dict[int, str] = {
 """Titles of pages by status, where a status has one of its own."""
 
 logger = logging.getLogger(__name__)
-
-
-def refuse_in_stream(request: HTTPConnection) -> None:
-    """Answer any error of this request with status 200 and RUN_ERROR in a stream."""
-    request.state.refused_status = SUCCESS
 
 
 def error_response(error: AppError, request: HTTPConnection, *, status: int | None = None) -> Response:

@@ -21,14 +21,13 @@ from agui_container.ports import Caller
 from agui_container.protocol.commands import Attach
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
-from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
+from agui_container.protocol.parser import CommandRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire import envelope
 from agui_container.transports.caller_middleware import INVOCATIONS, caller_of, response_lease
 from agui_container.transports.commands import CommandResponder
-from agui_container.transports.error_responses import refuse_in_stream
 from agui_container.transports.event_stream import EventStreamResponse, StreamMonitor
-from agui_container.transports.formats import HEADERS, Format, SseFormat, names_event_format, requested_format
+from agui_container.transports.formats import HEADERS, Format, SseFormat, requested_format
 from agui_container.transports.legacy_clients import LegacySseFormat, is_legacy_client
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
@@ -63,7 +62,7 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
 
     async def invocations(request: Request) -> Response | EventStreamResponse:
         caller = caller_of(request)
-        agent_request = await accept_request(request, max_body, service)
+        agent_request = await read_request(request, max_body, service)
         event_format = format_for(agent_request, request)
         if isinstance(agent_request, RunRequest):
             subscription = await service.admit(agent_request.run_input, caller, agent_request.size)
@@ -93,27 +92,6 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
         Route(INVOCATIONS, Endpoint(invocations), methods=["POST"]),
         RawPathRoute("/runs/{runId}/events", Endpoint(events), methods=["GET"]),
     ]
-
-
-async def accept_request(request: Request, max_body: int, service: Service) -> AgentRequest:
-    """Read and parse the body of a request, and choose how the request is refused from now on.
-
-    The official client throws on an error status, which is an exception in every front end, and reads RUN_ERROR in a
-    stream. So a client that declares ``protocolVersion`` and names an event format is refused in the stream, also where
-    the body cannot be accepted. All other clients get the status of the error table (decision 0043).
-
-    Raises:
-        AppError: as raised by ``read_request``.
-    """
-    try:
-        parsed: AgentRequest | MalformedRequest = await read_request(request, max_body, service)
-    except MalformedRequest as error:
-        parsed = error
-    if parsed.protocol_version is not None and names_event_format(request):
-        refuse_in_stream(request)
-    if isinstance(parsed, MalformedRequest):
-        raise parsed
-    return parsed
 
 
 def format_for(agent_request: AgentRequest, request: Request) -> Format:

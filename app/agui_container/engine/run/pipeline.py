@@ -99,7 +99,7 @@ class EventPipeline:
             if accepted < len(events):
                 self._expander.rollback(events[:accepted])
         if events and KINDS[type(events[-1])].is_delta:
-            self._template = DeltaTemplate.of(item, events[-1], encoded[-1], self._transcript.last_text)
+            self._template = DeltaTemplate.of(item, events[-1], encoded[-1], self._transcript)
 
     def _submit_event(self, event: BaseEvent, data: bytes) -> None:
         kind = KINDS[type(event)]

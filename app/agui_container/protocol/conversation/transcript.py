@@ -110,9 +110,6 @@ class Transcript:
 
     Args:
         messages: messages before the run.
-
-    Attributes:
-        last_text: buffer that the last delta was written to; None if the transcript does not have its message or call.
     """
 
     __slots__ = (
@@ -121,15 +118,15 @@ class Transcript:
         "_call_metadata",
         "_initial",
         "_last_results",
+        "_last_text",
         "_messages",
         "_metadata",
         "_order",
         "_texts",
-        "last_text",
     )
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self.last_text: bytearray | None = None
+        self._last_text: bytearray | None = None
         self._set_messages(messages)
         self._initial = tuple(self._messages.values())
 
@@ -147,6 +144,20 @@ class Transcript:
         for message in self._messages.values():
             for call in (message.tool_calls or ()) if isinstance(message, AssistantMessage) else ():
                 self._call_holders.setdefault(call.id, message.id)
+
+    @property
+    def knows_last_delta(self) -> bool:
+        """True if the last delta belonged to a message or call of the transcript, so that ``append`` continues it."""
+        return self._last_text is not None
+
+    def append(self, text: str) -> None:
+        """Append text to the message, or to the arguments of the call, that the last delta belonged to.
+
+        Raises:
+            UnicodeEncodeError: the text has half of a surrogate pair. Nothing is appended.
+        """
+        if self._last_text is not None:
+            self._last_text += text.encode()
 
     def feed(self, event: BaseEvent) -> None:
         """Apply an event. Events that do not change messages are ignored."""
@@ -230,9 +241,9 @@ class Transcript:
         self._append_delta(self._texts if event.message_id in self._messages else None, event.message_id, event.delta)
 
     def _append_delta(self, texts: dict[str, bytearray] | None, key: str, delta: str) -> None:
-        self.last_text = None if texts is None else texts.setdefault(key, bytearray())
-        if self.last_text is not None:
-            self.last_text += delta.encode("utf-8", "surrogatepass")
+        self._last_text = None if texts is None else texts.setdefault(key, bytearray())
+        if self._last_text is not None:
+            self._last_text += delta.encode("utf-8", "surrogatepass")
 
     def _reasoning_start(self, event: ReasoningMessageStartEvent) -> None:
         self._append(ReasoningMessage(id=event.message_id, content="", subagent_run_id=event.subagent_run_id))
