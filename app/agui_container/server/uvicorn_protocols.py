@@ -17,7 +17,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 
-from agui_container.engine.admission.quota import IdentityQuota, Lease, Limit
+from agui_container.engine.admission.quota import IdentityQuota, Limit, QuotaLease
 from agui_container.protocol.errors import AppError
 from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, answer_overloaded
 from agui_container.transports.caller_middleware import QUOTA
@@ -288,7 +288,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     """Bytes of complete frames that the application has not received yet."""
     _message_begun: float | None = None
     """Time at which the first bytes of an incomplete message arrived."""
-    _lease: Lease | None = None
+    _lease: QuotaLease | None = None
 
     def data_received(self, data: bytes) -> None:
         """Parse the data. Read on in the next turn of the event loop, so that other connections are served first."""

@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agui_container.engine.admission.quota import IdentityQuota, Lease, Limit, Quota
+from agui_container.engine.admission.quota import IdentityQuota, Limit, Quota, QuotaLease
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication, url_of
@@ -48,7 +48,7 @@ QUOTA = "agui.quota"
 """Key in the scope's state for the ``IdentityQuota`` of the caller."""
 
 RESPONSE_LEASE = "agui.response_lease"
-"""Key in the scope's state for the ``Lease`` of the bytes of the response."""
+"""Key in the scope's state for the ``QuotaLease`` of the bytes of the response."""
 
 OUTER_SEND = "agui.outer_send"
 """Key in the scope's state for the ``send`` that this middleware received (see ``event_stream.chunk_writer``)."""
@@ -193,9 +193,9 @@ def quota_of(connection: HTTPConnection) -> IdentityQuota:
     return quota
 
 
-def response_lease(connection: HTTPConnection) -> Lease:
+def response_lease(connection: HTTPConnection) -> QuotaLease:
     """Return the lease of the bytes of a response. They count from the time at which its data are read."""
-    lease: Lease = connection.scope["state"][RESPONSE_LEASE]
+    lease: QuotaLease = connection.scope["state"][RESPONSE_LEASE]
     return lease
 
 

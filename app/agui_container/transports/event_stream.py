@@ -19,7 +19,7 @@ from typing import Protocol
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
-from agui_container.engine.admission.quota import SMALL_BYTES, Lease, Limit
+from agui_container.engine.admission.quota import SMALL_BYTES, Limit, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
@@ -179,7 +179,7 @@ class EventStreamResponse:
         if not is_complete:
             await self._send_body(b"", more=False)
 
-    async def _reserve(self, batch: Batch) -> Lease:
+    async def _reserve(self, batch: Batch) -> QuotaLease:
         """Reserve the bytes of a large body before it is made."""
         size = sum(map(len, batch.data)) + FRAME_BYTES * len(batch.data)
         if size <= PUSHED_BYTES:

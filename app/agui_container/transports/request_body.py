@@ -15,7 +15,7 @@ from typing import TypeVar
 from starlette.requests import Request
 
 from agui_container.engine.admission.offload import offload_if_large
-from agui_container.engine.admission.quota import Lease, Limit
+from agui_container.engine.admission.quota import Limit, QuotaLease
 from agui_container.engine.registry.registry import shutting_down
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
@@ -56,7 +56,7 @@ async def read_fields(request: Request, max_bytes: int, service: Service) -> tup
         return await _parse(parse_fields, body or b"{}", caller_of(request)), len(body)
 
 
-async def read_body(request: Request, max_bytes: int, service: Service, lease: Lease) -> bytes:
+async def read_body(request: Request, max_bytes: int, service: Service, lease: QuotaLease) -> bytes:
     """Read the whole body of a request.
 
     Raises:
@@ -99,7 +99,7 @@ class BodyBuffer:
         size: bytes that have arrived, kept or not.
     """
 
-    def __init__(self, max_bytes: int, lease: Lease) -> None:
+    def __init__(self, max_bytes: int, lease: QuotaLease) -> None:
         self.size = 0
         self._max_bytes = max_bytes
         self._lease = lease

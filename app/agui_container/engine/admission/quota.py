@@ -119,7 +119,7 @@ class Freed(Struct):
 NOTHING = Freed()
 
 
-class Lease:
+class QuotaLease:
     """An amount in use. A context manager, which gives the amount back at its end.
 
     Attributes:
@@ -213,13 +213,13 @@ class IdentityQuota:
         self._quota.refusal_log.report(full.name, self.identity)
         return full.error()
 
-    def acquire(self, name: Limit, amount: int = 1) -> Lease:
+    def acquire(self, name: Limit, amount: int = 1) -> QuotaLease:
         """Take an amount. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for it."""
-        lease = Lease(self, name)
+        lease = QuotaLease(self, name)
         lease.resize(amount)
         return lease
 
-    async def acquire_when_free(self, name: Limit, amount: int) -> Lease:
+    async def acquire_when_free(self, name: Limit, amount: int) -> QuotaLease:
         """Take an amount as soon as there is room for it.
 
         Raises:
@@ -231,9 +231,9 @@ class IdentityQuota:
             await self._quota.wait_for_release(deadline)
         return self.acquire(name, amount)
 
-    def hold(self, name: Limit, amount: int = 1) -> Lease:
+    def hold(self, name: Limit, amount: int = 1) -> QuotaLease:
         """Take an amount that must not be refused."""
-        return Lease(self, name).hold(amount)
+        return QuotaLease(self, name).hold(amount)
 
     def change(self, name: Limit, more: int) -> None:
         """Add to the amounts in use. Leases call this."""

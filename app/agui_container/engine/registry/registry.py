@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 
 from agui_container.engine.admission.eviction import EvictionPlan, UnreadRuns
-from agui_container.engine.admission.quota import Lease, Limit, Quota
+from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import Flusher
 from agui_container.engine.log.subscription import Readable
@@ -62,7 +62,7 @@ class RunRegistry:
         self._quota = quota
         self._health = health
         self.scheduler = FairScheduler()
-        self._leases: dict[Run, tuple[Lease, Lease]] = {}
+        self._leases: dict[Run, tuple[QuotaLease, QuotaLease]] = {}
         """The place of each open run, and the bytes of its request."""
         self.queues = ThreadQueues()
         self.by_key: dict[RunKey, Run] = {}

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from functools import partial
 
-from agui_container.engine.admission.quota import Lease, Limit, Quota
+from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnDisconnect
 from agui_container.engine.registry.registry import RunRegistry
@@ -60,7 +60,7 @@ class Subscriptions:
             run.presence.stop_grace()
             self._handle_unread(run)
 
-    def _on_close(self, run: Readable, lease: Lease) -> None:
+    def _on_close(self, run: Readable, lease: QuotaLease) -> None:
         lease.release()
         run.presence.remove_local()
         self.open_count -= 1

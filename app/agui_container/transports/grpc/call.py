@@ -26,7 +26,7 @@ from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
 from agui_container.engine.admission.offload import LARGE_BYTES, offload
-from agui_container.engine.admission.quota import Lease, Limit, Quota
+from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -229,7 +229,7 @@ class Call(Generic[In, Out]):
         self.quota.count(Limit.MESSAGES_PER_SECOND)
         check_size(size, admission.max_bytes)
 
-    async def _read(self, size: int, lease: Lease) -> bytes:
+    async def _read(self, size: int, lease: QuotaLease) -> bytes:
         """Read a message in pieces, so that only bytes that have arrived count as in flight."""
         body = bytearray()
         while len(body) < size:

@@ -15,7 +15,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from agui_container.engine.admission.offload import offload_if_large
-from agui_container.engine.admission.quota import IdentityQuota, Lease, Limit
+from agui_container.engine.admission.quota import IdentityQuota, Limit, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
@@ -62,7 +62,7 @@ class SessionClient(Struct, frozen=True):
 
     caller: Caller
     quota: IdentityQuota
-    response_lease: Lease
+    response_lease: QuotaLease
     knows_context: bool
     knows_reset: bool
 
