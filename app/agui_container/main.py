@@ -230,6 +230,7 @@ def grpc_options(service: Service, settings: Settings, authentication: CallerAut
         authentication=authentication,
         limits_by_session=settings.limit_by is LimitBy.SESSION,
         keepalive=settings.keepalive,
+        reports_context=settings.agent == "assistant",
         agent_names=[settings.agent, *([identity.name] if identity and identity.name else [])],
         model=settings.model,
         models=[entry.rpartition("=")[0] or entry for entry in settings.models],

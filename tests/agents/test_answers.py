@@ -14,8 +14,9 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.agents.assistant.approvals.approvals import LIFETIME, MAX_REASON
+from agui_container.agents.assistant.approvals.approvals import LIFETIME
 from agui_container.agents.assistant.approvals.resume import ends_with_answer
+from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.approval_helpers import (
     ApprovalFixture,

@@ -1,11 +1,13 @@
 """A store that does not answer: no call is run without it, and results of finished calls are still sent."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Sequence
 
 import pytest
 from ag_ui.core import Interrupt
 
+from agui_container.agents.assistant import interrupt_scope
 from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
 from agui_container.agents.assistant.approvals.resume import CUT_OFF, GONE
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
@@ -58,10 +60,54 @@ class FlakyStore(MemoryStore):
         self.interrupts: FlakyInterrupts = FlakyInterrupts()
 
 
+class BrieflyFlaky(FlakyInterrupts):
+    """A store that fails the first attempts at each operation, and then works."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attempts = Counter[str]()
+
+    def _answer(self, asked: str) -> None:
+        self.attempts[asked] += 1
+        if self.attempts[asked] <= FAILURES:
+            raise StoreUnavailable(asked)
+
+
+FAILURES = 3
+
+
+@pytest.fixture(autouse=True)
+def short_outages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that stays away is given up soon."""
+    monkeypatch.setattr(interrupt_scope, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(interrupt_scope, "GIVE_UP_SECONDS", 0.05)
+
+
 def flaky_desk() -> tuple[ApprovalFixture, FlakyInterrupts]:
     fixture, store = ApprovalFixture(), FlakyStore()
     fixture.assistant = fixture.assistant.with_store(store)
     return fixture, store.interrupts
+
+
+async def test_a_run_waits_for_a_store_that_does_not_answer_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupt_scope, "GIVE_UP_SECONDS", WAIT)
+    fixture, store = ApprovalFixture(), FlakyStore()
+    store.interrupts = interrupts = BrieflyFlaky()
+    fixture.assistant = fixture.assistant.with_store(store)
+    (interrupt,) = await ask_for_payments(fixture, 5)
+    interrupts.attempts.clear()
+    items = await fixture.start(resume=[answer(interrupt, approved=True)])
+    assert (text_of(items), fixture.paid) == ("The result of pay is paid 5.", [5])
+    assert min(interrupts.attempts[asked] for asked in ("hold", "held", "take")) > FAILURES
+    assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
+
+
+async def test_goals_wait_for_a_store_that_does_not_answer_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interrupt_scope, "GIVE_UP_SECONDS", WAIT)
+    records = StoredGoalRecords(lambda: START, BrieflyFlaky())
+    goal = GoalRecord(Goal("note", {"type": "object"}), run_id="run")
+    await records.carry_over(run_context(), [goal])
+    assert list(await records.load(run_context())) == [goal]
 
 
 @pytest.mark.parametrize("down", ["held", "take"])

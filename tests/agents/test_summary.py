@@ -28,9 +28,9 @@ from agui_container.agents.assistant.context_window.summary import (
     newest_texts,
     render_message,
 )
-from agui_container.agents.assistant.context_window.tokens import CountedMessage, MessageTokenCounter
-from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow, Window
+from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow, Window, counter_for
 from agui_container.ports import Delta, Item, Prompt, RunContext, TextDelta, UsageDelta
+from agui_container.protocol.conversation.tokens import CountedMessage, MessageTokenCounter
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.doubles import ScriptedModel, asks
 from tests.contexts import run_context
@@ -198,7 +198,7 @@ async def test_a_history_that_was_changed_is_summarised_anew(changed: UserMessag
 
 async def test_a_kept_summary_is_cut_for_a_run_with_a_smaller_budget_and_stays_whole_for_others() -> None:
     double, memory, ctx = model([TextDelta("blah " * 9_999)]), Summaries(), run_context()
-    counter = MessageTokenCounter.for_model(double)
+    counter = counter_for(double)
     entries = [counter.count_message(message) for message in thread(3)]
     sizes = []
     for budget in (400, 200, 400):

@@ -22,7 +22,10 @@ from ag_ui.core import Tool as ToolSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agui_container.agents.assistant.context_window.tokens import (
+from agui_container.agents.assistant.context_window.window import counter_for
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import Delta, Prompt, UsageDelta
+from agui_container.protocol.conversation.tokens import (
     MEDIA_TOKENS,
     PER_MESSAGE,
     CountedMessage,
@@ -30,8 +33,6 @@ from agui_container.agents.assistant.context_window.tokens import (
     estimate_tokens,
     total_tokens,
 )
-from agui_container.models.offline import OfflineModel
-from agui_container.ports import Delta, Prompt, UsageDelta
 from tests.agents.doubles import ScriptedModel
 
 WORDS = MessageTokenCounter(lambda text: len(text.split()), per_message=0)
@@ -44,14 +45,11 @@ def test_the_estimate_is_a_quarter_of_the_bytes(text: str, tokens: int) -> None:
 
 
 def test_a_model_that_counts_is_taken_at_its_word() -> None:
-    assert (
-        MessageTokenCounter.for_model(OfflineModel()).count_message(UserMessage(id="u", content="one two three")).tokens
-        == 3
-    )
+    assert counter_for(OfflineModel()).count_message(UserMessage(id="u", content="one two three")).tokens == 3
 
 
 def test_other_models_are_estimated() -> None:
-    assert MessageTokenCounter.for_model(ScriptedModel([])) == MessageTokenCounter(estimate_tokens, PER_MESSAGE)
+    assert counter_for(ScriptedModel([])) == MessageTokenCounter(estimate_tokens, PER_MESSAGE)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +101,7 @@ async def test_the_offline_model_charges_what_it_counts() -> None:
         ToolMessage(id="t", tool_call_id="c", content="three it is"),
     ]
     usage = await usage_of(OfflineModel().stream(Prompt("Be very kind.", said)))
-    counter = MessageTokenCounter.for_model(OfflineModel())
+    counter = counter_for(OfflineModel())
     assert usage.input_tokens == counter.count("Be very kind.") + total_tokens(map(counter.count_message, said))
 
 

@@ -18,7 +18,6 @@ from ag_ui.core import Tool as ToolSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agui_container.agents.assistant.context_window.tokens import CountedMessage, MessageTokenCounter
 from agui_container.agents.assistant.context_window.window import (
     COMPACTED,
     MAX_LISTED_MESSAGES,
@@ -32,6 +31,7 @@ from agui_container.agents.assistant.context_window.window import (
 )
 from agui_container.agents.assistant.history import trusted_conversation
 from agui_container.ports import Item, Prompt
+from agui_container.protocol.conversation.tokens import CountedMessage, MessageTokenCounter
 from tests.agents.doubles import ScriptedModel
 from tests.contexts import run_context
 
@@ -283,6 +283,34 @@ def test_a_snapshot_lists_the_newest_messages_only() -> None:
         "5",
         MAX_LISTED_MESSAGES + 4,
     )
+    assert value["olderMessages"] == [{"role": "user", "source": "history", "count": 5, "tokens": 5}]
+
+
+def test_listed_and_older_messages_add_up_to_the_tokens_of_a_snapshot() -> None:
+    turns = [message for at in range(MAX_LISTED_MESSAGES) for message in (user(f"u{at}", 2), assistant(f"a{at}", 3))]
+    bounded = window(9_999, *turns, user("last"))
+    bounded.add([assistant(f"b{at}") for at in range(MAX_LISTED_MESSAGES + 3)])
+    value = snapshot_value(bounded)
+    listed, older = value["messages"], value["olderMessages"]
+    assert isinstance(listed, list)
+    assert isinstance(older, list)
+    for source in ("history", "run"):
+        tokens = sum(row["tokens"] for row in (*listed, *older) if row["source"] == source)
+        assert tokens == value[f"{source}Tokens"]
+
+
+@pytest.mark.parametrize(("model_window", "size"), [(None, 100), (40, 40), (200, 100)])
+def test_a_snapshot_tells_the_smaller_of_budget_and_window_of_the_model(model_window: int | None, size: int) -> None:
+    class WindowedModel(ScriptedModel):
+        context_window = model_window
+
+    heard: list[Item] = []
+    prompt = Prompt("", [user("u")])
+    opened = ContextBudget(100).open_window(WindowedModel([]), prompt, run_context(emit=heard.append))
+    opened.snapshot()
+    (event,) = heard
+    assert isinstance(event, CustomEvent)
+    assert (event.value["contextSize"], event.value["remainingTokens"]) == (size, size - event.value["totalTokens"])
 
 
 @pytest.mark.parametrize("messages", [[], [assistant("a")]])

@@ -23,7 +23,7 @@ def rsa(**members: object) -> Json:
 async def algorithms(issuer: TestIssuer, *keys: Json) -> list[str]:
     """The algorithms under which published keys are found."""
     issuer.publish(*keys)
-    return [name for _, name in (await fetch_keys(issuer)).keys]
+    return [name for key in (await fetch_keys(issuer)).keys for name in key.algorithms]
 
 
 async def fetch_keys(issuer: TestIssuer) -> documents.IssuerKeys:
@@ -53,12 +53,12 @@ async def test_a_key_with_an_algorithm_is_good_for_that_one(issuer: TestIssuer) 
 
 async def test_a_key_of_ed25519_is_taken(issuer: TestIssuer) -> None:
     key = OKPAlgorithm.to_jwk(Ed25519PrivateKey.generate().public_key(), as_dict=True)
-    assert await algorithms(issuer, {**key, "kid": "k"}) == ["EdDSA"]
+    assert await algorithms(issuer, {**key, "kid": "k"}) == ["EdDSA", "Ed25519"]
 
 
 async def test_a_private_key_that_is_published_by_mistake_counts_as_its_public_one(issuer: TestIssuer) -> None:
     issuer.publish({**RSAAlgorithm.to_jwk(RSA_2048, as_dict=True), "kid": "k", "alg": "RS256"})
-    key = (await fetch_keys(issuer)).keys["k", "RS256"].key
+    key = (await fetch_keys(issuer)).keys[0].jwk.key
     assert not hasattr(key, "private_numbers")
 
 
@@ -71,7 +71,6 @@ async def test_a_private_key_that_is_published_by_mistake_counts_as_its_public_o
         rsa(alg="none"),
         rsa(alg="ES256"),
         rsa(use="enc"),
-        rsa(kid=5),
         rsa(n="AQAB"),
         rsa(n="!"),
         {"kty": "EC", "crv": "secp256k1", "x": "AA", "y": "AA", "kid": "k"},
@@ -85,8 +84,7 @@ async def test_a_private_key_that_is_published_by_mistake_counts_as_its_public_o
 )
 async def test_a_key_that_cannot_be_used_is_skipped(issuer: TestIssuer, key: Json) -> None:
     assert await algorithms(issuer, key, rsa(kid="good", alg="RS256")) == ["RS256"]
-    issuer.publish(key)
-    assert await failure(issuer) == "the key set has no key that can be used"
+    assert await algorithms(issuer, key) == []
 
 
 async def test_an_rsa_key_that_is_too_long_is_skipped(issuer: TestIssuer) -> None:
@@ -135,7 +133,7 @@ async def test_a_redirect_is_not_followed(issuer: TestIssuer) -> None:
 
 async def test_a_set_without_keys_is_a_failure(issuer: TestIssuer) -> None:
     issuer.answer("/keys", {"keys": 5})
-    assert await failure(issuer) == "the key set has no key that can be used"
+    assert await failure(issuer) == "the key set has no list of keys"
 
 
 async def test_an_issuer_that_does_not_answer_in_time_is_a_failure(

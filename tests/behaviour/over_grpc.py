@@ -151,6 +151,8 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
         super().__init__(service, thread, method, {**headers, "agui-thread-id": thread})
         self._reads_events = reads_events
         self._requested: set[str] = set()
+        self._approval = ""
+        """Id of a call that waits for an approval, until the presence tells its name."""
 
     async def begin(self, said: str, *, tools: Sequence[Json] = ()) -> None:
         if self._call is None:
@@ -177,8 +179,11 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
                 self._requested.add(message.tool_request.tool_call_id)
                 reply.asked.append(PendingCall(message.tool_request.tool_call_id, message.tool_request.tool_name))
             case "activity_update" if message.activity_update.state == "waiting_approval":
-                detail = json.loads(message.activity_update.detail)
-                reply.asked.append(PendingCall(detail["tool_call_id"], detail["tool_name"]))
+                self._approval = message.activity_update.detail
+            case "presence_hint" if self._approval:
+                name, _, _ = message.presence_hint.reason.partition(": ")
+                reply.asked.append(PendingCall(self._approval, name))
+                self._approval = ""
             case "turn_complete":
                 reply.end = END[message.turn_complete.stop_reason]
 

@@ -358,3 +358,13 @@ async def test_feedback_has_categories_and_stays(visit: Visit, assistant: str) -
     await rated.click()
     await expect(form.get_by_label("slow")).to_be_checked()
     await expect(form.get_by_label("Notes")).to_have_value("Two days.")
+
+
+@over_both
+async def test_a_stored_session_id_that_agentcore_would_refuse_is_replaced(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.page.evaluate("localStorage.setItem('agui.session', 'short')")
+    await user.page.reload()
+    await user.say("stream 1")
+    await user.reads("hello world")
+    assert await user.page.evaluate("localStorage.getItem('agui.session').length") >= 33

@@ -1,6 +1,5 @@
 """Calls of roz's services: sessions of the releases 0.2 and 1.0, and teams."""
 
-import json
 from typing import Any
 
 import grpc
@@ -65,7 +64,7 @@ def session_of(talk: RozTalk) -> str:
 def wait_for_turn(talk: RozTalk) -> Any:
     """The end of a turn, and what is said behind it."""
     complete = talk.until("turn_complete")
-    talk.until("presence_hint")
+    assert talk.until("activity_update").state == "idle"
     return complete
 
 
@@ -75,12 +74,12 @@ def schema(name: str, **fields: Any) -> pb.ToolSchema:
     return made
 
 
-def wait_for_approval(talk: RozTalk) -> Any:
-    """Return the details of a waiting call that a client of release 0.2 gets."""
+def wait_for_approval(talk: RozTalk) -> str:
+    """Return the id of a waiting call, as a client of release 0.2 gets it."""
     while True:
         update = talk.until("activity_update")
         if update.state == "waiting_approval":
-            return json.loads(update.detail)
+            return str(update.detail)
 
 
 def kinds_of(team: list[pb.TeamEvent]) -> list[str]:

@@ -15,6 +15,7 @@ from tests.grpc.client import WAIT, call_text
 from tests.grpc.http_requests import Json, answer_approval, get_json, run_over_sse
 from tests.grpc.kontekst_calls import RunTalk, start_run
 from tests.grpc.roz_calls import RozTalk, schema, session_of, start_session, wait_for_approval, wait_for_turn
+from tests.grpc.two_clients import APPROVED_ELSEWHERE, DENIED_ELSEWHERE
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
@@ -70,7 +71,7 @@ def test_begun_in_roz_approved_over_sse_and_read_over_kontekst(server: ServerPro
             "tool_call_finished",
         ]
         assert "paid 9" in "".join(delta.content for delta in talk.all("text_delta")), "the roz client has followed"
-        assert outcomes(talk) == [{"approved": True, "elsewhere": True}]
+        assert outcomes(talk) == [APPROVED_ELSEWHERE]
     with start_run(channel, "hello", session_id=thread) as run:
         list(run.rest())
     assert roles(run) == ["user", "assistant", "tool", "assistant"]
@@ -84,7 +85,7 @@ def test_begun_in_roz_and_denied_over_sse(server: ServerProcess, channel: grpc.C
         wait_for_approval(talk)
         answer_approval(server, session_of(talk), "denied", approved=False, reason="not now")
         assert wait_for_turn(talk).stop_reason == "end_turn"
-        assert outcomes(talk) == [{"approved": False, "elsewhere": True}]
+        assert outcomes(talk) == [DENIED_ELSEWHERE]
 
 
 def outcomes(talk: RozTalk) -> list[Json]:

@@ -268,7 +268,7 @@ def test_the_status_shows_real_values(server: ServerProcess, channel: grpc.Chann
     assert status.started_at_rfc3339.endswith("Z")
     assert 0 <= status.uptime_seconds < 3600
     assert status.llama_server_healthy
-    assert status.llama_server_pid == 0
+    assert (status.llama_server_running, status.llama_server_pid) == (False, 0), "no process, and so no id"
     assert (status.model_dir, status.data_dir, status.endpoint) == ("", "", "")
 
 

@@ -18,7 +18,7 @@ from tests.behaviour.over_grpc import ClientCall
 from tests.counted_bytes import record_used_bytes
 from tests.engine.doubles import WAIT
 from tests.grpc.client import call_text
-from tests.grpc.two_clients import Clients, RozTurn, two_clients
+from tests.grpc.two_clients import DENIED, DENIED_ELSEWHERE, UNKNOWN_ELSEWHERE, Clients, RozTurn, two_clients
 from tests.requirements import requirement
 
 SIZE = 100_000
@@ -64,7 +64,7 @@ async def test_a_late_approval_in_roz_is_refused_and_the_denial_is_told(on_busy:
         await turn.decide(approval, approved=True)
         assert f"no call '{approval}' waits" in (await turn.until("session_rejected")).message
         assert (await turn.until("turn_finished")).stop_reason == "end_turn"
-        assert turn.outcomes == [{"approved": False, "elsewhere": True}]
+        assert turn.outcomes == [DENIED_ELSEWHERE]
         assert "tool_call_started" not in turn.kinds
         assert "denied" in turn.text
         assert len(await clients.runs(turn.thread)) == 2
@@ -161,7 +161,7 @@ async def test_a_late_cancel_in_roz_ends_the_turn_and_not_the_other_clients_run(
         async with clients.approving(turn.thread):
             await turn.send(cancel_turn=roz.CancelTurn())
             assert (await turn.until("turn_finished")).stop_reason == "cancelled"
-            assert turn.outcomes == [{"elsewhere": True}]
+            assert turn.outcomes == [UNKNOWN_ELSEWHERE]
             assert [run["status"] for run in await clients.runs(turn.thread)] == ["running", "interrupted"]
 
 
@@ -183,8 +183,8 @@ async def test_of_two_sessions_that_decide_at_once_the_one_that_is_behind_is_ref
         await one.decide((await one.until("approval_requested")).approval_id, approved=True)
         await one.until("session_rejected")
         await asyncio.gather(one.until("turn_finished"), other.until("turn_finished"))
-        assert other.outcomes == [{"approved": False}]
-        assert one.outcomes == [{"approved": False, "elsewhere": True}]
+        assert other.outcomes == [DENIED]
+        assert one.outcomes == [DENIED_ELSEWHERE]
         assert one.text == other.text != ""
         assert PAID[one.thread] == []
 

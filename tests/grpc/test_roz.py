@@ -36,8 +36,8 @@ def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
         assert started.session_id
         assert started.model == "offline"
         assert [(rule.tool_pattern, rule.policy) for rule in started.permissions][:2] == [
-            ("pay", "ask"),
-            ("order", "ask"),
+            ("pay", "require_confirmation"),
+            ("order", "require_confirmation"),
         ]
         talk.say(call_text("move", x=3), message_id="m1")
         request = talk.until("tool_request")
@@ -74,7 +74,7 @@ def test_activity_and_presence_follow_the_turn(old_channel: grpc.Channel) -> Non
         wait_for_turn(talk)
         states = [(update.state, update.detail) for update in talk.all("activity_update")]
         assert states == [("thinking", ""), ("calling_tool", "move"), ("thinking", ""), ("idle", "")]
-        assert [hint.level for hint in talk.all("presence_hint")] == ["mini", "full", "mini", "hidden"]
+        assert [hint.level for hint in talk.all("presence_hint")] == ["full", "mini", "full"]
 
 
 @requirement("roz.session")
@@ -99,6 +99,26 @@ def test_a_tool_that_fails_is_an_error_for_the_model(channel: grpc.Channel) -> N
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=False, result="it is stuck"))
         assert wait_for_turn(talk).stop_reason == "end_turn"
         assert "it is stuck" in "".join(delta.content for delta in talk.all("text_delta"))
+
+
+@requirement("roz.tools")
+@pytest.mark.parametrize(
+    ("result", "text"),
+    [
+        ({"success": True, "exit_code": 3}, "the result of move is [exit code 3]"),
+        ({"success": True, "result": "a", "exit_code": 0}, "the result of move is a\n[exit code 0]"),
+        ({"success": True, "result": "a", "truncated": True}, "the result of move is a\n[the output was truncated]"),
+    ],
+)
+def test_exit_code_and_truncation_of_a_result_reach_the_model(
+    channel: grpc.Channel, result: dict[str, Any], text: str
+) -> None:
+    with start_session(channel, tools=[schema("move")]) as talk:
+        talk.say(call_text("move", x=1))
+        request = talk.until("tool_request")
+        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, **result))
+        wait_for_turn(talk)
+        assert text in "".join(delta.content for delta in talk.all("text_delta")).lower()
 
 
 @requirement("roz.tools")
@@ -183,7 +203,7 @@ def requested(talk: RozTalk, name: str) -> bool:
             wait_for_turn(talk)
             return True
         if kind == "turn_complete":
-            talk.until("presence_hint")
+            talk.until("activity_update")
             return False
 
 
@@ -200,6 +220,15 @@ def test_a_source_registers_replaces_and_removes_its_tools(channel: grpc.Channel
         assert [requested(talk, name) for name in ("sim__a", "sim__b", "lab__c")] == [False, True, True]
         talk.send(register_tools=register())
         assert [requested(talk, name) for name in ("sim__b", "lab__c", "base")] == [False, True, True]
+
+
+@requirement("roz.tools")
+def test_a_registration_without_a_source_adds_to_the_tools_of_the_session(channel: grpc.Channel) -> None:
+    with start_session(channel, tools=[schema("base")]) as talk:
+        talk.send(register_tools=pb.RegisterTools(tools=[schema("more")], system_context="Be quick."))
+        talk.send(register_tools=pb.RegisterTools(source="", tools=[schema("most")]))
+        talk.send(register_tools=pb.RegisterTools())
+        assert [requested(talk, name) for name in ("base", "more", "most")] == [True, True, True]
 
 
 @requirement("roz.tools")
@@ -220,9 +249,9 @@ def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Chan
 def test_an_approved_call_runs(old_channel: grpc.Channel) -> None:
     with start_session(old_channel) as talk:
         talk.say(call_text("pay", amount=5))
-        detail = wait_for_approval(talk)
-        assert (detail["tool_name"], detail["reason"]) == ("pay", "it costs money")
-        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=detail["tool_call_id"], approved=True))
+        call_id = wait_for_approval(talk)
+        assert talk.until("presence_hint").reason == 'pay: it costs money; arguments: {"amount": 5}'
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
         assert wait_for_turn(talk).stop_reason == "end_turn"
         assert "paid 5" in "".join(delta.content for delta in talk.all("text_delta"))
         assert "full" in [hint.level for hint in talk.all("presence_hint")]
@@ -232,7 +261,7 @@ def test_an_approved_call_runs(old_channel: grpc.Channel) -> None:
 def test_a_modifier_replaces_the_arguments_of_an_approved_call(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         talk.say(call_text("pay", amount=5))
-        decision = pb.PermissionDecision(tool_call_id=wait_for_approval(talk)["tool_call_id"], approved=True)
+        decision = pb.PermissionDecision(tool_call_id=wait_for_approval(talk), approved=True)
         decision.modifier.update({"amount": 2})
         talk.send(permission_decision=decision)
         assert wait_for_turn(talk).stop_reason == "end_turn"
@@ -243,10 +272,64 @@ def test_a_modifier_replaces_the_arguments_of_an_approved_call(channel: grpc.Cha
 def test_a_denied_call_does_not_run_and_the_model_is_told(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         talk.say(call_text("pay", amount=5))
-        detail = wait_for_approval(talk)
-        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=detail["tool_call_id"], approved=False))
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=wait_for_approval(talk), approved=False))
         assert wait_for_turn(talk).stop_reason == "end_turn"
         assert "denied" in "".join(delta.content for delta in talk.all("text_delta"))
+
+
+@requirement("roz.approvals")
+def test_a_client_may_send_back_the_details_that_earlier_servers_sent(old_channel: grpc.Channel) -> None:
+    with start_session(old_channel) as talk:
+        talk.say(call_text("pay", amount=5))
+        detail = {"tool_name": "pay", "tool_call_id": wait_for_approval(talk), "reason": "it costs money"}
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=json.dumps(detail), approved=True))
+        assert wait_for_turn(talk).stop_reason == "end_turn"
+        assert "paid 5" in "".join(delta.content for delta in talk.all("text_delta"))
+        for unknown in (json.dumps(detail), "{}", "{no"):
+            talk.send(permission_decision=pb.PermissionDecision(tool_call_id=unknown, approved=True))
+            assert talk.until("error").code == "VALIDATION_ERROR"
+
+
+@requirement("roz.approvals")
+def test_clients_of_both_generations_are_told_the_arguments_that_they_approve(channel: grpc.Channel) -> None:
+    asked = 'it costs money; arguments: {"amount": 5}'
+    with start_session(channel) as talk:
+        talk.say(call_text("pay", amount=5))
+        update = talk.until("1.0 approval_requested")
+        assert (update.action, update.reason) == ("pay", asked)
+        old = [hint.reason for hint in talk.all("presence_hint")]
+        new = [it.presence_hinted.reason for it in talk.all("session_event") if it.HasField("presence_hinted")]
+        activity = [it.activity_changed for it in talk.all("session_event") if it.HasField("activity_changed")][-1]
+        assert old[-1] == new[-1] == activity.reason == f"pay: {asked}"
+        assert activity.state == "awaiting_approval"
+        assert talk.all("activity_update")[-1].detail == update.approval_id
+
+
+@requirement("roz.approvals")
+@pytest.mark.parametrize(
+    ("decision", "outcome"),
+    [
+        ({"approved": True}, {"type": "approved", "approved": True}),
+        ({"approved": False}, {"type": "denied", "approved": False, "reason": "The user has denied the call."}),
+        (
+            {"approved": True, "modifier": {"amount": 2}},
+            {
+                "type": "modified",
+                "approved": True,
+                "modifications": [{"field": "amount", "old_value": "5", "new_value": "2"}],
+            },
+        ),
+        ({"approved": True, "modifier": {"amount": 5}}, {"type": "approved", "approved": True}),
+    ],
+    ids=["approved", "denied", "modified", "unmodified"],
+)
+def test_the_outcome_of_an_approval_has_the_words_that_clients_of_release_1_0_read(
+    channel: grpc.Channel, decision: dict[str, Any], outcome: dict[str, Any]
+) -> None:
+    with start_session(channel) as talk:
+        talk.say(call_text("pay", amount=5))
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=wait_for_approval(talk), **decision))
+        assert MessageToDict(talk.until("1.0 approval_resolved").outcome) == outcome
 
 
 @requirement("roz.approvals")
@@ -255,7 +338,7 @@ def test_late_and_unknown_decisions_are_refused_without_harm(channel: grpc.Chann
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id="nobody", approved=True))
         assert talk.until("error").code == "VALIDATION_ERROR"
         talk.say(call_text("pay", amount=5))
-        call_id = wait_for_approval(talk)["tool_call_id"]
+        call_id = wait_for_approval(talk)
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id="nobody", approved=True))
         assert "nobody" in talk.until("error").message
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
@@ -269,7 +352,7 @@ def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: gr
     with start_session(channel, tools=[schema("move")]) as talk:
         talk.say(f"{call_text('pay', amount=7)}\n{call_text('move', x=1)}")
         request = talk.until("tool_request")
-        call_id = wait_for_approval(talk)["tool_call_id"]
+        call_id = wait_for_approval(talk)
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
         assert wait_for_turn(talk).stop_reason == "end_turn"
@@ -572,9 +655,22 @@ def test_a_small_context_is_compacted_and_told(old_channel: grpc.Channel) -> Non
             talk.say(f"{number} {words}")
             wait_for_turn(talk)
         compacted = talk.all("context_compacted")[0]
-        assert compacted.level == "trim"
+        assert (compacted.level, compacted.HasField("summary")) == ("summary", False)
         assert compacted.tokens_after < compacted.tokens_before
         assert compacted.messages_after < compacted.messages_before
+
+
+@requirement("roz.answers")
+def test_the_summary_of_removed_turns_comes_with_the_compaction(servers: Servers, dial: Dial) -> None:
+    channel = dial(servers(**ASSISTANT, AGUI_CONTEXT_TOKENS="300", AGUI_CONTEXT_OVERFLOW="summarise"))
+    with start_session(channel) as talk:
+        while not talk.all("context_compacted"):
+            talk.say("stream 40")
+            wait_for_turn(talk)
+        compacted = talk.all("context_compacted")[0]
+        assert compacted.level == "summary"
+        assert compacted.summary
+        assert "left out" not in compacted.summary, "the model's mark is not a part of the summary"
 
 
 @requirement("roz.answers")
@@ -585,7 +681,7 @@ def test_a_client_of_release_1_0_is_told_of_a_compaction_and_of_the_end_of_the_s
             talk.say(f"{number} " + "word " * 60)
             talk.until("1.0 turn_finished")
         compacted = next(it.session_event.context_compacted for it in talk.seen if "context_compacted" in talk.kind(it))
-        assert (compacted.level, compacted.messages_affected > 0) == ("trim", True)
+        assert (compacted.level, compacted.messages_affected > 0) == ("summary", True)
         assert compacted.tokens_after < compacted.tokens_before
         server.term()
         assert talk.until("1.0 session_failed").failure == "SHUTTING_DOWN"
@@ -596,10 +692,47 @@ def test_a_client_of_release_1_0_is_told_of_a_compaction_and_of_the_end_of_the_s
 @requirement("roz.start")
 def test_a_mode_that_no_agent_has_is_refused(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
+        talk.say("hello", ai_mode="dream", message_id="m1")
+        assert "dream" in talk.until("error").message
+        assert talk.until("turn_complete") == pb.TurnComplete(message_id="m1", usage={}, stop_reason="error")
         talk.say("hello", ai_mode="ooda_re_act")
-        assert "ooda_re_act" in talk.until("error").message
+        assert wait_for_turn(talk).stop_reason == "end_turn"
         talk.say("hello", ai_mode="react")
         assert wait_for_turn(talk).stop_reason == "end_turn"
+
+
+@requirement("roz.control")
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"message_id": "x" * 513},
+        {"message_id": "m1", "tools": [pb.ToolSchema()]},
+        {"message_id": "m1", "context": [pb.ContentBlock(text="x")] * 4_001},
+        {"message_id": "m1", "ai_mode": "dream"},
+    ],
+)
+def test_the_turn_of_a_refused_message_is_completed(channel: grpc.Channel, message: dict[str, Any]) -> None:
+    with start_session(channel) as talk:
+        talk.say("hello", **message)
+        talk.until("error")
+        complete = talk.until("turn_complete")
+        assert (complete.message_id, complete.stop_reason) == (message["message_id"], "error")
+        assert talk.until("1.0 turn_finished").message_id == message["message_id"]
+        rejected = [it for it in talk.all("session_event") if it.HasField("session_rejected")]
+        assert [it.correlation_id for it in rejected] == [message["message_id"]]
+        talk.say("hello")
+        assert wait_for_turn(talk).stop_reason == "end_turn"
+
+
+@requirement("roz.control")
+def test_the_turn_of_a_message_that_comes_too_early_is_completed_after_the_turn_of_the_first(
+    channel: grpc.Channel,
+) -> None:
+    with start_session(channel) as talk:
+        talk.say("wait 0.5", message_id="m1")
+        talk.until("text_delta")
+        talk.say("hello", message_id="m2")
+        assert [talk.until("turn_complete").message_id for _ in range(2)] == ["m1", "m2"]
 
 
 @requirement("roz.start")
@@ -650,7 +783,7 @@ def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Serv
         talk.say(f"{call_text('pay', amount=3)}\n{call_text('move', x=2)}", message_id="m1")
         requested = talk.until("1.0 tool_call_requested")
         asked = talk.until("1.0 approval_requested")
-        assert (asked.action, asked.reason) == ("pay", "it costs money")
+        assert asked.action == "pay"
         assert asked.timeout_secs > 3000
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=asked.approval_id, approved=True))
         talk.send(tool_result=pb.ToolResult(tool_call_id=requested.call_id, success=True, result="moved"))
@@ -660,8 +793,9 @@ def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Serv
         talk.until("1.0 turn_finished")
         talk.say(call_text("echo", text="x"))
         talk.until("1.0 turn_finished")
-        talk.say("hello", ai_mode="ooda_re_act")
+        talk.say("hello", ai_mode="dream", message_id="m9")
         assert talk.until("1.0 session_rejected").code == "VALIDATION_ERROR"
+        assert talk.until("1.0 turn_finished").message_id == "m9"
         talk.send(cancel_session=pb.CancelSession())
         list(talk.rest())
     assert talk.old == []

@@ -212,7 +212,7 @@ def test_an_approved_call_of_a_subagent_starts_once_and_finishes_once(
 ) -> None:
     with start_session(channel) as talk:
         talk.say("delegate " + call_text("pay", amount=1))
-        call_id = wait_for_approval(talk)["tool_call_id"]
+        call_id = wait_for_approval(talk)
         if is_elsewhere:
             answer_approval(server, session_of(talk), "elsewhere", approved=True)
         else:
@@ -228,7 +228,7 @@ def test_an_approved_call_of_a_subagent_starts_once_and_finishes_once(
 def test_a_denied_call_of_a_subagent_neither_starts_nor_finishes(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         talk.say("delegate " + call_text("pay", amount=1))
-        call_id = wait_for_approval(talk)["tool_call_id"]
+        call_id = wait_for_approval(talk)
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=False))
         wait_for_turn(talk)
     for kind in ("tool_call_started", "tool_call_finished"):

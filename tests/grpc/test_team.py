@@ -64,13 +64,14 @@ def test_a_worker_that_asks_is_watched(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         session = talk.all("session_started")[0].session_id
         talk.say("delegate " + call_text("pay", amount=4))
-        call_id = wait_for_approval(talk)["tool_call_id"]
+        call_id = wait_for_approval(talk)
         events = watch_team(channel, session)
         team: list[pb.TeamEvent] = []
         while not team or not team[-1].HasField("worker_approval_requested"):
             team.append(next(events))
         requested = team[-1].worker_approval_requested
         assert (requested.approval_id, requested.tool_name) == (call_id, "pay")
+        assert requested.reason == 'it costs money; arguments: {"amount": 4}'
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
         assert wait_for_turn(talk).stop_reason == "end_turn"
         team += events_until(events, "worker_exited")
@@ -84,7 +85,7 @@ def test_a_worker_that_asks_is_watched(channel: grpc.Channel) -> None:
 def test_ten_clients_that_watch_at_the_same_time_get_equal_events_replayed_and_then_live(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         talk.say("delegate " + call_text("pay", amount=4))
-        call_id = wait_for_approval(talk)["tool_call_id"]
+        call_id = wait_for_approval(talk)
         calls = [watch_team(channel, session_of(talk)) for _ in range(WATCHERS)]
         teams = [events_until(call, "worker_approval_requested") for call in calls]
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
@@ -103,7 +104,7 @@ def test_ten_clients_that_watch_at_the_same_time_get_equal_events_replayed_and_t
 def test_a_watcher_that_leaves_ends_neither_the_run_nor_the_watching_of_others(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         talk.say("delegate " + call_text("pay", amount=4))
-        call_id = wait_for_approval(talk)["tool_call_id"]
+        call_id = wait_for_approval(talk)
         leaving, staying = (watch_team(channel, session_of(talk)) for _ in range(2))
         seen = events_until(staying, "worker_approval_requested")
         next(leaving)
@@ -138,7 +139,7 @@ def test_workers_that_work_side_by_side_have_events_of_their_own(channel: grpc.C
 def test_a_watcher_learns_the_decision_on_a_call_of_a_worker(channel: grpc.Channel, *, approved: bool) -> None:
     with start_session(channel) as talk:
         talk.say("delegate " + call_text("pay", amount=4))
-        call_id = wait_for_approval(talk)["tool_call_id"]
+        call_id = wait_for_approval(talk)
         events = watch_team(channel, session_of(talk))
         events_until(events, "worker_approval_requested")
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=approved))
@@ -153,7 +154,7 @@ def test_a_watcher_learns_the_decision_on_a_call_of_a_worker(channel: grpc.Chann
 def test_a_call_that_is_approved_and_fails_was_approved(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         talk.say("delegate " + call_text("misname"))
-        call_id = wait_for_approval(talk)["tool_call_id"]
+        call_id = wait_for_approval(talk)
         events = watch_team(channel, session_of(talk))
         events_until(events, "worker_approval_requested")
         talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))

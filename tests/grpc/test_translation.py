@@ -1,5 +1,6 @@
 """The translators by themselves: a list of AG-UI events in, a list of messages out."""
 
+import json
 from collections.abc import Collection
 from datetime import UTC, datetime
 from itertools import count
@@ -216,6 +217,16 @@ def test_media_become_parts_of_their_kind() -> None:
     assert [part.type for part in message.content] == ["text", "image", "document"]
 
 
+def test_media_and_texts_keep_their_labels() -> None:
+    image = roz.BinaryContent(mime_type="image/png", data=b"x")
+    blocks = [roz.ContentBlock(binary=image, label="a.png"), roz.ContentBlock(text="y", label="b.txt")]
+    message = user_message(roz.UserMessage(content="see", context=blocks), "u1")
+    assert isinstance(message.content, list)
+    assert [part.text for part in message.content if part.type == "text"] == ["see", "a.png:", "b.txt:\ny"]
+    (picture,) = [part for part in message.content if part.type == "image"]
+    assert picture.metadata == {"filename": "a.png"}
+
+
 def test_a_history_may_have_images() -> None:
     parts = [
         roz.ContentPart(text=roz.TextContent(text="what is this")),
@@ -230,7 +241,7 @@ def test_a_history_may_have_images() -> None:
 def test_a_result_keeps_what_is_said_of_it() -> None:
     result = roz.ToolResult(tool_call_id="c", success=False, result="no", exit_code=2, truncated=True, duration_ms=5)
     message = tool_message(result)
-    assert message.error == "no"
+    assert (message.content, message.error) == ("no\n[exit code 2]\n[the output was truncated]", "no")
     assert message.metadata == {"exitCode": 2, "truncated": True, "durationMs": 5}
 
 
@@ -307,6 +318,15 @@ def test_the_text_of_a_result_names_what_is_no_text() -> None:
     assert text_of("plain") == "plain"
     assert text_of([{"type": "text", "text": "a"}, {"type": "image"}]) == "a\n[image]"
     assert text_of(None) == ""
+
+
+def test_long_arguments_are_cut_in_a_text_for_people_and_the_cut_is_shown() -> None:
+    arguments = json.dumps({"text": "x" * 20_000})
+    (request,) = approval_requests(interrupt_event({**INTERRUPT, "metadata": {"arguments": arguments}}))
+    assert request.explanation.startswith('arguments: {"text": "xxx')
+    assert request.explanation.endswith("… (10012 characters more)")
+    (question,) = approval_requests(interrupt_event({"id": "i2", "reason": "ask", "message": "Which city?"}))
+    assert question.explanation == "Which city?"
 
 
 def test_a_history_of_too_many_messages_is_refused_before_it_is_read() -> None:

@@ -8,13 +8,11 @@ from agui_container.agents.assistant.approvals.approvals import Approvals
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
 from tests.grpc.client import call_text
-from tests.grpc.two_clients import Clients, RozTurn, two_clients
+from tests.grpc.two_clients import CANCELLED, EXPIRED, Clients, RozTurn, two_clients
 from tests.requirements import requirement
 
 PAY = call_text("pay", amount=5)
 TWICE = f"{PAY}\n{call_text('pay', amount=6)}"
-CANCELLED = {"approved": False, "cancelled": True}
-EXPIRED = {"approved": False, "expired": True}
 ANSWERED = ["started", "token", "turn_completed", "context_snapshot", "completed"]
 """Kinds of the events of a run of kontekst without tools."""
 

@@ -1,9 +1,18 @@
-"""The tools of the assistant in the gRPC tests, ``AGUI_TOOLS=tests.grpc.tools:tools``, and an agent with a name."""
+"""The tools of the assistant in the gRPC tests, ``AGUI_TOOLS=tests.grpc.tools:tools``, and agents of one's own."""
 
 from collections.abc import AsyncIterator
 
-from ag_ui.core import AgentCapabilities, IdentityCapabilities, RunAgentInput
+from ag_ui.core import (
+    AgentCapabilities,
+    IdentityCapabilities,
+    Interrupt,
+    RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+)
 
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.models import OfflineModel
 from agui_container.ports import Item
 from agui_container.tools.function_tool import tool
 from tests.behaviour import approval_tools
@@ -36,3 +45,22 @@ class Poet:
 
 
 poet = Poet()
+
+
+async def asker(input: RunAgentInput) -> AsyncIterator[Item]:
+    """Ask a question, and say that it was answered."""
+    yield "Let me ask."
+    if input.resume:
+        return
+    question = Interrupt(id="q1", reason="choice", message="Which city?")
+    outcome = RunFinishedInterruptOutcome(interrupts=[question])
+    yield RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=outcome)
+
+
+class WindowedOfflineModel(OfflineModel):
+    """The offline model with a context window."""
+
+    context_window = 1_000
+
+
+windowed = Assistant(model=WindowedOfflineModel())

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import count
 from pathlib import Path
 
@@ -15,10 +15,12 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from agui_container.engine.service import Service
 from agui_container.main import build_service
+from agui_container.ports.records import InterruptScope, PendingInterrupt, StoredGoal
 from agui_container.ports.store import Store, StoreUnavailable
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.settings import Settings
 from agui_container.stores import open_store
+from agui_container.stores.sql.database import CONNECTIONS
 from agui_container.stores.sql.store import SqlStore
 from tests.engine.doubles import asking, caller
 from tests.engine.doubles import envelopes as sent
@@ -29,6 +31,8 @@ from tests.stores.doubles import RUN, THREAD, A, claim_run, ending, envelopes, r
 from tests.stores.tcp_relay import open_relay
 
 PATIENCE = 0.5
+
+SCOPE = InterruptScope(0, THREAD.owner, THREAD.thread_id, "")
 
 PAGE = 4096
 """Bytes of a page of SQLite's."""
@@ -96,14 +100,30 @@ async def test_a_database_that_does_not_answer_is_not_waited_for(postgres_url: s
         await store.aclose()
 
 
-async def test_a_server_that_restarts_costs_no_more_than_the_calls_under_way(postgres_url: str) -> None:
+USES: dict[str, Callable[[Store], Awaitable[object]]] = {
+    "an append": lambda store: store.runs.append(RUN, A, envelopes(1, 1)),
+    "a claim": lambda store: claim_run(store, run("r2", "t2")),
+    "a read of events": lambda store: store.runs.envelopes(RUN, 0),
+    "a read of a thread": lambda store: store.threads.changes(THREAD),
+    "a new approval": lambda store: store.interrupts.put(SCOPE, [PendingInterrupt("i", b"{}", 2e9)]),
+    "a read of approvals": lambda store: store.interrupts.list_open(SCOPE, 0),
+    "the claim of an approval": lambda store: store.interrupts.settle(SCOPE, "i", b"{}", 2e9, 0),
+    "a new goal": lambda store: store.goals.declare(RUN, [StoredGoal(RUN.run_id, 0, "t", b"{}", 0)]),
+    "a renewed lease": lambda store: store.runs.renew(A, 2e9),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+async def test_a_server_that_restarts_costs_no_more_than_the_calls_under_way(
+    postgres_url: str, use: Callable[[Store], Awaitable[object]]
+) -> None:
     store = SqlStore(make_url(postgres_url), PATIENCE * 10)
     await store.open()
     await claim_run(store)
+    await asyncio.gather(*(store.threads.get(THREAD) for _ in range(CONNECTIONS)))
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
-    with pytest.raises(StoreUnavailable):
-        await store.runs.append(RUN, A, envelopes(1, 1))
+    await use(store)
     await works(store, 2)
     await store.aclose()
 

@@ -1,24 +1,23 @@
 """Documents of a token issuer over HTTP: its discovery document and its key set.
 
 Rules: nothing blocks the event loop, and both documents together are read within ``FETCH_SECONDS`` or not at all. Keys
-are public and asymmetric; every other key of the set is skipped. A key is filed under its id and each algorithm that it
-may verify, so a token cannot choose an algorithm that does not fit its key.
+are public and asymmetric; every other key of the set is skipped. A key has the algorithms that it may verify, so a
+token cannot choose an algorithm that does not fit its key.
 
-Sources: OpenID Connect Discovery 1.0, RFC 7517, RFC 8725.
+Sources: OpenID Connect Discovery 1.0, RFC 7517, RFC 8725, RFC 9864.
 """
 
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from jwt import PyJWK
-from jwt.exceptions import PyJWTError
 
 from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields
@@ -41,9 +40,13 @@ ALGORITHMS: Mapping[tuple[str, str | None], tuple[str, ...]] = {
     ("EC", "P-256"): ("ES256",),
     ("EC", "P-384"): ("ES384",),
     ("EC", "P-521"): ("ES512",),
-    ("OKP", "Ed25519"): ("EdDSA",),
+    ("OKP", "Ed25519"): ("EdDSA", "Ed25519"),
+    ("OKP", "Ed448"): ("EdDSA", "Ed448"),
 }
 """Algorithms that a key may verify, by its type and curve. ``none`` and symmetric algorithms are not among them."""
+
+EDDSA = ("EdDSA", "Ed25519", "Ed448")
+"""Names of the algorithm EdDSA: the one of RFC 8037, and those of RFC 9864, which say the curve too."""
 
 PUBLIC_MEMBERS = ("kty", "n", "e", "crv", "x", "y")
 """Members of a JSON Web Key that describe a public key."""
@@ -55,17 +58,33 @@ class IssuerFailure(Exception):
     """A document of the issuer cannot be read. The text is for the log."""
 
 
+class IssuerKey(NamedTuple):
+    """One key of an issuer: its id, which is empty if it has none, and the algorithms that it may verify."""
+
+    id: str
+    algorithms: Collection[str]
+    jwk: PyJWK
+
+
 @dataclass(frozen=True, slots=True)
 class IssuerKeys:
     """Name and keys of an issuer.
 
     Attributes:
         issuer: value of ``iss`` in the issuer's tokens.
-        keys: the keys by key id and algorithm. The id of a key without one is empty.
+        keys: the keys that can be used.
     """
 
     issuer: str
-    keys: Mapping[tuple[str, str], PyJWK]
+    keys: Sequence[IssuerKey]
+
+    def candidates(self, key_id: str, algorithm: str) -> Sequence[IssuerKey]:
+        """Return the keys that may have signed a token, those with its id first.
+
+        A token without an id may be signed by any key, and a key without an id may sign any token.
+        """
+        fitting = [key for key in self.keys if algorithm in key.algorithms and (not key_id or key.id in ("", key_id))]
+        return sorted(fitting, key=lambda key: key.id != key_id)
 
 
 class IssuerClient:
@@ -158,37 +177,39 @@ def text_member(document: Mapping[str, object], name: str) -> str:
     return value
 
 
-def parse_key_set(document: Mapping[str, object]) -> Mapping[tuple[str, str], PyJWK]:
-    """Return the keys of a key set that verify signatures, by key id and algorithm.
+def parse_key_set(document: Mapping[str, object]) -> Sequence[IssuerKey]:
+    """Return the keys of a key set that verify signatures. There may be none.
 
     Raises:
-        IssuerFailure: there is no such key.
+        IssuerFailure: it is not a key set.
     """
     entries = document.get("keys")
-    found: dict[tuple[str, str], PyJWK] = {}
-    for entry in entries[:MAX_KEYS] if isinstance(entries, list) else ():
-        if isinstance(entry, dict):
-            found |= keys_of(entry)
-    if not found:
-        raise IssuerFailure("the key set has no key that can be used")
-    return found
+    if not isinstance(entries, list):
+        raise IssuerFailure("the key set has no list of keys")
+    if len(entries) > MAX_KEYS:
+        logger.warning("issuer keys left out %s", format_fields({"keys": len(entries), "limit": MAX_KEYS}))
+    keys = [key for entry in entries[:MAX_KEYS] if isinstance(entry, dict) and (key := parse_key(entry)) is not None]
+    if not keys:
+        logger.warning("the issuer has no key that can be used %s", format_fields({"keys": len(entries)}))
+    return keys
 
 
-def keys_of(entry: Mapping[str, object]) -> Mapping[tuple[str, str], PyJWK]:
-    """Return one key under each algorithm that it may verify. A key that cannot be used is skipped."""
-    key_id, own = entry.get("kid", ""), entry.get("alg")
+def parse_key(entry: Mapping[str, object]) -> IssuerKey | None:
+    """Return one key, or None with a line in the log if it cannot be used."""
+    key_id, own = entry.get("kid"), entry.get("alg")
+    key_id = key_id if isinstance(key_id, str) else ""
     kind = (str(entry.get("kty")), None if entry.get("kty") == "RSA" else str(entry.get("crv")))
-    algorithms = [name for name in ALGORITHMS.get(kind, ()) if own in (None, name)]
-    if not algorithms or not isinstance(key_id, str) or entry.get("use", "sig") != "sig":
-        return {}
+    wanted = EDDSA if own in EDDSA else (own,)
+    algorithms = [name for name in ALGORITHMS.get(kind, ()) if own is None or name in wanted]
+    if not algorithms or entry.get("use", "sig") != "sig":
+        return None
     public = {name: entry[name] for name in PUBLIC_MEMBERS if name in entry}
     try:
-        keys = {(key_id, name): PyJWK(public, name) for name in algorithms}
-    except (PyJWTError, UnsupportedAlgorithm, ValueError, TypeError) as error:
+        jwk = PyJWK(public, "EdDSA" if "EdDSA" in algorithms else algorithms[0])
+    except Exception as error:  # noqa: BLE001 - a key that the libraries cannot read must not hide the others
         logger.warning("issuer key skipped %s", format_fields({"kid": key_id, "error": type(error).__name__}))
-        return {}
-    key = keys[key_id, algorithms[0]].key
-    if isinstance(key, RSAPublicKey) and key.key_size not in RSA_BITS:
-        logger.warning("issuer key skipped %s", format_fields({"kid": key_id, "bits": key.key_size}))
-        return {}
-    return keys
+        return None
+    if isinstance(jwk.key, RSAPublicKey) and jwk.key.key_size not in RSA_BITS:
+        logger.warning("issuer key skipped %s", format_fields({"kid": key_id, "bits": jwk.key.key_size}))
+        return None
+    return IssuerKey(key_id, algorithms, jwk)

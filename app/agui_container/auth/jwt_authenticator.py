@@ -2,17 +2,19 @@
 
 Rule: a claim is read only after the signature was verified. Error messages never contain a part of the token.
 
-Sources: RFC 7515, RFC 7519, RFC 8725.
+Sources: RFC 7515, RFC 7519, RFC 8725, RFC 9864.
 """
 
 import json
 from collections.abc import Mapping
+from functools import cache, partial
 
 import jwt
+from jwt.algorithms import OKPAlgorithm
 from jwt.exceptions import PyJWTError
 
 from agui_container.auth.claim_rules import TokenRules, expired, unauthorized
-from agui_container.auth.issuer import IssuerClient
+from agui_container.auth.issuer import EDDSA, IssuerClient
 from agui_container.auth.key_cache import KeyCache
 from agui_container.ports import Clock
 from agui_container.ports.auth import Principal
@@ -41,9 +43,8 @@ class JwtAuthenticator:
         if token is None:
             raise unauthorized("A bearer token is required.")
         key_id, algorithm = read_header(token)
-        issuer, key = await self._keys.find(key_id, algorithm)
-        claims = verified_claims(token, key, algorithm)
-        return self._rules.principal(claims, issuer, self._clock.time())
+        issuer, payload = await self._keys.verify(key_id, algorithm, partial(verified_payload, token, algorithm))
+        return self._rules.principal(parse_claims(payload), issuer, self._clock.time())
 
     def check_expiry(self, principal: Principal) -> None:
         """Check the expiry. Raises ``AppError`` UNAUTHORIZED."""
@@ -71,15 +72,30 @@ def read_header(token: str) -> tuple[str, str]:
     return str(header.get("kid", "")), str(header.get("alg", ""))
 
 
-def verified_claims(token: str, key: jwt.PyJWK, algorithm: str) -> Mapping[str, object]:
-    """Return the claims of a token, whose signature is verified.
-
-    Raises:
-        AppError: UNAUTHORIZED if the signature or the content is invalid.
-    """
+def verified_payload(token: str, algorithm: str, key: jwt.PyJWK) -> bytes | None:
+    """Return the payload of a token, or None if it is not signed with this key."""
     try:
-        claims: object = json.loads(jwt.PyJWS().decode(token, key, [algorithm]))
-    except (PyJWTError, ValueError, RecursionError):
+        payload: bytes = make_verifier().decode(token, key.key, [algorithm])
+    except (PyJWTError, ValueError):
+        return None
+    return payload
+
+
+@cache
+def make_verifier() -> jwt.PyJWS:
+    """Return the verifier of signatures, which knows the names of RFC 9864 as well."""
+    verifier = jwt.PyJWS()
+    for name in EDDSA:
+        if name not in verifier.get_algorithms():
+            verifier.register_algorithm(name, OKPAlgorithm())
+    return verifier
+
+
+def parse_claims(payload: bytes) -> Mapping[str, object]:
+    """Return the claims of a token. Raises ``AppError`` UNAUTHORIZED if the payload has none."""
+    try:
+        claims: object = json.loads(payload)
+    except (ValueError, RecursionError):
         raise unauthorized("The token is not valid.") from None
     if not isinstance(claims, dict):
         raise unauthorized("The token has no claims.")

@@ -5,19 +5,20 @@ Rules:
 - Keys are read again in the background once they are ``REFRESH_SECONDS`` old, and a token whose key is cached does not
   wait for that. If the issuer was not asked for ``UNCHECKED_SECONDS``, because no token came, the next tokens wait. The
   cached keys count after that only if the issuer does not answer.
-- A key id that is not cached makes the server ask the issuer at most once in ``ASK_SECONDS``, because callers can
-  invent ids.
+- A token that no cached key has signed makes the server ask the issuer at most once in ``ASK_SECONDS``, because callers
+  can invent ids. A wrong signature under the id of a cached key does not.
 - One request to the issuer is under way at a time, and all callers share it.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from jwt import PyJWK
 
 from agui_container.auth.claim_rules import unauthorized
-from agui_container.auth.issuer import IssuerFailure, IssuerKeys
+from agui_container.auth.issuer import IssuerFailure, IssuerKey, IssuerKeys
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 
@@ -36,6 +37,8 @@ ASK_SECONDS = 30.0
 
 RETRY_SECONDS = 1.0
 """Seconds between two requests to the issuer while there are no keys."""
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -56,31 +59,50 @@ class KeyCache:
         self._has_failed = False
         self._task: asyncio.Task[None] | None = None
 
-    async def find(self, key_id: str, algorithm: str) -> tuple[str, PyJWK]:
-        """Return the issuer's name and the key with this id for this algorithm.
+    async def verify(self, key_id: str, algorithm: str, check: Callable[[PyJWK], T | None]) -> tuple[str, T]:
+        """Return the issuer's name, and the result of ``check`` with the key that signed the token.
+
+        Args:
+            key_id: the id that the token names, empty if it names none.
+            algorithm: the algorithm that the token names.
+            check: returns the verified content, or None if the key has not signed the token.
 
         Raises:
-            AppError: UNAUTHORIZED if the issuer has no such key, AUTH_UNAVAILABLE if it cannot be asked.
+            AppError: UNAUTHORIZED if no key of the issuer signed the token, AUTH_UNAVAILABLE if it cannot be asked.
         """
-        found = self._cached(key_id, algorithm)
-        if found is None or self._now() - self._checked_at >= UNCHECKED_SECONDS:
+        found = self._find(key_id, algorithm, check)
+        is_decided = found is not None or self._has(key_id, algorithm)
+        if not is_decided or self._now() - self._checked_at >= UNCHECKED_SECONDS:
             await self._ask()
-            found = self._cached(key_id, algorithm)
+            found = self._find(key_id, algorithm, check)
         elif self._now() - self._fetched_at >= REFRESH_SECONDS:
             self._start()
         if found is not None:
             return found
+        if self._has(key_id, algorithm):
+            raise unauthorized("The token is not valid.")
         if self._has_failed:
             raise AppError(
                 ErrorCode.AUTH_UNAVAILABLE, "The token cannot be verified right now: its issuer does not answer."
             )
         raise unauthorized("The token is signed with an unknown key.")
 
-    def _cached(self, key_id: str, algorithm: str) -> tuple[str, PyJWK] | None:
+    def _find(self, key_id: str, algorithm: str, check: Callable[[PyJWK], T | None]) -> tuple[str, T] | None:
+        """Return the result of the first cached key that fits and verifies the token."""
+        for key in self._candidates(key_id, algorithm):
+            content = check(key.jwk)
+            if content is not None and self._issuer_keys is not None:
+                return self._issuer_keys.issuer, content
+        return None
+
+    def _has(self, key_id: str, algorithm: str) -> bool:
+        """Return True if a cached key has the id that a token names."""
+        return bool(key_id) and any(key.id == key_id for key in self._candidates(key_id, algorithm))
+
+    def _candidates(self, key_id: str, algorithm: str) -> Sequence[IssuerKey]:
         if self._issuer_keys is None or self._now() - self._fetched_at >= MAX_AGE_SECONDS:
-            return None
-        key = self._issuer_keys.keys.get((key_id, algorithm))
-        return None if key is None else (self._issuer_keys.issuer, key)
+            return ()
+        return self._issuer_keys.candidates(key_id, algorithm)
 
     async def _ask(self) -> None:
         """Read the keys, or wait for the reading that is under way. Return at once if it is too early to ask again."""

@@ -1,4 +1,4 @@
-"""Inline data of a message: its bytes, and the format and size of an image.
+"""Inline data of a message: its bytes, its text if it is a text file, and the format and size of an image.
 
 Rule: the format comes from the bytes, never from the label, because providers refuse images with a wrong label. A
 refused image stays in the history and would make every later request fail, so models check images before they send
@@ -28,6 +28,25 @@ def decode_base64(value: str) -> bytes | None:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
         return None
+
+
+TEXT_TYPES = frozenset({"json", "xml", "yaml", "x-yaml", "toml", "sql", "javascript", "x-ndjson", "x-sh", "csv"})
+"""Subtypes of ``application`` that are text."""
+
+
+def is_text(mime_type: str) -> bool:
+    """Return True if files of a media type are text, such as source code."""
+    kind, _, subtype = mime_type.partition("/")
+    return kind == "text" or (kind == "application" and (subtype in TEXT_TYPES or subtype.endswith(("+json", "+xml"))))
+
+
+def decode_text(data: bytes) -> str | None:
+    """Return the text of a file in UTF-8, or None for other bytes."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text
 
 
 def image_kind(data: bytes) -> str | None:

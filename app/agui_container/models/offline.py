@@ -239,12 +239,14 @@ _WORD = re.compile(r"\S+\s*")
 
 
 class OfflineModel:
-    """Model that follows simple commands. Implements ``ports.Model`` and ``ports.TokenCounter``.
+    """Model that follows simple commands. Implements ``ports.Model``, ``TokenCounter`` and ``ContextWindowed``.
 
     Stateless: one instance serves any number of runs.
     """
 
     provider = name = NAME
+    context_window: int | None = None
+    """No limit: the model takes a prompt of any length."""
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[Delta, None]:
         """Stream the plan for ``prompt`` step by step, then report the usage.

@@ -22,6 +22,7 @@ from agui_container.ports.agent import (
 )
 from agui_container.ports.goals import Goal, GoalRecord, GoalRecords, GoalStatus
 from agui_container.ports.model import (
+    ContextWindowed,
     Delta,
     EncryptedDelta,
     Model,
@@ -53,6 +54,7 @@ __all__ = [
     "Agent",
     "Caller",
     "Clock",
+    "ContextWindowed",
     "Delta",
     "Emit",
     "EncryptedDelta",

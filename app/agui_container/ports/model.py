@@ -91,6 +91,15 @@ class Model(Protocol):
 
 
 @runtime_checkable
+class ContextWindowed(Protocol):
+    """A model that may know its context window. It is only reported; the operator's budget limits prompts."""
+
+    @property
+    def context_window(self) -> int | None:
+        """Number of tokens of a prompt and its answer, or None if it is unknown or has no limit."""
+
+
+@runtime_checkable
 class TokenCounter(Protocol):
     """A model that can count the tokens of a text. The tokens of other models are estimated."""
 

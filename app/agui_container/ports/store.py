@@ -52,6 +52,12 @@ READ_EVENTS = 1_000
 READ_BYTES = 256_000
 """Limits of one read of envelopes: the number of events, and the bytes after which no further event is added."""
 
+GIVE_UP_SECONDS = 20.0
+"""Longest outage of the store before its runs are ended and their readers get an error."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
+"""Shortest and longest seconds between two attempts to claim a busy thread or to reach the store."""
+
 
 class StoreUnavailable(Exception):
     """The store is unreachable, full, too slow or broken. The text is for the log. The same call may succeed later."""

@@ -12,6 +12,9 @@ from ag_ui.core import Interrupt, Message, ResumeEntry
 
 from agui_container.ports.agent import RunContext, Tool, ToolContent
 
+MAX_REASON = 10_000
+"""Maximum characters of the reason in the answer to an approval."""
+
 
 class ToolSource(Protocol):
     """Source of tools that are known only at run time, such as those of an MCP server. Fixed tools need no source."""

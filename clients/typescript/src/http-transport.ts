@@ -15,6 +15,7 @@ import {
   type Command,
   type CommandResult,
   callerHeaders,
+  checkSessionId,
   isObject,
   isTerminal,
   type Provided,
@@ -43,7 +44,9 @@ interface PreparedRequest {
 export class HttpTransport implements Transport {
   readonly mergesDeltas = false;
 
-  constructor(private readonly options: HttpTransportOptions) {}
+  constructor(private readonly options: HttpTransportOptions) {
+    checkSessionId(options.sessionId);
+  }
 
   async stream(request: StreamRequest, observer: StreamObserver, signal: AbortSignal): Promise<void> {
     const send = (command: Command) => this.command(command);

@@ -61,6 +61,18 @@ export async function provide<T extends string | URL | undefined>(provided: Prov
 /** AgentCore's name for the id of a session: an HTTP header, or a query parameter of a socket's URL. */
 export const SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id";
 
+/** Characters of a session id that AgentCore takes: at least, at most. */
+const SESSION_LENGTH = [33, 256] as const;
+
+/** Throw a TypeError for a session id that AgentCore refuses, so that the mistake shows before the first deployment. */
+export function checkSessionId(sessionId: string | undefined): void {
+  const [least, most] = SESSION_LENGTH;
+  if (sessionId === undefined || (sessionId.length >= least && sessionId.length <= most)) return;
+  throw new TypeError(
+    `sessionId has ${sessionId.length} characters. AgentCore takes ${least} to ${most}: use crypto.randomUUID(), for example.`,
+  );
+}
+
 /** Headers that name the caller. */
 export function callerHeaders(token: string | undefined, sessionId: string | undefined): Record<string, string> {
   return {

@@ -12,6 +12,7 @@ import {
   type Command,
   type CommandResult,
   callerHeaders,
+  checkSessionId,
   type Provided,
   provide,
   SESSION,
@@ -26,6 +27,7 @@ export type WebSocketFactory = (url: string, protocols: string[], headers: Recor
 export interface WebSocketTransportOptions extends ConnectionOptions {
   url: Provided<string | URL>;
   token?: Provided<string | undefined> | undefined;
+  /** Id of the AgentCore session: 33 to 256 characters. */
   sessionId?: string | undefined;
   headers?: Record<string, string> | undefined;
   webSocketFactory?: WebSocketFactory | undefined;
@@ -41,7 +43,9 @@ export class WebSocketTransport implements Transport {
   private hasOpened = false;
   private readonly idleTimers = new Map<Connection, ReturnType<typeof setTimeout>>();
 
-  constructor(private readonly options: WebSocketTransportOptions) {}
+  constructor(private readonly options: WebSocketTransportOptions) {
+    checkSessionId(options.sessionId);
+  }
 
   async stream(request: StreamRequest, observer: StreamObserver, signal: AbortSignal): Promise<void> {
     await this.with((connection) => connection.read(request, observer, signal), signal);

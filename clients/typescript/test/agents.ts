@@ -21,7 +21,12 @@ export interface Endpoints {
 }
 
 export type Agent = WebSocketAgent | ResumableHttpAgent;
-type Config = ResumeOptions & { threadId?: string; token?: Provided<string>; sessionId?: string };
+type Config = ResumeOptions & {
+  threadId?: string;
+  token?: Provided<string>;
+  sessionId?: string;
+  headers?: Record<string, string>;
+};
 
 export const webSocketFactory: WebSocketFactory = (url, protocols, headers) =>
   new WebSocket(url, protocols, { headers });

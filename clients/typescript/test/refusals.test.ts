@@ -10,6 +10,8 @@ import { typesOf, withRelay } from "./fixtures.js";
 import { listen } from "./scripted.js";
 import { type Server, startServer } from "./server.js";
 
+const SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id";
+
 async function refused(promise: Promise<unknown>): Promise<RunRefusedError> {
   const error = await promise.then(
     () => assert.fail("it was not refused"),
@@ -44,7 +46,7 @@ for (const errorStatus of ["http", "stream"]) {
         it("of a caller has the server's code and is final, also where a socket hides it", () =>
           withRelay(server.port, async (relay) => {
             const onReconnect = () => assert.fail("the agent tried again");
-            const agent = makeAgent(relay, { sessionId: "s".repeat(257), onReconnect });
+            const agent = makeAgent(relay, { headers: { [SESSION]: "s".repeat(257) }, onReconnect });
             const error = await refused(eventsOf(agent, inputOf("hello")));
             assert.equal(error.code, "VALIDATION_ERROR");
             assert.match(error.message, /session id has more than 256 characters/);
@@ -110,12 +112,28 @@ for (const [transport, makeAgent] of Object.entries(AGENTS)) {
   }
 }
 
+describe("a session id that AgentCore refuses", () => {
+  const urls = { http: "http://127.0.0.1:1/invocations", ws: "ws://127.0.0.1:1/ws" };
+  for (const [transport, makeAgent] of Object.entries(AGENTS)) {
+    it(`is refused when an agent over ${transport} is made`, () => {
+      for (const length of [0, 1, 32, 257]) {
+        assert.throws(() => makeAgent(urls, { sessionId: "s".repeat(length) }), {
+          name: "TypeError",
+          message: new RegExp(`^sessionId has ${length} characters\\. AgentCore takes 33 to 256`),
+        });
+      }
+      for (const length of [33, 256]) makeAgent(urls, { sessionId: "s".repeat(length) });
+    });
+  }
+});
+
 describe("a handshake that fails", () => {
   it("is explained by a GET with the token, the session id and the headers", async () => {
     const gateway = createServer((_, response) => response.writeHead(401).end());
     gateway.on("upgrade", (_, socket) => socket.destroy());
     const port = await listen(gateway);
-    const config = { token: "secret", sessionId: "session-1", headers: { "X-One": "1" } };
+    const sessionId = "session-1234567890-1234567890-1234567890";
+    const config = { token: "secret", sessionId, headers: { "X-One": "1" } };
     const agent = webSocketAgent({ ws: `ws://127.0.0.1:${port}/ws?a=b` }, config);
     const asked = once(gateway, "request");
     await refused(eventsOf(agent, inputOf("hello")));
@@ -123,7 +141,7 @@ describe("a handshake that fails", () => {
     assert.equal(method, "GET");
     assert.match(url, /^\/ws\?a=b&cursor=1&/);
     assert.equal(headers.authorization, "Bearer secret");
-    assert.equal(headers["x-amzn-bedrock-agentcore-runtime-session-id"], "session-1");
+    assert.equal(headers["x-amzn-bedrock-agentcore-runtime-session-id"], sessionId);
     assert.equal(headers["x-one"], "1");
     gateway.close();
   });

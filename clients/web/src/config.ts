@@ -26,10 +26,14 @@ function hex(byte: number): string {
   return byte.toString(16).padStart(2, "0");
 }
 
-/** One session for all tabs of this browser, so that they see the same threads. */
+/**
+ * One session for all tabs of this browser, so that they see the same threads.
+ *
+ * AgentCore takes ids of 33 to 256 characters. An id of another length is replaced.
+ */
 function loadSession(): string {
   const stored = read(SESSION_KEY);
-  if (stored !== null) return stored;
+  if (stored !== null && stored.length >= 33 && stored.length <= 256) return stored;
   const created = newId();
   write(SESSION_KEY, created);
   return created;

@@ -194,6 +194,8 @@ CONVERSATIONS: dict[str, tuple[Sequence[Message], list[tuple[str, list[Any]]]]] 
         (result("1", "", failed=True), ["The tool failed."]),
         (result("1", "", error=""), ["The tool failed."]),
         (result("1", "half", error=" "), ["half"]),
+        (result("1", "half\n[exit code 2]", error="half"), ["half\n[exit code 2]"]),
+        (result("1", "Error: half", error="half"), ["Error: half"]),
     ],
 )
 def test_a_result_that_says_that_it_failed_is_one_to_bedrock(failed: ToolMessage, texts: list[str]) -> None:

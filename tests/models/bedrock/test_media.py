@@ -71,7 +71,15 @@ def test_every_format_of_the_service_can_be_sent() -> None:
     assert kinds == {*shapes.shape_for("ImageFormat").enum}
 
 
-@pytest.mark.parametrize(("mime", "kind"), [*DOCUMENT_FORMATS.items(), ("Text/Plain; charset=utf-8", "txt")])
+@pytest.mark.parametrize(
+    ("mime", "kind"),
+    [
+        *DOCUMENT_FORMATS.items(),
+        ("Text/Plain; charset=utf-8", "txt"),
+        ("text/x-rust", "txt"),
+        ("application/json", "txt"),
+    ],
+)
 def test_the_format_of_a_document_is_that_of_its_label(mime: str, kind: str) -> None:
     (block,) = blocks(document(mime=mime))
     assert block == {"document": {"format": kind, "name": "document", "source": {"bytes": b"%PDF"}}}

@@ -1,12 +1,17 @@
-"""Store scope of an agent's interrupts, and store writes that survive the cancellation of a run.
+"""Store scope of an agent's interrupts, and requests to the store that survive an outage or the end of a run.
 
-Rule: cancelling a run never loses a write that records what has happened, and a cancelled run does not wait for it.
+Rules: a run waits for a store that does not answer, as the recorder of its events does. Cancelling a run never loses a
+write that records what has happened, and a cancelled run does not wait for it.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TypeVar
 
 from agui_container.ports import RunContext
+from agui_container.ports.store import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, StoreUnavailable
+
+T = TypeVar("T")
 
 ScopeKey = tuple[str, str, str]
 """Owner, the client's thread id, and the part of that thread, as in ``InterruptScope``."""
@@ -26,3 +31,22 @@ async def shield_from_run_cancel(work: Coroutine[object, object, None], ctx: Run
     except asyncio.CancelledError:
         ctx.background(task)
         raise
+
+
+async def wait_for_store(request: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a request to the store until the store answers, for ``GIVE_UP_SECONDS``.
+
+    A claim whose first attempt succeeded without an answer fails when it is repeated, so its call is not run.
+
+    Raises:
+        StoreUnavailable: the store did not answer in this time.
+    """
+    pause, deadline = FIRST_PAUSE, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
+    while True:
+        try:
+            return await request()
+        except StoreUnavailable:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)

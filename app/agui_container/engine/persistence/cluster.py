@@ -28,12 +28,6 @@ SEND_SECONDS = 0.5
 QUIET_SECONDS = 5.0
 """Pause of publishing after a bus call has failed."""
 
-GIVE_UP_SECONDS = 20.0
-"""Longest outage of the store before its runs are ended and their readers get an error."""
-
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
-"""Shortest and longest seconds between two attempts to claim a busy thread or to reach the store."""
-
 logger = logging.getLogger(__name__)
 
 

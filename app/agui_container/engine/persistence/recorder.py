@@ -14,7 +14,7 @@ from ag_ui.core import RunAgentInput
 
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.persistence.backlog import early_end
-from agui_container.engine.persistence.cluster import FIRST_PAUSE, GIVE_UP_SECONDS, LONGEST_PAUSE, Cluster
+from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.merged_input import merge_in_turn, with_state
 from agui_container.engine.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.ports.records import (
@@ -26,7 +26,14 @@ from agui_container.ports.records import (
     RunRecord,
     StoreWarning,
 )
-from agui_container.ports.store import LeaseLost, StoreUnavailable, store_errors_as_app_errors
+from agui_container.ports.store import (
+    FIRST_PAUSE,
+    GIVE_UP_SECONDS,
+    LONGEST_PAUSE,
+    LeaseLost,
+    StoreUnavailable,
+    store_errors_as_app_errors,
+)
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.futures import mark_retrieved

@@ -16,17 +16,17 @@ from ag_ui.core import EventType, RunErrorEvent
 
 from agui_container.engine.log.subscription import WATCH_SECONDS, Presence, PushBatch
 from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
-from agui_container.engine.persistence.cluster import (
-    FIRST_PAUSE,
-    GIVE_UP_SECONDS,
-    LONGEST_PAUSE,
-    Cluster,
-    ReplicaCommand,
-)
+from agui_container.engine.persistence.cluster import Cluster, ReplicaCommand
 from agui_container.engine.terminal_events import number_events
 from agui_container.ports.bus import BusUnavailable, EventGap
 from agui_container.ports.records import RunKey, RunRecord
-from agui_container.ports.store import StoreUnavailable, store_errors_as_app_errors
+from agui_container.ports.store import (
+    FIRST_PAUSE,
+    GIVE_UP_SECONDS,
+    LONGEST_PAUSE,
+    StoreUnavailable,
+    store_errors_as_app_errors,
+)
 from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.runtime.aclosing import maybe_aclosing

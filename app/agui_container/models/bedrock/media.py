@@ -15,7 +15,7 @@ from typing import Any
 
 from ag_ui.core import ContentPart, DataSource, DocumentPart, ImagePart, TextPart
 
-from agui_container.models.images import decode_base64, image_kind, image_size
+from agui_container.models.images import decode_base64, image_kind, image_size, is_text
 from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,8 @@ class MediaConverter:
 
     def _document(self, part: DocumentPart) -> Block:
         data = _bytes(part, MAX_DOCUMENT_BYTES)
-        kind = DOCUMENT_FORMATS.get(_mime(part))
+        mime_type = _mime(part)
+        kind = DOCUMENT_FORMATS.get(mime_type) or ("txt" if is_text(mime_type) else None)
         if kind is None:
             raise _Unusable("no document format that Bedrock accepts")
         return {"document": {"format": kind, "name": self._name(part.metadata), "source": {"bytes": data}}}

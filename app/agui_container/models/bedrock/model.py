@@ -17,6 +17,7 @@ from agui_container.models.bedrock.options import BedrockOptions
 from agui_container.models.bedrock.request import request_of
 from agui_container.models.bedrock.retries import Pause, backoff, may_retry
 from agui_container.models.bedrock.stream_parser import BedrockStreamParser
+from agui_container.models.context_windows import known_window
 from agui_container.ports import Delta, Prompt
 from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
 from agui_container.runtime.log_values import format_fields
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class BedrockModel:
-    """Model on Amazon Bedrock. Implements ``ports.Model``.
+    """Model on Amazon Bedrock. Implements ``ports.Model`` and ``ports.ContextWindowed``.
 
     One instance serves any number of runs. Its client is made by the first call.
 
@@ -37,6 +38,7 @@ class BedrockModel:
     def __init__(self, model_id: str, options: BedrockOptions | None = None, *, pause: Pause = backoff) -> None:
         self.provider, self.name = "bedrock", model_id
         self._options = options or BedrockOptions()
+        self.context_window = self._options.context_window or known_window(model_id)
         self._pause = pause
         self._client = BedrockClient(self._options)
         self._threads = DaemonThreadPool(self._options.max_calls)

@@ -47,6 +47,7 @@ class BedrockOptions:
         max_calls: calls at the same time, each in its own thread; more are refused as throttled.
         cache: places of cache points; not every model accepts all places.
         cache_ttl: lifetime of cached prompts; None means Bedrock's default of 5 minutes.
+        context_window: tokens of the model's context window, for clients; None means the known one of the model.
         additional_fields: ``additionalModelRequestFields``, for example the budget of Claude's thinking.
     """
 
@@ -66,3 +67,4 @@ class BedrockOptions:
     cache_ttl: Literal["5m", "1h"] | None = None
     guardrail: Guardrail | None = None
     additional_fields: Mapping[str, object] = field(default_factory=dict)
+    context_window: Annotated[int, Field(ge=1)] | None = None

@@ -40,7 +40,7 @@ from agui_container.models.bedrock.media import Block, MediaConverter, limit_med
 from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
 from agui_container.ports import Prompt
-from agui_container.protocol.conversation.transcript import has_failed
+from agui_container.protocol.conversation.transcript import has_failed, repeats_error
 from agui_container.runtime.log_values import format_fields
 
 MAX_LENGTH = 64
@@ -216,7 +216,7 @@ def _tool_result(wire_id: str, answer: ToolMessage | None, blocks: Callable[[Any
     # Claude accepts only text in a failed result.
     texts = [block for block in content if "text" in block]
     error = (answer.error or "").strip()
-    if error or not texts:
+    if not texts or (error and not repeats_error(answer, texts[0]["text"])):
         texts.append({"text": error or "The tool failed."})
     return {"toolResult": {"toolUseId": wire_id, "content": texts, "status": "error"}}
 

@@ -12,6 +12,7 @@ from contextlib import aclosing, suppress
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+from agui_container.models.context_windows import known_window
 from agui_container.models.openai.failures import ModelFailure
 from agui_container.models.openai.request import OpenAIOptions, ToolNames, request_body
 from agui_container.models.openai.retries import RetryPolicy
@@ -37,7 +38,7 @@ class EventTransport(Protocol):
 
 
 class OpenAIModel:
-    """Model on the chat completions API. Implements ``ports.Model``.
+    """Model on the chat completions API. Implements ``ports.Model`` and ``ports.ContextWindowed``.
 
     One instance serves any number of runs, which share its connections. Nothing is imported or opened before the first
     call. ``aclose`` closes the connections; a later call opens new ones.
@@ -69,6 +70,7 @@ class OpenAIModel:
         self.provider, self.name = "openai" if host == "api.openai.com" else "openai-compatible", model
         self._key = key
         self._options = options or OpenAIOptions()
+        self.context_window = self._options.context_window or known_window(model)
         self._secrets = secrets_pattern(key, *self._options.headers.values(), *credentials_in(base_url))
         self._retry_policy = retry_policy or RetryPolicy()
         self._requests_usage = True

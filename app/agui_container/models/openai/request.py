@@ -23,7 +23,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from ag_ui.core import (
     AssistantMessage,
@@ -43,10 +43,11 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
-from agui_container.models.images import decode_base64, image_kind
+from agui_container.models.images import decode_base64, decode_text, image_kind, is_text
 from agui_container.ports import Prompt
+from agui_container.protocol.conversation.transcript import repeats_error
 from agui_container.runtime.log_values import format_fields
 
 MAX_NAME = 64
@@ -141,19 +142,34 @@ def tool_text(content: str | Sequence[ContentPart]) -> str:
     """Return the content of a tool message. The API allows only text there."""
     if isinstance(content, str):
         return content
-    return "\n".join(part.text if isinstance(part, TextPart) else _note(part) for part in content)
+    texts = ((part, _text(part)) for part in content)
+    return "\n".join(_note(part) if text is None else text for part, text in texts)
 
 
 def _part(part: ContentPart) -> Json:
-    if isinstance(part, TextPart):
-        return {"type": "text", "text": part.text}
+    text = _text(part)
+    if text is not None:
+        return {"type": "text", "text": text}
     return _media(part) or {"type": "text", "text": _note(part)}
+
+
+def _text(part: ContentPart) -> str | None:
+    """Return the text of a text part or of an inline text file, else None. The API takes no other files than PDF."""
+    if isinstance(part, TextPart):
+        return part.text
+    if not isinstance(part, DocumentPart) or not isinstance(part.source, DataSource) or not is_text(_mime(part.source)):
+        return None
+    return decode_text(decode_base64(part.source.value) or b"") or None
+
+
+def _mime(source: DataSource) -> str:
+    return source.mime_type.partition(";")[0].strip().lower()
 
 
 def _media(part: ContentPart) -> Json | None:
     if isinstance(part, TextPart) or not isinstance(part.source, DataSource):
         return None
-    value, mime_type = part.source.value, part.source.mime_type.partition(";")[0].strip().lower()
+    value, mime_type = part.source.value, _mime(part.source)
     data = decode_base64(value)
     if not data:
         return None
@@ -191,6 +207,7 @@ class OpenAIOptions:
         headers: additional headers. They may contain keys, so ``repr`` leaves them out.
         reasoning_field: field of assistant messages in which the server expects its earlier reasoning, such as
             ``reasoning_content``. If None, reasoning is not sent.
+        context_window: tokens of the model's context window, for clients. None means the known one of the model.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
@@ -198,6 +215,7 @@ class OpenAIOptions:
     body: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     reasoning_field: str | None = None
+    context_window: Annotated[int, Field(ge=1)] | None = None
 
 
 def request_body(model: str, prompt: Prompt, options: OpenAIOptions, *, usage: bool = True) -> bytes:
@@ -292,9 +310,13 @@ def _arguments(text: str) -> str:
 
 
 def _result(id_: str, result: ToolMessage | None) -> Json:
-    texts = (UNANSWERED,) if result is None else (tool_text(result.content), _error(result))
-    return {"role": "tool", "tool_call_id": id_, "content": "\n".join(filter(None, texts))}
+    text = UNANSWERED if result is None else _with_error(result)
+    return {"role": "tool", "tool_call_id": id_, "content": text}
 
 
-def _error(result: ToolMessage) -> str:
-    return f"Error: {result.error}" if result.error else ""
+def _with_error(result: ToolMessage) -> str:
+    """Return the text of a result with its error. A text that begins with the error is only marked as one."""
+    text = tool_text(result.content)
+    if not result.error or (repeats_error(result, text) and text.startswith("Error:")):
+        return text
+    return f"Error: {text}" if repeats_error(result, text) else f"{text}\nError: {result.error}".strip()

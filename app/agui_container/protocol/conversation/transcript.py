@@ -389,3 +389,8 @@ DURATION = "durationMs"
 def has_failed(result: ToolMessage) -> bool:
     """Return True if the tool failed or did not run."""
     return result.error is not None or (result.metadata or {}).get(FAILED) is True
+
+
+def repeats_error(result: ToolMessage, text: str) -> bool:
+    """Return True if the text of a failed result begins with its error, so that a model need not read it twice."""
+    return text.removeprefix("Error:").lstrip().startswith((result.error or "").strip())

@@ -229,7 +229,14 @@ def uncancellable(
 def create_postgresql_engine(url: URL, timeout: float) -> AsyncEngine:
     """Create the engine for PostgreSQL. The URL's query parameters, such as ``sslmode``, are passed to libpq."""
     url = url.set(drivername="postgresql+psycopg").update_query_dict({**LIBPQ, **url.query})
-    engine = create_async_engine(url, pool_size=CONNECTIONS, max_overflow=0, pool_timeout=timeout, hide_parameters=True)
+    engine = create_async_engine(
+        url,
+        pool_size=CONNECTIONS,
+        max_overflow=0,
+        pool_timeout=timeout,
+        pool_pre_ping=True,  # a connection that the server, a proxy or a snapshot has ended would fail its next user
+        hide_parameters=True,
+    )
     event.listen(engine.sync_engine, "connect", _set_timeouts)
     return engine
 

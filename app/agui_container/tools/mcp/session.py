@@ -1,44 +1,39 @@
-"""The session with one MCP server, and its transport.
+"""The session with one MCP server.
 
-The first request opens the session. All runs share it, and it is reopened after a failure. The transport is that of the
-``mcp`` package with two additions: callbacks for a closed connection and an expired session, and the removal of output
-schemas.
+The first request opens the session. All runs share it, and it is reopened after a failure.
 
 Rules: the package's ``Client`` is entered and exited in one task, because its task groups require that. The task
-belongs to the connection and not to a run, so the session survives the end of a run. A request is repeated only if the
-server cannot have processed it. After a failed attempt to connect, requests fail at once until a growing pause has
-passed. The package sends and parses all messages; this module only configures and observes it.
+belongs to the connection and not to a run, so the session survives the end of a run. A request is repeated once, and
+only if the server cannot have processed it or if repeating it changes nothing. A session that is given up ends when its
+requests are answered. After a failed attempt to connect, requests fail at once until a growing pause has passed.
 
-Source: "Lifecycle" and "Transports" in the Model Context Protocol specification.
+A process that does not answer the handshake of 2026-07-28 is started again with the older one, and again from then on,
+because servers from before exit at a method that they do not know, or wait for the one that they do.
+
+Source: "Lifecycle" in the Model Context Protocol specification.
 """
 
 import asyncio
-import inspect
 import logging
-import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from contextvars import Context
-from functools import partial
-from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Literal, TypeVar
 
-import httpx2
 from mcp import Client, MCPError
-from mcp.client import Transport
 from mcp.client.session import IncomingMessage
-from mcp.client.stdio import StdioServerParameters, stdio_client
-from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-from mcp.shared.message import SessionMessage
-from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, JSONRPCResponse, ToolListChangedNotification
+from mcp_types import METHOD_NOT_FOUND, ToolListChangedNotification
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from msgspec import Struct, field
 
 from agui_container.ports import ToolError
 from agui_container.runtime.futures import mark_retrieved
 from agui_container.runtime.log_values import format_fields
-from agui_container.tools.mcp.servers import HttpServer, Server, StdioServer
+from agui_container.tools.mcp.faults import McpFault, fault_of
+from agui_container.tools.mcp.servers import Server, StdioServer
+from agui_container.tools.mcp.transport import HttpRecord, transport
 
 logger = logging.getLogger(__name__)
 
@@ -47,25 +42,27 @@ T = TypeVar("T")
 FIRST_PAUSE, MAX_PAUSE = 1.0, 60.0
 """Seconds before the next attempt. The pause doubles after each failure."""
 
-CLOSE_SECONDS = 2.0
-"""Seconds that ``aclose`` waits for sessions to end. The package later kills a process that does not end."""
+CLOSE_SECONDS = 3.0
+"""Seconds that ``aclose`` waits for sessions to end. A process takes up to 2.5 seconds."""
 
-CONNECTION_LOST = ("Connection closed", "SSE stream ")
-"""Prefixes of the package's own errors for a lost connection. The code alone is not enough: servers use it too."""
+PROBE_SHARE = 0.5
+"""Share of ``connect_timeout`` in which a process must answer the handshake of 2026-07-28."""
 
 
-class OpenSession(Struct, frozen=True, eq=False):
+class OpenSession(Struct, eq=False):
     """One session and its state.
 
     Attributes:
         client: resolves when the session is open, or fails with a ``ToolError``.
         ended: set when the server has closed the connection.
-        expired: set when the server no longer knows the session. It refuses requests of the session unprocessed.
+        record: observations of the transport.
+        requests: number of requests that wait for the session or its answer.
     """
 
     client: asyncio.Future[Client]
     ended: asyncio.Event = field(default_factory=asyncio.Event)
-    expired: asyncio.Event = field(default_factory=asyncio.Event)
+    record: HttpRecord = field(default_factory=HttpRecord)
+    requests: int = 0
 
 
 class McpConnection:
@@ -87,6 +84,8 @@ class McpConnection:
         self._tasks: dict[OpenSession, asyncio.Task[None]] = {}
         self._pause = FIRST_PAUSE
         self._retry_at = 0.0
+        self._is_legacy = False
+        """True if the process is known to need the handshake from before 2026-07-28."""
 
     async def request(self, send: Callable[[Client], Awaitable[T]], *, repeatable: bool) -> T:
         """Send a request in the current session, or in a new one.
@@ -97,36 +96,50 @@ class McpConnection:
 
         Raises:
             ToolError: no session can be opened.
-            MCPError: the server's error, or one for which ``is_connection_lost`` is true.
+            MCPError: the server's error, or one with a fault.
         """
         session = self._get_session()
         try:
-            answer = await send(await _client(session))
+            answer = await self._send(session, send)
         except MCPError as error:
-            # A call may have been processed before the connection was lost. An expired session processes nothing.
-            if not (repeatable if is_connection_lost(error) else session.expired.is_set()):
+            if not _may_repeat(error, session, repeatable=repeatable):
+                self._on_change()  # the list is the next request that may be repeated, and finds a lost session
                 raise
-            self._close_session(session)
-            answer = await send(await _client(self._get_session()))
+            self._give_up(session)
+            answer = await self._send(self._get_session(), send)
         self._pause = FIRST_PAUSE
         return answer
 
+    async def _send(self, session: OpenSession, send: Callable[[Client], Awaitable[T]]) -> T:
+        session.requests += 1
+        try:
+            # Shielded, because several runs may wait for the future and a cancelled run must not cancel it.
+            return await send(await asyncio.shield(session.client))
+        finally:
+            session.requests -= 1
+            if session is not self._session:
+                self._close_if_unused(session)
+
     def reset(self) -> None:
-        """Close the current session, if there is one. The next request opens another."""
+        """Give up the current session, if there is one. The next request opens another."""
         if self._session is not None:
-            self._close_session(self._session)
+            self._give_up(self._session)
 
     def back_off(self) -> None:
-        """Close the current session and let requests fail until a pause has passed."""
+        """Give up the current session and let requests fail until a pause has passed."""
         self.reset()
         self._retry_at = self._steady() + self._pause
         self._pause = min(MAX_PAUSE, 2 * self._pause)
 
     async def aclose(self) -> None:
-        """Close the session and wait up to ``CLOSE_SECONDS`` for its end."""
-        self.reset()
+        """Close all sessions and wait up to ``CLOSE_SECONDS`` for their end."""
+        self._session = None
+        for task in self._tasks.values():
+            task.cancel()
         if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=CLOSE_SECONDS)
+            _, pending = await asyncio.wait(self._tasks.values(), timeout=CLOSE_SECONDS)
+            for task in pending:
+                task.cancel()  # a second time, which a process answers by killing its group at once
 
     # --- opening and closing ---
 
@@ -147,45 +160,66 @@ class McpConnection:
         task.add_done_callback(lambda _: self._tasks.pop(session))
         return session
 
-    def _close_session(self, session: OpenSession) -> None:
+    def _give_up(self, session: OpenSession) -> None:
         if self._session is session:
             self._session = None
-        if session in self._tasks:
+        self._close_if_unused(session)
+
+    def _close_if_unused(self, session: OpenSession) -> None:
+        if not session.requests and session in self._tasks:
             self._tasks[session].cancel()
 
     async def _run_session(self, session: OpenSession) -> None:
         """Open a session and run it until the server closes the connection or the task is cancelled."""
 
         def on_end() -> None:
-            if self._session is session:
+            session.ended.set()
+            if self._session is session and session.client.done():
                 self._session = None
                 self._on_change()  # a restarted server may have other tools
-            session.ended.set()
 
         try:
-            async with (
-                asyncio.timeout(self._server.connect_timeout) as limit,
-                Client(self._transport(session, on_end), message_handler=self._on_message, cache=None) as client,
-            ):
-                limit.reschedule(None)
+            async with AsyncExitStack() as stack:
+                client = await self._connect(stack, session, on_end)
                 session.client.set_result(client)
                 await self._subscribe_until(session.ended, client)
         except Exception:
-            on_end()
-            if session.client.done():
-                logger.info("MCP session failed %s", format_fields({"server": self._server.name}), exc_info=True)
-            else:
-                logger.warning(
-                    "MCP session could not be opened %s", format_fields({"server": self._server.name}), exc_info=True
-                )
+            opened = session.client.done()
+            words = "MCP session failed %s" if opened else "MCP session could not be opened %s"
+            level = logging.INFO if opened else logging.WARNING
+            logger.log(level, words, format_fields({"server": self._server.name}), exc_info=True)
+            if not opened:
                 self.back_off()
         finally:
-            on_end()
             if not session.client.done():
                 session.client.set_exception(ToolError(self._unreachable()))
+            on_end()
 
-    def _transport(self, session: OpenSession, on_end: Callable[[], None]) -> Transport:
-        return transport(self._server, on_end=on_end, on_expired=session.expired.set)
+    async def _connect(self, stack: AsyncExitStack, session: OpenSession, on_end: Callable[[], None]) -> Client:
+        """Open the connection. A process that does not take the newest handshake is started again."""
+        limit = self._server.connect_timeout
+
+        async def enter(mode: Literal["auto", "legacy"], seconds: float) -> Client:
+            streams = transport(self._server, session.record, on_end)
+            client = Client(streams, mode=mode, message_handler=self._on_message, cache=None)
+            async with asyncio.timeout(seconds):
+                return await stack.enter_async_context(client)
+
+        if not isinstance(self._server, StdioServer):
+            return await enter("auto", limit)
+        if not self._is_legacy:
+            try:
+                client = await enter("auto", limit * PROBE_SHARE)
+            except Exception as error:  # noqa: BLE001 - an exit has many forms; the second attempt reports its own
+                fields = {"server": self._server.name, "error": type(error).__name__}
+                logger.info("MCP server is started again with the older handshake %s", format_fields(fields))
+                session.ended.clear()
+            else:
+                self._is_legacy = client.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+                return client
+        client = await enter("legacy", limit)
+        self._is_legacy = True
+        return client
 
     def _unreachable(self) -> str:
         return f"The MCP server '{self._server.name}' cannot be reached."
@@ -207,12 +241,14 @@ class McpConnection:
 
         Since protocol version 2026-07-28 a server notifies only subscribers. Before, it notified every client.
         """
-        pause = FIRST_PAUSE
+        pause, is_first = FIRST_PAUSE, True
         while True:
             try:
                 async with client.listen(tools_list_changed=True) as changes:
                     if not changes.honored.tools_list_changed:
                         return
+                    if not is_first:
+                        self._on_change()  # changes without a subscription were not reported
                     async for _ in changes:
                         self._on_change()
                         pause = FIRST_PAUSE
@@ -221,145 +257,20 @@ class McpConnection:
             except (MCPError, SubscriptionLost, TimeoutError) as error:
                 if isinstance(error, MCPError) and error.code == METHOD_NOT_FOUND:
                     return
+            is_first = False
             await asyncio.sleep(pause)
             pause = min(MAX_PAUSE, 2 * pause)
-            self._on_change()  # changes without a subscription were not reported
 
 
-def is_connection_lost(error: MCPError) -> bool:
-    """Return true if the connection was lost before the server answered."""
-    return error.code == CONNECTION_CLOSED and error.message.startswith(CONNECTION_LOST)
+def _may_repeat(error: MCPError, session: OpenSession, *, repeatable: bool) -> bool:
+    """Return true if a request may be sent again, in a new session.
 
-
-async def _client(session: OpenSession) -> Client:
-    # Shielded, because several runs may wait for the future and a cancelled run must not cancel it.
-    return await asyncio.shield(session.client)
-
-
-READ_SECONDS = 300.0
-"""Seconds without data after which an HTTP response fails. The timeout of a call applies instead if it is longer."""
-
-MAX_EVENT_BYTES = 10_000_000
-"""Bytes of one event. The package's default of 1 MB is too small for a photo; AgentCore Gateway allows 6 MB."""
-
-# Strands requires a version below 2.2, which has no such parameter (docs/decisions/0016).
-_HAS_LIMIT = "max_sse_event_size" in inspect.signature(streamable_http_client).parameters
-_connect = partial(streamable_http_client, max_sse_event_size=MAX_EVENT_BYTES) if _HAS_LIMIT else streamable_http_client
-
-Incoming = SessionMessage | Exception
-
-
-class MessageReader(Protocol):
-    """Stream of messages from a server. The package's own protocol for it is private."""
-
-    async def receive(self) -> Incoming:
-        """Wait for the next message."""
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-
-    async def __anext__(self) -> Incoming: ...
-
-
-class MessageWriter(Protocol):
-    """Stream of messages to a server. The package's own protocol for it is private."""
-
-    async def send(self, item: SessionMessage, /) -> None:
-        """Send one message."""
-
-    async def aclose(self) -> None:
-        """Close the stream."""
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> bool | None: ...
-
-
-class ObservedStream:
-    """Stream of messages from a server that calls ``on_end`` before it is closed."""
-
-    def __init__(self, reader: MessageReader, on_end: Callable[[], None]) -> None:
-        self._reader = reader
-        self._on_end = on_end
-
-    @property
-    def last_context(self) -> object:
-        """Context variables of the sender of the answered request. The package reads this attribute."""
-        return getattr(self._reader, "last_context", None)
-
-    async def receive(self) -> Incoming:
-        """Wait for the next message."""
-        return without_output_schemas(await self._reader.receive())
-
-    async def aclose(self) -> None:
-        """Call ``on_end`` and close the stream."""
-        self._on_end()
-        await self._reader.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Incoming:
-        return without_output_schemas(await anext(self._reader))
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-
-def without_output_schemas(incoming: Incoming) -> Incoming:
-    """Remove the output schemas from a list of tools, and return the message.
-
-    The package would validate results with them on the event loop, and a regular expression from a server could block
-    it forever.
+    A server that lost its sessions refuses all requests, with errors of all kinds. A request that changes nothing is
+    repeated after any of them. Another one is repeated only if the server says that it does not know the session.
     """
-    answer = incoming.message if isinstance(incoming, SessionMessage) else None
-    tools = answer.result.get("tools") if isinstance(answer, JSONRPCResponse) else None
-    for tool in tools if isinstance(tools, list) else ():
-        if isinstance(tool, dict):
-            tool.pop("outputSchema", None)
-    return incoming
-
-
-@asynccontextmanager
-async def transport(
-    server: Server, *, on_end: Callable[[], None], on_expired: Callable[[], None]
-) -> AsyncGenerator[tuple[ObservedStream, MessageWriter]]:
-    """Open the streams from and to a server.
-
-    ``on_end`` is called when the connection is closed. ``on_expired`` is called when the server no longer knows the
-    session, so that it answers a request with status 404.
-    """
-    streams = _http(server, on_expired) if isinstance(server, HttpServer) else _stdio(server)
-    async with streams as (reader, writer):
-        yield ObservedStream(reader, on_end), writer
-
-
-@asynccontextmanager
-async def _http(
-    server: HttpServer, on_expired: Callable[[], None]
-) -> AsyncGenerator[tuple[MessageReader, MessageWriter]]:
-    async def check_session(response: httpx2.Response) -> None:
-        not_found = response.status_code == httpx2.codes.NOT_FOUND and response.request.method == "POST"
-        if not_found and MCP_SESSION_ID in response.request.headers:
-            on_expired()
-
-    timeout = httpx2.Timeout(server.connect_timeout, read=max(READ_SECONDS, server.timeout))
-    hooks = {"response": [check_session]}
-    async with (
-        httpx2.AsyncClient(headers=dict(server.headers), timeout=timeout, event_hooks=hooks) as client,
-        _connect(str(server.url), http_client=client) as streams,
-    ):
-        yield streams
-
-
-def _stdio(server: StdioServer) -> AbstractAsyncContextManager[tuple[MessageReader, MessageWriter]]:
-    parameters = StdioServerParameters(command=server.command, args=list(server.args), env=dict(server.env))
-    # Explicit, because the package's default is the standard error of the time of its import.
-    return stdio_client(parameters, errlog=sys.stderr)
+    fault = fault_of(error)
+    if fault is McpFault.SESSION_REFUSED:
+        return True
+    if fault is McpFault.CONNECTION_LOST:
+        return repeatable
+    return repeatable and fault is None and session.record.has_session

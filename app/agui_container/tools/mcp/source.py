@@ -31,12 +31,14 @@ from mcp_types import (
 )
 from mcp_types import Tool as McpToolSpec
 from msgspec import Struct
-from pydantic_core import to_json
+from pydantic import ValidationError
 
 from agui_container.ports import RunContext, Tool, ToolContent, ToolError
 from agui_container.runtime.log_values import format_fields
+from agui_container.tools.mcp.faults import MAX_MESSAGE_BYTES, McpFault, fault_of
+from agui_container.tools.mcp.messages import is_failed
 from agui_container.tools.mcp.servers import Server
-from agui_container.tools.mcp.session import McpConnection, is_connection_lost
+from agui_container.tools.mcp.session import McpConnection
 
 MEDIA: dict[str, type[ImagePart] | type[AudioPart] | type[VideoPart]] = {
     "image": ImagePart,
@@ -47,16 +49,14 @@ UNKNOWN = "application/octet-stream"
 
 
 def content_of(result: CallToolResult) -> ToolContent:
-    """Return the content of a result. The structured form is used only if there is no other content.
+    """Return the content of a result.
 
     Raises:
         ToolError: the tool reported an error; the text is the server's.
     """
     parts = [_part(block) for block in result.content]
-    if result.is_error:
+    if is_failed(result):
         raise ToolError(_text(parts) or "the tool gave no reason.")
-    if not parts and result.structured_content is not None:
-        return to_json(result.structured_content).decode()
     return _text(parts) if all(isinstance(part, TextPart) for part in parts) else parts
 
 
@@ -94,6 +94,9 @@ Request = Callable[[Client], Awaitable[CallToolResult]]
 
 MAX_TOOLS = 512
 """Largest number of tools of one server. Further tools are left out with a warning in the log."""
+
+MAX_PAGES = 100
+"""Largest number of pages of a list of tools. A server may send pages without end, and empty ones among them."""
 
 MAX_AGE = 300.0
 """Seconds after which the tools are listed again, for servers that do not report changes."""
@@ -170,8 +173,9 @@ class McpSource:
         except TimeoutError as error:
             self._connection.back_off()
             raise ToolError(f"The MCP server '{self.name}' did not answer in time.") from error
-        except MCPError as error:
+        except (MCPError, ValidationError) as error:
             logger.warning("MCP tools could not be listed %s", format_fields({"server": self.name}), exc_info=error)
+            self._connection.reset()
             raise ToolError(f"The MCP server '{self.name}' could not list its tools.") from error
         tools = tuple(McpTool(self._spec(tool), tool.name, self._server, self._connection) for tool in specs)
         if changes == self._changes:
@@ -179,25 +183,33 @@ class McpSource:
         return tools
 
     async def _list_in_time(self, client: Client) -> list[McpToolSpec]:
-        async with asyncio.timeout(self._server.connect_timeout):
-            return await self._list_pages(client)
-
-    async def _list_pages(self, client: Client) -> list[McpToolSpec]:
+        """Return the tools of all pages, or of those that came in time."""
         tools: list[McpToolSpec] = []
-        cursor: str | None = None
-        while True:
-            page = await client.list_tools(cursor=cursor)
+        is_complete = False
+        try:
+            async with asyncio.timeout(self._server.connect_timeout):
+                is_complete = await self._read_pages(client, tools)
+        except TimeoutError:
+            if not tools:
+                raise
+        if not is_complete or len(tools) > MAX_TOOLS:
+            fields = {"server": self.name, "tools": min(len(tools), MAX_TOOLS)}
+            logger.warning("MCP tool list truncated %s", format_fields(fields))
+        return tools[:MAX_TOOLS]
+
+    async def _read_pages(self, client: Client, tools: list[McpToolSpec]) -> bool:
+        """Add the tools of all pages to ``tools``. Return true if the list ended within the limits.
+
+        A cursor that is empty or repeats ends the list. A page without tools does not.
+        """
+        cursors: list[str | None] = [None]
+        while len(cursors) <= MAX_PAGES and len(tools) <= MAX_TOOLS:
+            page = await client.list_tools(cursor=cursors[-1])
             tools += page.tools
-            cursor = page.next_cursor
-            # An empty page with a cursor would be followed by empty pages without end.
-            if len(tools) > MAX_TOOLS or (cursor is not None and not page.tools):
-                logger.warning(
-                    "MCP tool list truncated %s",
-                    format_fields({"server": self.name, "tools": min(len(tools), MAX_TOOLS)}),
-                )
-                return tools[:MAX_TOOLS]
-            if cursor is None:
-                return tools
+            if not page.next_cursor or page.next_cursor in cursors:
+                return True
+            cursors.append(page.next_cursor)
+        return False
 
     def _spec(self, tool: McpToolSpec) -> ToolSpec:
         return ToolSpec(
@@ -232,6 +244,8 @@ class McpTool(Struct, frozen=True):
             raise ToolError(text) from error
         except MCPError as error:
             raise ToolError(self._error_text(error)) from error
+        except ValidationError as error:  # a kind of result that the package does not know
+            raise ToolError(self._fault_text(McpFault.UNREADABLE)) from error
         return content_of(result)
 
     def _request(self, arguments: Mapping[str, object], limit: asyncio.Timeout) -> Request:
@@ -242,6 +256,17 @@ class McpTool(Struct, frozen=True):
         return lambda client: client.call_tool(self.remote_name, dict(arguments), progress_callback=on_progress)
 
     def _error_text(self, error: MCPError) -> str:
-        if is_connection_lost(error):
-            return f"The MCP server '{self.server.name}' went away; the call may or may not have been carried out."
-        return error.message
+        fault = fault_of(error)
+        return error.message if fault is None else self._fault_text(fault)
+
+    def _fault_text(self, fault: McpFault) -> str:
+        match fault:
+            case McpFault.CONNECTION_LOST:
+                return f"The MCP server '{self.server.name}' went away; the call may or may not have been carried out."
+            case McpFault.SESSION_REFUSED:
+                return f"The MCP server '{self.server.name}' refused the session; the call was not carried out."
+            case McpFault.TOO_LARGE:
+                limit = f"{MAX_MESSAGE_BYTES:,} bytes"
+                return f"{self.spec.name} was carried out, but its result is too large: it has more than {limit}."
+            case McpFault.UNREADABLE:
+                return f"{self.spec.name} was carried out, but its result cannot be read."

@@ -11,8 +11,16 @@ from typing import Any
 from ag_ui.core import ResumeEntry
 from msgspec import Struct
 
+from agui_container.ports.tool import MAX_REASON
+
 Event = Mapping[str, Any]
 """An AG-UI event as decoded JSON."""
+
+NO_ARGUMENTS = "{}"
+
+
+MAX_SHOWN_ARGUMENTS = 10_000
+"""Number of characters of a call's arguments in a text for people. A cut is shown."""
 
 
 class ApprovalRequest(Struct, frozen=True):
@@ -22,8 +30,8 @@ class ApprovalRequest(Struct, frozen=True):
         call_id: id of the call for the client; the interrupt's id if there is no call.
         interrupt_id: id of the interrupt for the engine.
         arguments: the call's arguments as JSON text; ``{}`` if there are none.
-        reason: the policy's reason, or the interrupt's message.
-        preview: the tool's preview of the call, or an empty text.
+        reason: the policy's reason, or the text of an agent's own question.
+        preview: the tool's preview of the call, or the text of an agent's own question; empty if there is neither.
         expires_at: ISO 8601 time of the approval's end, or an empty text.
         has_call: True if a tool call waits. A question of an agent has no call that could start and end.
     """
@@ -36,6 +44,13 @@ class ApprovalRequest(Struct, frozen=True):
     preview: str
     expires_at: str
     has_call: bool
+
+    @property
+    def explanation(self) -> str:
+        """The reason and the arguments in one text, for wires that have no field for arguments."""
+        cut = len(self.arguments) - MAX_SHOWN_ARGUMENTS
+        shown = f"{self.arguments[:MAX_SHOWN_ARGUMENTS]}… ({cut} characters more)" if cut > 0 else self.arguments
+        return "; ".join(filter(None, (self.reason, "" if shown == NO_ARGUMENTS else f"arguments: {shown}")))
 
     def seconds_left(self, now: float) -> float:
         """Return the seconds until the approval expires, infinity if it never does. ``now`` is in Unix seconds."""
@@ -61,13 +76,14 @@ def approval_requests(finished: Event) -> list[ApprovalRequest]:
 def approval_request(interrupt: Event) -> ApprovalRequest:
     """Return the approval that an interrupt asks for."""
     metadata = interrupt.get("metadata") or {}
+    question = "" if "arguments" in metadata else interrupt.get("message")
     return ApprovalRequest(
         call_id=interrupt.get("toolCallId") or interrupt["id"],
         interrupt_id=interrupt["id"],
         name=metadata.get("toolName") or interrupt.get("reason") or "",
-        arguments=metadata.get("arguments") or "{}",
-        reason=metadata.get("reason") or interrupt.get("message") or "",
-        preview=metadata.get("preview") or "",
+        arguments=metadata.get("arguments") or NO_ARGUMENTS,
+        reason=metadata.get("reason") or question or "",
+        preview=metadata.get("preview") or question or "",
         expires_at=interrupt.get("expiresAt") or "",
         has_call=bool(interrupt.get("toolCallId")),
     )
@@ -87,10 +103,13 @@ def decision(
     reason: str = "",
     edited_arguments: Mapping[str, object] | None = None,
 ) -> ResumeEntry:
-    """Return the answer to an approval request. Edited arguments replace those of an approved call in full."""
+    """Return the answer to an approval request. Edited arguments replace those of an approved call in full.
+
+    A long reason is cut, because the engine refuses it and the model needs no more.
+    """
     payload: dict[str, object] = {"approved": is_approved}
     if reason and not is_approved:
-        payload["reason"] = reason
+        payload["reason"] = reason[:MAX_REASON]
     if edited_arguments is not None and is_approved:
         payload["editedArgs"] = edited_arguments
     return ResumeEntry(interrupt_id=request.interrupt_id, status="resolved", payload=payload)

@@ -49,6 +49,7 @@ class GrpcOptions:
         limits_by_session: True if a gateway sets the session header, so that it names an identity.
         keepalive: seconds of silence before a session is sent a keepalive.
         agent_names: names that kontekst clients may use for this server's agent.
+        reports_context: True if the agent reports the tokens of its context, as the built-in assistant does.
         model: name of the model for clients that choose none.
         models: names of the models that a client may choose.
         permissions: the tool policy's rules as ``(tool_pattern, policy, category, reason)``.
@@ -63,6 +64,7 @@ class GrpcOptions:
     limits_by_session: bool
     keepalive: float
     agent_names: Sequence[str]
+    reports_context: bool
     model: str
     models: Sequence[str]
     permissions: Sequence[tuple[str, str, str | None, str | None]]

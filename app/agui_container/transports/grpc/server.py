@@ -104,7 +104,7 @@ def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
     open_admission = replace(admission, authentication=NO_AUTHENTICATION, open_calls=unverified)
     agents: list[Servable] = [
         RozService(service, admission, options),
-        KontekstService(service, admission, options.agent_names),
+        KontekstService(service, admission, options.agent_names, reports_context=options.reports_context),
         DaemonService(options.daemon, admission),
     ]
     names = [path.split("/")[1] for agent in agents for path in agent.__mapping__()]

@@ -22,19 +22,25 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 from ag_ui.core import Interrupt
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key, shield_from_run_cancel
+from agui_container.agents.assistant.interrupt_scope import (
+    ScopeKey,
+    scope_key,
+    shield_from_run_cancel,
+    wait_for_store,
+)
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.agents.assistant.toolbox import ToolResult
 from agui_container.ports import PolicyDecision, RunContext, Suspension, ToolContent
 from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors
+from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.parser import read_forwarded_prop
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
@@ -50,9 +56,6 @@ TOOL_CALL = "tool_call"
 
 MAX_SHOWN_ARGUMENTS = 500
 """Maximum characters of the arguments in an interrupt's message. Its metadata has the complete arguments."""
-
-MAX_REASON = 10_000
-"""Maximum characters of the reason in an answer."""
 
 RESPONSE_SCHEMA: dict[str, object] = {
     "type": "object",
@@ -177,7 +180,7 @@ class Approvals:
             AppError: STORE_UNAVAILABLE.
         """
         with store_errors_as_app_errors():
-            stored = await self._interrupts.list_open(self._scope(at), self.now())
+            stored = await wait_for_store(lambda: self._interrupts.list_open(self._scope(at), self.now()))
         approvals = [approval for each in stored if (approval := _load_approval(each)) is not None]
         return sorted(approvals, key=lambda approval: not approval.is_settled)
 
@@ -196,7 +199,8 @@ class Approvals:
         scope = self._scope(scope_key(ctx))
         try:
             with store_errors_as_app_errors():
-                await self._interrupts.put(scope, [self._open(approval) for approval in approvals])
+                opened = [self._open(approval) for approval in approvals]
+                await wait_for_store(lambda: self._interrupts.put(scope, opened))
             yield
         except BaseException:
             ctx.background(self._remove_stored(scope, approvals))
@@ -211,9 +215,10 @@ class Approvals:
             AppError: STORE_UNAVAILABLE. The call must not run then.
         """
         claimed, now = replace(approval, suspension=None).with_result(result), self.now()
+        payload, until = _dump_approval(claimed), now + self._lifetime
         with store_errors_as_app_errors():
-            is_claimed = await self._interrupts.settle(
-                self._scope(at), approval.call.id, _dump_approval(claimed), now + self._lifetime, now
+            is_claimed = await wait_for_store(
+                lambda: self._interrupts.settle(self._scope(at), approval.call.id, payload, until, now)
             )
         return claimed if is_claimed else None
 
@@ -231,7 +236,7 @@ class Approvals:
         """
         reopened = Approval(approval.call, suspension.interrupts, approval.beside, suspension)
         with store_errors_as_app_errors():
-            await self._interrupts.put(self._scope(at), [self._open(reopened)])
+            await wait_for_store(lambda: self._interrupts.put(self._scope(at), [self._open(reopened)]))
         return reopened
 
     def _open(self, approval: Approval) -> PendingInterrupt:
@@ -242,7 +247,7 @@ class Approvals:
             settled.call.id, _dump_approval(settled), self.now() + self._lifetime, is_settled=True
         )
         try:
-            await self._interrupts.put(self._scope(at), [record])
+            await wait_for_store(lambda: self._interrupts.put(self._scope(at), [record]))
         except StoreUnavailable:
             logger.warning(
                 "storing call result failed, the call counts as cut off %s",
@@ -254,8 +259,8 @@ class Approvals:
         """Delete the approvals that are still open. An approval that was answered meanwhile stays."""
         now = self.now()
         try:
-            for approval in approvals:
-                await self._interrupts.settle(scope, approval.call.id, b"", now, now)
+            for call in [approval.call.id for approval in approvals]:
+                await wait_for_store(partial(self._interrupts.settle, scope, call, b"", now, now))
         except StoreUnavailable:
             logger.warning(
                 "removing approvals of a failed run failed %s",

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from ag_ui.core import AssistantMessage, Message, ReasoningMessage, TextPart, ToolMessage, UserMessage
 from msgspec import Struct
 
-from agui_container.agents.assistant.context_window.tokens import CountedMessage, MessageTokenCounter, parts_of
 from agui_container.agents.assistant.model_turn import ModelTurn
 from agui_container.agents.run_limits import check_tokens
 from agui_container.ports import Model, Prompt, RunContext
+from agui_container.protocol.conversation.tokens import CountedMessage, MessageTokenCounter, parts_of, texts_of
 from agui_container.protocol.conversation.transcript import has_failed
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.aclosing import maybe_aclosing
@@ -149,6 +149,11 @@ class Summariser(Struct, frozen=True):
 
     def _tokens(self, text: str) -> int:
         return self.counter.count_message(UserMessage(id="", content=text)).tokens
+
+
+def summary_text(message: Message) -> str:
+    """Return the text of a summary without the mark that tells the model that it is one."""
+    return "".join(texts_of(message)).removeprefix(MARK)
 
 
 def digest_of(entries: Sequence[CountedMessage]) -> bytes:

@@ -15,23 +15,24 @@ Rules:
   lower the budget, never raise it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
 from ag_ui.core import CustomEvent, DeveloperMessage, Message, SystemMessage, UserMessage
 from msgspec import Struct, field
 
-from agui_container.agents.assistant.context_window.summary import Summaries, Summariser
-from agui_container.agents.assistant.context_window.tokens import CountedMessage, MessageTokenCounter, total_tokens
-from agui_container.ports import Emit, Model, Prompt, RunContext
+from agui_container.agents.assistant.context_window.summary import Summaries, Summariser, summary_text
+from agui_container.ports import ContextWindowed, Emit, Model, Prompt, RunContext, TokenCounter
+from agui_container.protocol.conversation.tokens import CountedMessage, MessageTokenCounter, total_tokens
 
 COMPACTED = "context.compacted"
 SNAPSHOT = "context.snapshot"
 CUTS_PER_BUDGET = 4
 """History is dropped in steps of the budget divided by this number."""
 MAX_LISTED_MESSAGES = 200
-"""Maximum number of messages that a snapshot lists, newest last. More would not fit one WebSocket frame."""
+"""Maximum number of messages that a snapshot lists, newest last. More would not fit one WebSocket frame. The older
+messages are counted by source and role."""
 
 
 class SummaryMaker(Protocol):
@@ -88,17 +89,20 @@ class BoundedWindow:
         prompt: the system text, the tools and the first messages of the run, with calls and results paired.
         emit: emits the events for the client.
         summarise: replaces dropped messages by a summary; None to drop them without one.
+        model_window: tokens of the model's context window, or None if it is unknown. It only limits what is reported.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - each is a part of the window
         self,
         budget: int,
         counter: MessageTokenCounter,
         prompt: Prompt,
         emit: Emit,
         summarise: SummaryMaker | None = None,
+        model_window: int | None = None,
     ) -> None:
         self._budget = budget
+        self._size = min(budget, model_window or budget)
         self._counter = counter
         self._system = counter.count(prompt.system)
         self._tools = counter.count_tools(prompt.tools)
@@ -128,23 +132,25 @@ class BoundedWindow:
         before, messages_before = self.tokens, len(self._kept_history) + len(self._run)
         if before <= self._budget:
             return
-        strategy, kept_history = await self._compact(
+        summary, kept_history = await self._compact(
             before - total_tokens(self._kept_history) + total_tokens(self._history) - self._budget
         )
         if kept_history == self._kept_history:
             return
         self._kept_history = kept_history
-        value = {
-            "strategy": strategy,
+        value: dict[str, str | int] = {
+            "strategy": "trim" if summary is None else "summarise",
             "messagesBefore": messages_before,
             "messagesAfter": len(self._kept_history) + len(self._run),
             "tokensBefore": before,
             "tokensAfter": self.tokens,
         }
+        if summary is not None:
+            value["summary"] = summary
         self._emit(CustomEvent(name=COMPACTED, value=value))
 
-    async def _compact(self, excess: int) -> tuple[str, Sequence[CountedMessage]]:
-        """Return the strategy used and the whole history without ``excess`` tokens."""
+    async def _compact(self, excess: int) -> tuple[str | None, Sequence[CountedMessage]]:
+        """Return the text of the summary that replaces dropped messages, if any, and the history without ``excess``."""
         reserve = self._summarise.reserve if self._summarise else 0
         at = find_cut(self._history, excess + reserve, max(1, self._budget // CUTS_PER_BUDGET))
         dropped, pinned = split_entries(self._history[:at])
@@ -152,30 +158,50 @@ class BoundedWindow:
         has_room = excess + reserve <= total_tokens(dropped)
         summary = await self._summarise(dropped) if self._summarise and has_room else None
         if summary is None:
-            return "trim", kept_history
-        return "summarise", [*pinned, self._counter.count_message(summary), *self._history[at:]]
+            return None, kept_history
+        return summary_text(summary), [*pinned, self._counter.count_message(summary), *self._history[at:]]
 
     def snapshot(self) -> None:
         """Emit CUSTOM ``context.snapshot`` with the token counts of the window, the model's last turn included."""
         used = self.tokens
         rows = [("history", entry) for entry in self._kept_history] + [("run", entry) for entry in self._run]
+        older = older_messages(rows[:-MAX_LISTED_MESSAGES])
         value = {
-            "contextSize": self._budget,
+            "contextSize": self._size,
             "systemTokens": self._system,
             "toolTokens": self._tools,
             "historyTokens": total_tokens(self._kept_history),
             "runTokens": total_tokens(self._run),
             "totalTokens": used,
-            "remainingTokens": max(0, self._budget - used),
+            "remainingTokens": max(0, self._size - used),
             "historyMessages": len(self._kept_history),
             "runMessages": len(self._run),
             "messages": [_entry(source, entry) for source, entry in rows[-MAX_LISTED_MESSAGES:]],
+            **({"olderMessages": older} if older else {}),
         }
         self._emit(CustomEvent(name=SNAPSHOT, value=value))
 
 
 def _entry(source: str, entry: CountedMessage) -> dict[str, str | int]:
     return {"id": entry.message.id, "role": entry.message.role, "source": source, "tokens": entry.tokens}
+
+
+def older_messages(rows: Iterable[tuple[str, CountedMessage]]) -> list[dict[str, str | int]]:
+    """Return the number and the tokens of messages that a snapshot does not list, by source and role."""
+    totals: dict[tuple[str, str], list[int]] = {}
+    for source, entry in rows:
+        total = totals.setdefault((source, entry.message.role), [0, 0])
+        total[0] += 1
+        total[1] += entry.tokens
+    return [
+        {"role": role, "source": source, "count": count, "tokens": tokens}
+        for (source, role), (count, tokens) in totals.items()
+    ]
+
+
+def counter_for(model: Model) -> MessageTokenCounter:
+    """Return a counter that uses the model's own count, or the estimate if the model has none."""
+    return MessageTokenCounter(model.count, per_message=0) if isinstance(model, TokenCounter) else MessageTokenCounter()
 
 
 def run_start(messages: Sequence[Message]) -> int:
@@ -232,8 +258,9 @@ class ContextBudget(Struct, frozen=True):
         tokens = min(filter(None, (self.tokens, ctx.limits.context_tokens)), default=0)
         if not tokens:
             return UnboundedWindow(prompt.messages)
-        counter = MessageTokenCounter.for_model(model)
-        if self.overflow is Overflow.TRIM:
-            return BoundedWindow(tokens, counter, prompt, ctx.emit)
-        summariser = Summariser(model, counter, tokens, self.summaries, ctx)
-        return BoundedWindow(tokens, counter, prompt, ctx.emit, summariser)
+        counter = counter_for(model)
+        summariser = None
+        if self.overflow is Overflow.SUMMARISE:
+            summariser = Summariser(model, counter, tokens, self.summaries, ctx)
+        model_window = model.context_window if isinstance(model, ContextWindowed) else None
+        return BoundedWindow(tokens, counter, prompt, ctx.emit, summariser, model_window)

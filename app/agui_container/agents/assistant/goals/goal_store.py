@@ -11,12 +11,12 @@ Rules:
 import logging
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from agui_container.agents.assistant.interrupt_scope import scope_key, shield_from_run_cancel
+from agui_container.agents.assistant.interrupt_scope import scope_key, shield_from_run_cancel, wait_for_store
 from agui_container.ports import GoalRecord, GoalStatus, RunContext
 from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey, StoredGoal
 from agui_container.ports.store import GoalStore, InterruptStore, Store, StoreUnavailable, store_errors_as_app_errors
@@ -55,14 +55,14 @@ class StoredGoalRecords:
     async def load(self, ctx: RunContext) -> Sequence[GoalRecord]:
         """Return the goals that the thread's last run carried over."""
         with store_errors_as_app_errors():
-            records = await self._interrupts.list_open(_scope(ctx), self._now())
+            records = await wait_for_store(lambda: self._interrupts.list_open(_scope(ctx), self._now()))
         return _load_goals(records[-1].payload) if records else ()
 
     async def carry_over(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
         """Store the goals for the thread's next run."""
         record = PendingInterrupt(ctx.run_id, _adapter().dump_json(list(goals)), self._now() + LIFETIME)
         with store_errors_as_app_errors():
-            await self._interrupts.put(_scope(ctx), [record])
+            await wait_for_store(lambda: self._interrupts.put(_scope(ctx), [record]))
 
     def record(self, ctx: RunContext, goals: Sequence[GoalRecord]) -> None:
         """Store the status of the goals in the background. The write survives the end of the run."""
@@ -82,11 +82,11 @@ async def _write_goals(store: GoalStore, ctx: RunContext, goals: Sequence[GoalRe
         if record.run_id == ctx.run_id
     ]
     try:
-        await store.declare(_key(ctx, ctx.run_id), own)
+        await wait_for_store(lambda: store.declare(_key(ctx, ctx.run_id), own))
         for record in goals:
             if record.status is not GoalStatus.PENDING:
-                result = to_json(record.data) if record.data is not None else None
-                await store.conclude(_key(ctx, record.run_id), record.index, record.status, now, result=result)
+                key, result = _key(ctx, record.run_id), to_json(record.data) if record.data is not None else None
+                await wait_for_store(partial(store.conclude, key, record.index, record.status, now, result=result))
     except StoreUnavailable:
         logger.warning("storing goals failed %s", format_fields({"run": ctx.run_id}), exc_info=True)
 

@@ -53,7 +53,7 @@ class DaemonService:
         return {"/kontekst.DaemonService/GetStatus": status, "/kontekst.DaemonService/Shutdown": shutdown}
 
     async def get_status(self, call: Call[GetStatusRequest, GetStatusResponse]) -> None:
-        """Send the status. This server runs no llama-server; the fields for it describe the model's endpoint."""
+        """Send the status. This server runs no llama-server. Its health is that of the model's endpoint."""
         await call.receive_request()
         healthy = await self._is_model_healthy()
         started_at = self._daemon.started_at()
@@ -61,7 +61,6 @@ class DaemonService:
             bind=f"{self._daemon.host}:{call.port}",
             endpoint=self._daemon.endpoint,
             llama_server_healthy=healthy,
-            llama_server_running=healthy,
             data_dir=self._daemon.data_dir,
         )
         if started_at is not None:

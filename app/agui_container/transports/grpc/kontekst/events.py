@@ -9,19 +9,24 @@ Each call has at most one start, and one end after it. A result is sent as soon 
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ag_ui.core import EventType, ResumeEntry
+from ag_ui.core import (
+    AssistantMessage,
+    EventType,
+    FunctionCall,
+    ReasoningMessage,
+    ResumeEntry,
+    ToolCall,
+    ToolMessage,
+)
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
 from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_failure, text_of
-from agui_container.transports.grpc.kontekst.requests import UNBOUNDED
+from agui_container.transports.grpc.kontekst.context import ThreadCount, read_snapshot
 
 SNAPSHOT = "context.snapshot"
 
 CUT_OFF = "Error: the run ended before this call."
 """Error of a call that has started and has no result when its run ends."""
-
-ROLES = {"reasoning": "assistant", "developer": "system", "activity": "assistant"}
-"""Kontekst's roles for those roles of AG-UI that kontekst does not know."""
 
 
 class RunEvents:
@@ -30,6 +35,7 @@ class RunEvents:
     Attributes:
         run_id, session_id: ids of the run and its thread for the client.
         pending_approvals: approvals that wait for the client, by call id.
+        count: tokens of the thread, for turns whose context the agent does not report.
         hidden_calls: ids of calls of an earlier run, whose results are not sent.
         has_ended: True after the last event.
     """
@@ -43,6 +49,8 @@ class RunEvents:
         self._last = "", ""
         self._is_in_turn = False
         self._context: pb.ContextSnapshot | None = None
+        self._calls: dict[str, list[str]] = {}
+        """Name and pieces of the arguments of the turn's calls, by call id."""
         self._open_calls: set[str] = set()
         """Ids of the turn's calls that have no result yet."""
         self._proposed: set[str] = set()
@@ -52,6 +60,7 @@ class RunEvents:
         self._has_open_tools = False
         """True from the first result of a turn until ``tools_completed``."""
         self.pending_approvals: dict[str, ApprovalRequest] = {}
+        self.count = ThreadCount()
         self.hidden_calls: Collection[str] = ()
         self.has_ended = False
 
@@ -73,10 +82,13 @@ class RunEvents:
             case EventType.TOOL_CALL_START:
                 begun = self._begin_turn()
                 self._open_calls.add(event["toolCallId"])
+                self._calls[event["toolCallId"]] = [event["toolCallName"]]
                 return begun
+            case EventType.TOOL_CALL_ARGS if event["toolCallId"] in self._calls:
+                self._calls[event["toolCallId"]].append(event["delta"])
             case EventType.CUSTOM if event.get("name") == SNAPSHOT:
-                self._context = snapshot(event["value"])
-                return self._turn_completed()
+                self._context = read_snapshot(event.get("value"))
+                return self._turn_completed() if self._context else []
             case EventType.TOOL_CALL_RESULT if event["toolCallId"] not in self.hidden_calls:
                 return [*self._turn_completed(), *self._call_ended(event)]
             case EventType.RUN_FINISHED:
@@ -128,13 +140,26 @@ class RunEvents:
         if not self._is_in_turn:
             return []
         self._is_in_turn = False
-        context, self._context = self._context or pb.ContextSnapshot(), None
         self._last = content, reasoning = "".join(self._content), "".join(self._reasoning)
+        self._count_turn(content, reasoning)
+        context, self._context = self._context or self.count.snapshot(), None
         completed = pb.TurnCompletedEvent(content=content, reasoning=reasoning, context=context)
         return [
             pb.RunEvent(turn_completed=completed),
             pb.RunEvent(context_snapshot=pb.ContextSnapshotEvent(context=context)),
         ]
+
+    def _count_turn(self, content: str, reasoning: str) -> None:
+        """Count what the agent has said in the turn."""
+        calls = [
+            ToolCall(id=call_id, function=FunctionCall(name=name, arguments="".join(arguments)))
+            for call_id, (name, *arguments) in self._calls.items()
+        ]
+        self._calls = {}
+        if reasoning:
+            self.count.add(ReasoningMessage(id="", content=reasoning))
+        if content or calls:
+            self.count.add(AssistantMessage(id="", content=content or None, tool_calls=calls or None))
 
     # --- tools ---
 
@@ -154,6 +179,8 @@ class RunEvents:
         events = [] if has_failed else self._call_started(call_id)
         events.append(_tool_failed(call_id, text) if has_failed else _tool_completed(call_id, text))
         self._has_open_tools = True
+        if result.get("subagentRunId") is None:
+            self.count.add(ToolMessage(id="", tool_call_id=call_id, content=text))
         self._open_calls.discard(call_id)
         if call_id in self._executing:
             self._executing.remove(call_id)
@@ -202,32 +229,3 @@ def _tool_failed(call_id: str, error: str) -> pb.RunEvent:
 
 def _tool_completed(call_id: str, output: str) -> pb.RunEvent:
     return pb.RunEvent(tool_completed=pb.ToolExecutionCompletedEvent(call_id=call_id, output=output))
-
-
-def snapshot(value: Event) -> pb.ContextSnapshot:
-    """Translate the value of a ``context.snapshot`` event. Without a budget, sizes that depend on it are 0."""
-    size = 0 if value["contextSize"] >= UNBOUNDED else value["contextSize"]
-    fixed = value["systemTokens"] + value["toolTokens"] + value["runTokens"]
-    rows = [pb.MessageStats(role="system", tokens=value["systemTokens"], source="system")]
-    rows += [
-        pb.MessageStats(
-            role=ROLES.get(row["role"], row["role"]),
-            tokens=row["tokens"],
-            source="memory" if row["source"] == "run" else "history",
-        )
-        for row in value["messages"]
-    ]
-    return pb.ContextSnapshot(
-        context_size=size,
-        system_tokens=value["systemTokens"],
-        tool_tokens=value["toolTokens"],
-        history_tokens=value["historyTokens"],
-        memory_tokens=value["runTokens"],
-        total_tokens=value["totalTokens"],
-        remaining_tokens=value["remainingTokens"] if size else 0,
-        history_messages=value["historyMessages"],
-        memory_messages=value["runMessages"],
-        total_messages=1 + value["historyMessages"] + value["runMessages"],
-        history_budget=max(0, size - fixed),
-        messages=rows,
-    )

@@ -13,7 +13,10 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import StartRunCommand
 
 UNBOUNDED = 2**31 - 1
-"""A context budget that no prompt exceeds. The agent counts tokens for context snapshots only if it has a budget."""
+"""A context budget that no prompt exceeds, and the size of a context that is unknown: the largest ``int32``.
+
+The assistant counts tokens for context snapshots only if it has a budget.
+"""
 
 BUDGET = {"contextTokens": UNBOUNDED}
 FIRST_PROPS = {"approvals": {"ask": "all"}, "budget": BUDGET}

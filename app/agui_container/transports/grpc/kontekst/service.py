@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from ag_ui.core import ResumeEntry
 from grpclib.const import Handler as Method
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -26,6 +27,7 @@ from agui_container.transports.grpc.following import (
 )
 from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
 from agui_container.transports.grpc.interrupts import abandonment, approval_request, decision, expired_requests
+from agui_container.transports.grpc.kontekst.context import Row, ThreadCount, history_rows
 from agui_container.transports.grpc.kontekst.events import RunEvents
 from agui_container.transports.grpc.kontekst.requests import first_input, next_input
 from agui_container.transports.grpc.messages import check_id
@@ -42,12 +44,16 @@ class KontekstService:
 
     Args:
         agent_names: names that a client may use for this server's agent, besides ``default`` and the empty name.
+        reports_context: True if the agent reports its context. The messages of the thread are counted otherwise.
     """
 
-    def __init__(self, service: Service, admission: CallAdmission, agent_names: Collection[str]) -> None:
+    def __init__(
+        self, service: Service, admission: CallAdmission, agent_names: Collection[str], *, reports_context: bool
+    ) -> None:
         self._service = service
         self._admission = admission
         self._agent_names = (DEFAULT_AGENT, *agent_names)
+        self._reports_context = reports_context
 
     def __mapping__(self) -> dict[str, Method]:
         return {"/kontekst.AgentService/Run": method(self.run, self._admission, RunCommand, RunEvent)}
@@ -70,14 +76,17 @@ class KontekstService:
             names = ", ".join(dict.fromkeys(self._agent_names))
             await call.send(events.fail(f"There is no agent named '{name[:64]}'; known are {names}."))
             return
-        await RunSession(call, self._service, start, events).serve()
+        await RunSession(call, self._service, start, events, reports_context=self._reports_context).serve()
 
 
 class RunSession:
     """One run, and the commands that arrive during it."""
 
-    def __init__(self, call: RunCall, service: Service, start: StartRunCommand, events: RunEvents) -> None:
+    def __init__(
+        self, call: RunCall, service: Service, start: StartRunCommand, events: RunEvents, *, reports_context: bool
+    ) -> None:
         self._call = call
+        self._reports_context = reports_context
         self._service = service
         self._start = start
         self._events = events
@@ -119,6 +128,7 @@ class RunSession:
     async def _run(self) -> None:
         check_id("session_id", self._thread_id)
         expired = await self._abandon_expired()
+        self._events.count = ThreadCount(await self._count_history(), self._start.prompt)
         run_input = first_input(self._start, self._thread_id, self._run_id, self._service.new_id(), expired)
         subscription = await self._service.admit(run_input, self._call.caller, self._size)
         await self._forward_events(self._run_id, subscription, [self._events.begin()])
@@ -137,6 +147,19 @@ class RunSession:
         expired, _ = expired_requests(requests, time.time())
         self._events.hidden_calls = [request.call_id for request in expired]
         return [abandonment(request) for request in expired]
+
+    async def _count_history(self) -> Sequence[Row]:
+        """Count the messages before the run, if the agent does not report its context."""
+        if self._reports_context or not self._start.session_id:
+            return []
+        try:
+            thread = await self._service.threads.delta(self._call.caller, self._thread_id)
+        except AppError as error:
+            if error.code is not ErrorCode.THREAD_NOT_FOUND:
+                raise
+            return []
+        with self._call.quota.acquire(Limit.BYTES_IN_FLIGHT, thread.size):
+            return await self._call.translate(thread.size, history_rows, thread.messages)
 
     async def _forward_events(self, run_id: str, subscription: Subscription, opening: Sequence[RunEvent]) -> None:
         """Forward the events of a run, after the events ``opening``."""

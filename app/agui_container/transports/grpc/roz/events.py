@@ -7,22 +7,28 @@ Rule: pure translation. Events of subagents are not shown here, but for their ap
 calls; ``team`` translates the others.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 
 from ag_ui.core import EventType
 from msgspec import Struct
-from pydantic_core import from_json
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_denied, text_of
-from agui_container.transports.grpc.roz.tools import PHYSICAL, TIMEOUT_MS, ToolsByName
-from agui_container.transports.grpc.roz.wire import Outcome, Permissions, Responses, RozEncoder, arguments_of
+from agui_container.transports.grpc.roz.outcomes import (
+    APPROVED_ELSEWHERE,
+    DENIED_ELSEWHERE,
+    UNKNOWN_ELSEWHERE,
+    Outcome,
+)
+from agui_container.transports.grpc.roz.requests import parameters_of
+from agui_container.transports.grpc.roz.tools import TIMEOUT_MS, ToolsByName
+from agui_container.transports.grpc.roz.wire import Permissions, Responses, RozEncoder, arguments_of
 
 THINKING, CALLING, WAITING, IDLE = "thinking", "calling_tool", "waiting_approval", "idle"
-FULL, MINI, HIDDEN = "full", "mini", "hidden"
+FULL, MINI = "full", "mini"
+"""Presence of the agent. It is never ``hidden``, because dismissing the chat is the decision of the client."""
 
 STOP_REASONS = {"length": "max_tokens", "filtered": "content_filter"}
 """Roz's stop reasons by those of the model, for an early stop."""
@@ -85,7 +91,8 @@ class TurnEvents:
         """Names of the calls that have waited for approval, by call id. Another session may have begun them."""
         self._decided_elsewhere: dict[str, str] = {}
         """Names of the calls whose approvals another client has answered, by call id."""
-        self._activity = self._presence = ("", "")
+        self._activity = "", ""
+        self._presence = ""
         self._run_began_at = now()
 
     @property
@@ -175,7 +182,7 @@ class TurnEvents:
         return self._tool_started(call_id, call.name)
 
     def _tool_started(self, call_id: str, name: str) -> Responses:
-        activity = self._set_activity(CALLING, name, self._category(name))
+        activity = self._set_activity(CALLING, name)
         if call_id in self._started:
             return activity
         self._started[call_id] = name
@@ -188,13 +195,13 @@ class TurnEvents:
         if name is None:
             return []
         is_approved = not is_denied(result)
-        resolved = self._wire.approval_resolved(call_id, {"approved": is_approved, "elsewhere": True})
+        resolved = self._wire.approval_resolved(call_id, APPROVED_ELSEWHERE if is_approved else DENIED_ELSEWHERE)
         return [*resolved, *(self._tool_started(call_id, name) if is_approved else ())]
 
     def _resolve_unknown(self) -> Responses:
         """Resolve the approvals that another client has answered if no result tells the decision."""
         answered, self._decided_elsewhere = self._decided_elsewhere.keys() - self.approvals.keys(), {}
-        return [it for call_id in answered for it in self._wire.approval_resolved(call_id, {"elsewhere": True})]
+        return [it for call_id in answered for it in self._wire.approval_resolved(call_id, UNKNOWN_ELSEWHERE)]
 
     def _call_finished(self, result: Event) -> Responses:
         """Report the result of a call. The server's tool was run if it has the same name as a tool of the client."""
@@ -244,8 +251,8 @@ class TurnEvents:
         for call_id, call in pending.items():
             responses += self._request_tool(call_id, call)
         for request in self.approvals.values():
-            detail = {"tool_name": request.name, "tool_call_id": request.call_id, "reason": request.reason}
-            responses += self._set_activity(WAITING, json.dumps(detail), PHYSICAL)
+            reason = ": ".join(filter(None, (request.name, request.explanation)))
+            responses += self._set_activity(WAITING, request.call_id, reason)
             responses += self._wire.approval_requested(request, request.timeout_seconds(self._now()))
         return responses
 
@@ -259,7 +266,7 @@ class TurnEvents:
 
     def _request_tool(self, call_id: str, call: OpenToolCall) -> Responses:
         if call_id in self.tool_requests:
-            return self._set_activity(CALLING, call.name, self._category(call.name))
+            return self._set_activity(CALLING, call.name)
         tool = self._tools.get(call.name)
         timeout_ms = tool.timeout_ms if tool else TIMEOUT_MS
         try:
@@ -269,7 +276,7 @@ class TurnEvents:
             self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms, text)
             return self._tool_started(call_id, call.name)
         self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms)
-        activity = self._set_activity(CALLING, call.name, self._category(call.name))
+        activity = self._set_activity(CALLING, call.name)
         return [*activity, *self._wire.tool_requested(call_id, call.name, arguments, timeout_ms)]
 
     def _count_usage(self, event: Event, stop_reason: str) -> Responses:
@@ -300,27 +307,20 @@ class TurnEvents:
 
     # --- approvals and questions ---
 
-    def _set_activity(self, state: str, detail: str = "", category: str = "") -> Responses:
-        """Report the agent's activity if it has changed."""
+    def _set_activity(self, state: str, detail: str = "", reason: str = "") -> Responses:
+        """Report the agent's activity if it has changed, and the presence if it has changed or has a reason to tell.
+
+        ``reason`` is for people. Release 0.2 reads it in the presence, because ``detail`` is for programs.
+        """
         if self._activity == (state, detail):
             return []
         self._activity = state, detail
-        responses = self._wire.activity(state, detail)
-        level = HIDDEN if state == IDLE else FULL if state == WAITING or category == PHYSICAL else MINI
-        if self._presence != (level, state):
-            if self._presence[0] != level:
-                responses += self._wire.presence(level, state)
-            self._presence = level, state
+        responses = self._wire.activity(state, detail, reason or detail)
+        level = MINI if state == CALLING else FULL
+        if self._presence != level or reason:
+            self._presence = level
+            responses += self._wire.presence(level, reason or state)
         return responses
-
-
-def parameters_of(arguments: str) -> dict[str, object]:
-    """Decode a call's arguments. Arguments that are no JSON object become an empty one."""
-    try:
-        parameters: object = from_json(arguments or "{}", allow_inf_nan=False)
-    except ValueError:
-        return {}
-    return parameters if isinstance(parameters, dict) else {}
 
 
 def usage_of(row: Event) -> pb.TokenUsage:

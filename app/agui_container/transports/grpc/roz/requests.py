@@ -28,7 +28,7 @@ from ag_ui.core import (
 )
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
@@ -38,6 +38,9 @@ ROLES = ("user", "assistant", "system", "tool")
 
 MAX_HISTORY = 5_000
 """Number of messages, and number of parts, of an earlier conversation."""
+
+MAX_DETAIL = 65_536
+"""Number of characters of a decision's call id that may be JSON."""
 
 OBJECT_BYTES = 1_000
 """Memory that a message, a part or a tool takes besides its content, in bytes."""
@@ -64,6 +67,25 @@ def _with_integers(value: Any) -> Any:  # noqa: ANN401 - any JSON
     return [_with_integers(each) for each in value] if isinstance(value, list) else value
 
 
+def parameters_of(arguments: str) -> dict[str, object]:
+    """Decode a call's arguments. Arguments that are no JSON object become an empty one."""
+    try:
+        parameters: object = from_json(arguments or "{}", allow_inf_nan=False)
+    except ValueError:
+        return {}
+    return parameters if isinstance(parameters, dict) else {}
+
+
+def call_id_in(detail: str) -> str:
+    """Return the id of the call in the detail of an approval, or the whole detail.
+
+    The detail is the id. It was JSON with the id in earlier versions of this server, and clients that were written for
+    them may send that back.
+    """
+    call_id = parameters_of(detail[:MAX_DETAIL]).get("tool_call_id")
+    return call_id if isinstance(call_id, str) else detail
+
+
 def tool_of(schema: pb.ToolSchema) -> Tool:
     """Return a tool of the client. Raises ``AppError`` VALIDATION_ERROR if the tool has no name."""
     if not schema.name:
@@ -79,14 +101,18 @@ def user_message(message: pb.UserMessage, message_id: str) -> UserMessage:
     if not message.context:
         return UserMessage(id=message_id, role="user", content=message.content)
     parts: list[ContentPart] = [TextPart(text=message.content)] if message.content else []
-    return UserMessage(id=message_id, role="user", content=[*parts, *map(_content_part, message.context)])
+    parts += [part for block in message.context for part in _content_parts(block)]
+    return UserMessage(id=message_id, role="user", content=parts)
 
 
-def _content_part(block: pb.ContentBlock) -> ContentPart:
-    label = f"{block.label}:\n" if block.label else ""
+def _content_parts(block: pb.ContentBlock) -> Sequence[ContentPart]:
+    """Return the parts of a block. The label of media is a text before it, because no model reads names of media."""
     if block.WhichOneof("block") != "binary":
-        return TextPart(text=f"{label}{block.text}")
-    return media_part(block.binary.mime_type, block.binary.data)
+        return (TextPart(text=f"{block.label}:\n{block.text}" if block.label else block.text),)
+    media = media_part(block.binary.mime_type, block.binary.data)
+    if not block.label:
+        return (media,)
+    return TextPart(text=f"{block.label}:"), media.model_copy(update={"metadata": {"filename": block.label}})
 
 
 def media_part(mime_type: str, data: bytes) -> ContentPart:
@@ -180,7 +206,10 @@ def _result_message(message_id: str, result: pb.ToolResultContent) -> ToolMessag
 
 
 def tool_message(result: pb.ToolResult) -> ToolMessage:
-    """Return the result of a tool that the client has run."""
+    """Return the result of a tool that the client has run.
+
+    Exit code and truncation are part of the text, because the model reads nothing else of a result.
+    """
     details: Mapping[str, object] = {
         "exitCode": result.exit_code if result.HasField("exit_code") else None,
         "truncated": result.truncated or None,
@@ -190,10 +219,15 @@ def tool_message(result: pb.ToolResult) -> ToolMessage:
         id=f"result-{result.tool_call_id}",
         role="tool",
         tool_call_id=result.tool_call_id,
-        content=result.result,
+        content="\n".join(filter(None, (result.result, *_result_notes(result)))),
         error=None if result.success else (result.result or "The tool failed."),
         metadata={name: value for name, value in details.items() if value is not None} or None,
     )
+
+
+def _result_notes(result: pb.ToolResult) -> Sequence[str]:
+    exit_code = f"[exit code {result.exit_code}]" if result.HasField("exit_code") else ""
+    return exit_code, "[the output was truncated]" if result.truncated else ""
 
 
 def error_message(call_id: str, text: str) -> ToolMessage:

@@ -31,7 +31,8 @@ from agui_container.transports.grpc.roz.wire import RozEncoder
 THREAD_METADATA = "agui-thread-id"
 """Metadata key of the call for the thread to continue. Without it, a session begins a new thread."""
 
-MODES = ("", "react")
+REACT, OODA = "react", "ooda_re_act"
+"""Modes that roz's page names. Agents that register no modes answer both in the same way."""
 MAX_WAITING = 16
 """Messages that may wait for their turn."""
 
@@ -73,6 +74,8 @@ class Session:
         self._context = 0, 0
         self._answers: OrderedDict[str, str] = OrderedDict()
         self._waiting: list[QueuedMessage] = []
+        self._refused: list[str] = []
+        """Ids of refused messages whose turns are not completed yet."""
         self._changed = asyncio.Event()
         self._turns = 0
         self._turn: SessionTurn | None = None
@@ -143,12 +146,13 @@ class Session:
                 self._changed.clear()
                 await self._changed.wait()
             await self._answer_one(self._waiting.pop(0))
+            await self._complete_refused()
 
     async def _answer_one(self, message: QueuedMessage) -> None:
         try:
             request = self._turn_request(message)
         except AppError as error:
-            await self._call.send(self._wire.session_rejected(error))
+            await self._refuse_message(message.message_id, error)
             return
         self._turns += 1
         self._turn = turn = SessionTurn(request, self._service, self._call, self._wire, self._options)
@@ -169,10 +173,22 @@ class Session:
         add(self._usage, turn.events.usage)
         self._context = turn.events.context or self._context
 
+    async def _refuse_message(self, message_id: str, error: AppError) -> None:
+        """Refuse a message. Its turn is completed after the one that is being answered, so that no client hangs."""
+        self._refused.append(message_id)
+        await self._call.send(self._wire.message_refused(message_id, error))
+        if self._turn is None and not self._waiting:
+            await self._complete_refused()
+
+    async def _complete_refused(self) -> None:
+        refused, self._refused = self._refused, []
+        for message_id in refused:
+            await self._call.send(self._wire.refused_turn_finished(message_id))
+
     def _turn_request(self, message: QueuedMessage) -> TurnRequest:
         """Return the turn of a message. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
         assert self._start is not None  # noqa: S101 - messages wait only in a session that has begun
-        self._check_mode(message.mode)
+        mode = self._agent_mode(message.mode)
         tools = message.tools or self._tools.current
         texts = [("The user's project", text) for text in self._start.request.project_context]
         texts += [
@@ -186,7 +202,7 @@ class Session:
             messages=[*self._start.history, message.content],
             tools=[tool.tool for tool in tools.values()],
             context=contexts(texts),
-            forwarded_props=self._props(message.mode),
+            forwarded_props=self._props(mode),
         )
         size = self._start.size + self._start.history_size + self._tools.size + message.size
         return TurnRequest(message.message_id, run_input, tools, message.size, size, has_history=self.has_history)
@@ -203,13 +219,17 @@ class Session:
         }
         return {name: value for name, value in props.items() if value is not None}
 
-    def _check_mode(self, mode: str) -> None:
+    def _agent_mode(self, mode: str) -> str:
+        """Return the agent's mode for that of a message. Raises ``AppError`` VALIDATION_ERROR for an unknown one."""
         registered = (self._service.capabilities.custom or {}).get("aiModes", ())
-        if mode not in MODES and mode not in registered:
-            modes = ", ".join(("react", *registered))
-            raise AppError(
-                ErrorCode.VALIDATION_ERROR, f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {modes}."
-            )
+        if mode in ("", REACT, *registered):
+            return mode
+        if mode == OODA and not registered:
+            return REACT
+        modes = ", ".join((REACT, *registered))
+        raise AppError(
+            ErrorCode.VALIDATION_ERROR, f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {modes}."
+        )
 
     # --- incoming messages ---
 
@@ -258,7 +278,7 @@ class Session:
     async def _handle_in_session(self, kind: str, request: pb.SessionRequest, size: int) -> None:
         match kind:
             case "user_message":
-                await self._queue_message(request.user_message, size)
+                await self._take_message(request.user_message, size)
             case "tool_result":
                 self._current_turn("tool_result").give_result(request.tool_result)
             case "permission_decision":
@@ -328,13 +348,19 @@ class Session:
                 f"history: must be empty, because the thread of {THREAD_METADATA} has messages.",
             )
 
-    async def _queue_message(self, message: pb.UserMessage, size: int) -> None:
+    async def _take_message(self, message: pb.UserMessage, size: int) -> None:
+        message_id = message.message_id or self._service.new_id()
+        try:
+            await self._queue_message(message, size, message_id)
+        except AppError as error:
+            await self._refuse_message(message_id, error)
+
+    async def _queue_message(self, message: pb.UserMessage, size: int, message_id: str) -> None:
         """Queue a message. ``AGUI_ON_BUSY`` decides about a message during a turn."""
         is_full = self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING
         if is_full and (self._turn is not None or self._waiting):
             raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
-        ids = message.message_id or self._service.new_id(), self._service.new_id()
-        queued = await self._call.translate(size, read_message, message, size, *ids)
+        queued = await self._call.translate(size, read_message, message, size, message_id, self._service.new_id())
         if self._turn is not None and self._options.on_busy == "interrupt":
             await self._turn.cancel()
         self._waiting.append(queued)

@@ -114,7 +114,7 @@ class TeamEvents:
                     task_id=self._task_id,
                     approval_id=request.call_id,
                     tool_name=request.name,
-                    reason=request.reason,
+                    reason=request.explanation,
                     timeout_secs=request.timeout_seconds(self._now()),
                 )
                 events.append(pb.TeamEvent(worker_approval_requested=requested))

@@ -1,7 +1,8 @@
 """Tools that a roz client offers in one session, by name.
 
 Rule: a tool set belongs to its source. A second registration of a source replaces its tools, and an empty list removes
-them. A turn has the tools that are registered when it begins, or the tools of its message.
+them. A registration without a source adds to the tools of the start, and removes none. A turn has the tools that are
+registered when it begins, or the tools of its message.
 """
 
 from collections.abc import Collection, Mapping
@@ -20,9 +21,8 @@ TIMEOUT_MS = 60_000
 
 MAX_TIMEOUT_MS = 3_600_000
 
-PHYSICAL = "physical"
 CATEGORIES = {
-    pb.TOOL_CATEGORY_PHYSICAL: PHYSICAL,
+    pb.TOOL_CATEGORY_PHYSICAL: "physical",
     pb.TOOL_CATEGORY_PURE: "pure",
     pb.TOOL_CATEGORY_CODE_SANDBOX: "code_sandbox",
 }
@@ -79,7 +79,7 @@ class ClientTools:
         self.size = 0
 
     def register(self, source: str, new: ToolsByName, system_context: str) -> None:
-        """Replace the tools of a source, including the tools whose names have its prefix.
+        """Replace the tools of a source, including those whose names have its prefix. Without a source, add the tools.
 
         Raises:
             AppError: VALIDATION_ERROR for too many tools or sources. Then nothing changes.
@@ -88,15 +88,18 @@ class ClientTools:
         remaining = {
             name: tool
             for name, tool in self.current.items()
-            if tool.source != source and not (source and name.startswith(prefix))
+            if not source or (tool.source != source and not name.startswith(prefix))
         }
         if len(remaining.keys() | new.keys()) > MAX_TOOLS:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"tools: a client may offer {MAX_TOOLS} tools at most.")
         if system_context and source not in self.system_contexts and len(self.system_contexts) >= MAX_SOURCES:
             raise AppError(ErrorCode.VALIDATION_ERROR, f"source: a session may have {MAX_SOURCES} sources at most.")
         self.current = {**remaining, **new}
-        self.system_contexts.pop(source, None)
-        if system_context and new:
+        earlier = self.system_contexts.pop(source, "")
+        if not source:
+            is_known = system_context in earlier
+            system_context = earlier if is_known else "\n\n".join(filter(None, (earlier, system_context)))
+        if system_context and (new or not source):
             self.system_contexts[source] = system_context
         texts_size = sum(len(source) + len(text) for source, text in self.system_contexts.items())
         self.size = sum(tool.size for tool in self.current.values()) + texts_size

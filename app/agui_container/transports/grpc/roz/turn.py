@@ -32,15 +32,12 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import abandonment, decision, expired_requests, text_of
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.roz.events import TurnEvents
-from agui_container.transports.grpc.roz.requests import error_message, tool_message
+from agui_container.transports.grpc.roz.outcomes import CANCELLED, EXPIRED, UNKNOWN_ELSEWHERE, Outcome, client_outcome
+from agui_container.transports.grpc.roz.requests import call_id_in, error_message, tool_message
 from agui_container.transports.grpc.roz.tools import ToolsByName
-from agui_container.transports.grpc.roz.wire import Outcome, Responses, RozEncoder
+from agui_container.transports.grpc.roz.wire import Responses, RozEncoder
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
-
-
-CANCELLED: Outcome = {"approved": False, "cancelled": True}
-EXPIRED: Outcome = {"approved": False, "expired": True}
 
 
 class TurnRequest(Struct, frozen=True):
@@ -152,11 +149,14 @@ class SessionTurn:
         Raises:
             AppError: VALIDATION_ERROR for a call that is not waiting.
         """
-        call_id = permission.tool_call_id
-        if call_id not in self.events.approvals or call_id in self._decisions:
+        call_id, approvals = permission.tool_call_id, self.events.approvals
+        if call_id not in approvals:
+            call_id = call_id_in(call_id)
+        if call_id not in approvals or call_id in self._decisions:
             raise unknown_call_error("permission_decision", call_id)
-        entry = decision(self.events.approvals[call_id], is_approved=permission.approved, edited_arguments=edited)
-        self._decisions[call_id] = PermissionAnswer({"approved": permission.approved}, entry)
+        entry = decision(approvals[call_id], is_approved=permission.approved, edited_arguments=edited)
+        outcome = client_outcome(approvals[call_id].arguments, edited, is_approved=permission.approved)
+        self._decisions[call_id] = PermissionAnswer(outcome, entry)
         self._answers_size += permission.ByteSize()
         self._changed.set()
 
@@ -313,7 +313,7 @@ class SessionTurn:
             entries = [abandonment(request) for request in self.events.approvals.values()]
             run_input = self._next_input(TurnAnswers((), entries), {"approvals": {"onDenial": "cancel"}})
             is_ours = await self._run_unseen(run_input)
-        await self._call.send(self.events.cancel(CANCELLED if is_ours else {"elsewhere": True}))
+        await self._call.send(self.events.cancel(CANCELLED if is_ours else UNKNOWN_ELSEWHERE))
 
     async def _run_unseen(self, run_input: RunAgentInput) -> bool:
         """Continue with a run whose events are not forwarded. Returns False if another client has been faster."""

@@ -20,12 +20,23 @@ from agui_container.protocol.errors import AppError
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.interrupts import ApprovalRequest
 from agui_container.transports.grpc.options import RozWire
+from agui_container.transports.grpc.roz.outcomes import Outcome
 
 Responses = list[pb.SessionResponse]
-Outcome = Mapping[str, bool]
-"""Outcome of an approval, by the names in docs/grpc.md."""
 
 Permissions = Sequence[tuple[str, str, str | None, str | None]]
+
+POLICIES = {"ask": "require_confirmation", "deny": "block"}
+"""Roz's words for policies of tools that have another word here."""
+
+SUMMARY = "summary"
+"""Roz's level of a compaction that removes whole turns. The other levels remove only results or reasoning."""
+
+ACTIVITIES_1_0 = {"thinking": "planning", "waiting_approval": "awaiting_approval"}
+"""Words of release 1.0 for activities that have another word in release 0.2."""
+
+MAX_HINT = 512
+"""Number of characters of the reason of an activity and of a presence, as with roz's own server."""
 
 
 def struct_of(value: Mapping[str, Any]) -> Struct:
@@ -95,14 +106,12 @@ class RozEncoder:
 
     def session_started(self, session_id: str, model: str, permissions: Permissions) -> Responses:
         """Report the start of the session."""
-        old = [
-            pb.PermissionRule(tool_pattern=pattern, policy=policy, category=category, reason=reason)
+        rules = [
+            {"tool_pattern": pattern, "policy": POLICIES.get(policy, policy), "category": category, "reason": reason}
             for pattern, policy, category, reason in permissions
         ]
-        new = [
-            pb.SessionPermissionRulePayload(tool_pattern=pattern, policy=policy, category=category, reason=reason)
-            for pattern, policy, category, reason in permissions
-        ]
+        old = [pb.PermissionRule(**rule) for rule in rules]
+        new = [pb.SessionPermissionRulePayload(**rule) for rule in rules]
         started = pb.SessionStarted(session_id=session_id, model=model, permissions=old)
         payload = pb.SessionStartedPayload(session_id=session_id, mode="react", model_name=model, permissions=new)
         return self._responses(pb.SessionResponse(session_started=started), "session_started", session_started=payload)
@@ -118,6 +127,18 @@ class RozEncoder:
         old = pb.SessionResponse(error=pb.SessionError(**facts))  # type: ignore[arg-type] # typed above
         rejected = pb.SessionRejectedPayload(**facts)  # type: ignore[arg-type] # as above
         return self._responses(old, "session_rejected", session_rejected=rejected)
+
+    def message_refused(self, message_id: str, error: AppError) -> Responses:
+        """Report a message that gets no turn, also during the turn of another message."""
+        answered, self.correlation_id = self.correlation_id, message_id
+        responses = self.session_rejected(error)
+        self.correlation_id = answered
+        return responses
+
+    def refused_turn_finished(self, message_id: str) -> Responses:
+        """Complete the turn of a refused message, between two turns."""
+        self.correlation_id = message_id
+        return self.turn_finished(message_id, pb.TokenUsage(), "error")
 
     def session_failed(self, error: AppError) -> Responses:
         """Report the end of the session because of the server."""
@@ -186,16 +207,17 @@ class RozEncoder:
         numbers = {name: count for name, count in value.items() if isinstance(count, int)}
         before, after = numbers.get("messagesBefore", 0), numbers.get("messagesAfter", 0)
         tokens_before, tokens_after = numbers.get("tokensBefore", 0), numbers.get("tokensAfter", 0)
-        level = str(value.get("strategy", ""))
+        summary = value.get("summary")
         old = pb.ContextCompacted(
-            level=level,
+            level=SUMMARY,
             messages_before=before,
             messages_after=after,
             tokens_before=tokens_before,
             tokens_after=tokens_after,
+            summary=summary if isinstance(summary, str) else None,
         )
         new = pb.ContextCompactedPayload(
-            level=level,
+            level=SUMMARY,
             messages_affected=max(0, before - after),
             tokens_before=tokens_before,
             tokens_after=tokens_after,
@@ -227,7 +249,7 @@ class RozEncoder:
     def approval_requested(self, request: ApprovalRequest, seconds: int) -> Responses:
         """Request a decision on a call. Release 0.2 gets only the activity ``waiting_approval``."""
         requested = pb.ApprovalRequestedPayload(
-            approval_id=request.call_id, action=request.name, reason=request.reason, timeout_secs=seconds
+            approval_id=request.call_id, action=request.name, reason=request.explanation, timeout_secs=seconds
         )
         return self._responses(None, "approval_requested", approval_requested=requested)
 
@@ -238,14 +260,17 @@ class RozEncoder:
 
     # --- approvals and questions ---
 
-    def activity(self, state: str, detail: str) -> Responses:
-        """Report a change of the agent's activity."""
+    def activity(self, state: str, detail: str, reason: str) -> Responses:
+        """Report a change of the agent's activity. Release 0.2 reads ``detail``, and release 1.0 ``reason``."""
         old = pb.SessionResponse(activity_update=pb.ActivityUpdate(state=state, detail=detail))
-        changed = pb.ActivityChangedPayload(state=state, reason=detail, robot_safe=True)
+        changed = pb.ActivityChangedPayload(
+            state=ACTIVITIES_1_0.get(state, state), reason=reason[:MAX_HINT], robot_safe=True
+        )
         return self._responses(old, "activity_changed", activity_changed=changed)
 
     def presence(self, level: str, reason: str) -> Responses:
-        """Suggest how a user interface shows itself: ``full``, ``mini`` or ``hidden``."""
+        """Suggest how a user interface shows itself: ``full`` or ``mini``."""
+        reason = reason[:MAX_HINT]
         old = pb.SessionResponse(presence_hint=pb.PresenceHint(level=level, reason=reason))
         return self._responses(
             old, "presence_hinted", presence_hinted=pb.PresenceHintedPayload(level=level, reason=reason)

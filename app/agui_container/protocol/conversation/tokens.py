@@ -1,7 +1,7 @@
 """Token counts of texts, messages and tools.
 
-Rule: pure functions, no I/O. A model that implements ``ports.TokenCounter`` counts its own tokens. For all other models
-a token is estimated as four bytes of UTF-8, rounded up, and each message costs four more tokens for the framing that
+Rule: pure functions, no I/O. A model that implements ``ports.TokenCounter`` counts its own tokens. Otherwise a token
+is estimated as four bytes of UTF-8, rounded up, and each message costs four more tokens for the framing that
 providers add. A media part has a fixed price, because its cost to a model does not depend on its encoding.
 """
 
@@ -11,8 +11,6 @@ from ag_ui.core import ActivityMessage, AssistantMessage, ContentPart, Message, 
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 from pydantic_core import to_json
-
-from agui_container.ports import Model, TokenCounter
 
 BYTES_PER_TOKEN = 4
 PER_MESSAGE = 4
@@ -42,11 +40,6 @@ class MessageTokenCounter(Struct, frozen=True):
 
     count: Callable[[str], int] = estimate_tokens
     per_message: int = PER_MESSAGE
-
-    @classmethod
-    def for_model(cls, model: Model) -> "MessageTokenCounter":
-        """Return a counter that uses the model's own count, or the estimate if the model has none."""
-        return cls(model.count, per_message=0) if isinstance(model, TokenCounter) else cls()
 
     def count_message(self, message: Message) -> CountedMessage:
         """Count a message. Encrypted values count as 0 because providers do not publish their size in tokens."""

@@ -1,0 +1,172 @@
+"""Lists of tools and results of calls that are malformed in part: the good part counts, and what happened is said."""
+
+from collections.abc import Callable
+
+import pytest
+from ag_ui.core import DataSource, ImagePart, TextPart
+
+from agui_container.ports import ToolContent, ToolError
+from agui_container.tools.mcp import source, transport
+from agui_container.tools.mcp.messages import removal_note
+from tests.tools.mcp_scripted import ECHO, Json, Scripted, scripted, text
+
+# --- lists ------------------------------------------------------------------------------------------------------------
+
+SCHEMA: Json = {"type": "object"}
+BAD_TOOLS: dict[str, object] = {
+    "no schema": {"name": "bad"},
+    "a schema that is null": {"name": "bad", "inputSchema": None},
+    "a schema of a list": {"name": "bad", "inputSchema": {"type": "array"}},
+    "properties that are no object": {"name": "bad", "inputSchema": {"type": "object", "properties": [1]}},
+    "a name that is a number": {"name": 7, "inputSchema": SCHEMA},
+    "no name": {"inputSchema": SCHEMA},
+    "a string": "bad",
+    "null": None,
+}
+GOOD_TOOLS: dict[str, Json] = {
+    "annotations that are a string": {"annotations": "read only"},
+    "an output schema that is a string": {"outputSchema": "object"},
+    "icons without an address": {"icons": [{}]},
+    "a title that is a number": {"title": 1},
+    "a description that is null": {"description": None},
+    "meta that is a list": {"_meta": []},
+    "a schema without a type": {"inputSchema": {"properties": {}}},
+    "a schema that may be null": {"inputSchema": {"type": ["object", "null"]}},
+}
+
+
+@pytest.mark.parametrize("bad", BAD_TOOLS.values(), ids=BAD_TOOLS)
+async def test_a_malformed_tool_is_left_out_and_named(bad: object, caplog: pytest.LogCaptureFixture) -> None:
+    async with scripted(Scripted(pages=lambda _: {"tools": [ECHO, bad]})) as rig:
+        assert await rig.names() == ["echo"]
+        assert await rig.call() == "carried out"
+    name = "bad" if isinstance(bad, dict) and bad.get("name") == "bad" else "#1"
+    assert f"malformed MCP tools left out server=demo tools={name}" in caplog.text
+
+
+@pytest.mark.parametrize("fields", GOOD_TOOLS.values(), ids=GOOD_TOOLS)
+async def test_a_tool_with_a_malformed_field_that_is_not_used_is_kept(fields: Json) -> None:
+    async with scripted(Scripted(pages=lambda _: {"tools": [{**ECHO, **fields}]})) as rig:
+        assert await rig.names() == ["echo"]
+
+
+def _page(*, tools: int, cursor: object) -> Json:
+    return {"tools": [{**ECHO, "name": f"echo{cursor}"} for _ in range(tools)], "nextCursor": cursor}
+
+
+LISTS: dict[str, tuple[Callable[[object], Json], list[str]]] = {
+    "an empty cursor": (lambda _: _page(tools=1, cursor=""), ["echo"]),
+    "a cursor that is a number": (lambda _: _page(tools=1, cursor=2), ["echo2"]),
+    "a cursor that repeats": (lambda _: _page(tools=1, cursor="a"), ["echoa", "echoa"]),
+    "cursors in a circle": (lambda at: _page(tools=1, cursor="b" if at == "a" else "a"), ["echoa", "echob", "echoa"]),
+    "an empty page": (lambda at: {"tools": [ECHO]} if at == "a" else _page(tools=0, cursor="a"), ["echo"]),
+}
+
+
+@pytest.mark.parametrize(("pages", "names"), LISTS.values(), ids=LISTS)
+async def test_a_list_ends_at_a_cursor_that_leads_nowhere_and_not_at_an_empty_page(
+    pages: Callable[[object], Json], names: list[str]
+) -> None:
+    async with scripted(Scripted(pages=pages)) as rig:
+        assert await rig.names() == names
+        assert await rig.call() == "carried out"
+
+
+async def test_a_list_without_end_is_cut_and_kept(caplog: pytest.LogCaptureFixture) -> None:
+    counter = iter(range(10_000))
+
+    def pages(at: object) -> Json:
+        return {**_page(tools=0, cursor=f"{next(counter)}"), **({"tools": [ECHO]} if at is None else {})}
+
+    async with scripted(Scripted(pages=pages)) as rig:
+        assert await rig.names() == ["echo"]
+        assert await rig.names() == ["echo"]
+        assert rig.server.methods.count("tools/list") == source.MAX_PAGES
+    assert "MCP tool list truncated server=demo tools=1" in caplog.text
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+IMAGE: Json = {"type": "image", "data": "cGl4ZWxz", "mimeType": "image/png"}
+RESULTS: dict[str, tuple[Json, ToolContent]] = {
+    "an unknown kind": ({"content": [text("a"), {"type": "chart", "data": 1}]}, f"a\n{removal_note(1)}"),
+    "no kind": ({"content": [text("a"), {"text": "b"}, None]}, f"a\n{removal_note(2)}"),
+    "an image without a type": ({"content": [text("a"), {"type": "image", "data": "AA=="}]}, f"a\n{removal_note(1)}"),
+    "a resource without an address": (
+        {"content": [{"type": "resource", "resource": {"text": "x"}}, text("a")]},
+        f"a\n{removal_note(1)}",
+    ),
+    "a link without a name": (
+        {"content": [text("a"), {"type": "resource_link", "uri": "https://example.com"}]},
+        f"a\n{removal_note(1)}",
+    ),
+    "only an unknown kind": ({"content": [{"type": "chart"}]}, removal_note(1)),
+    "an unknown kind and structured content": (
+        {"content": [{"type": "chart"}], "structuredContent": {"a": 1}},
+        f'{{"a":1}}\n{removal_note(1)}',
+    ),
+    "structured content alone": ({"structuredContent": {"a": 1}}, '{"a":1}'),
+    "a list as structured content": ({"content": [], "structuredContent": [1]}, "[1]"),
+    "content that is null": ({"content": None, "structuredContent": {"a": 1}}, '{"a":1}'),
+    "content that is a string": ({"content": "a"}, "a"),
+    "malformed annotations": ({"content": [{**text("a"), "annotations": "loud"}]}, "a"),
+    "malformed meta": ({"content": [text("a")], "_meta": 1}, "a"),
+    "an error that is null": ({"content": [text("a")], "isError": None}, "a"),
+    "an image beside it": (
+        {"content": [IMAGE, {"type": "chart"}]},
+        [ImagePart(source=DataSource(value="cGl4ZWxz", mime_type="image/png")), TextPart(text=removal_note(1))],
+    ),
+}
+
+
+@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+@pytest.mark.parametrize(("result", "content"), RESULTS.values(), ids=RESULTS)
+async def test_a_result_is_told_without_its_malformed_part(
+    result: Json, content: ToolContent, *, as_events: bool
+) -> None:
+    async with scripted(Scripted(result=result, as_events=as_events)) as rig:
+        assert await rig.call() == content
+
+
+FAILURES: dict[str, tuple[Json, str]] = {
+    "structured content": ({"content": [], "isError": True, "structuredContent": {"reason": "x"}}, '{"reason":"x"}'),
+    "structured content alone": ({"isError": True, "structuredContent": {"reason": "x"}}, '{"reason":"x"}'),
+    "an image": ({"content": [IMAGE], "isError": True, "structuredContent": {"reason": "x"}}, '{"reason":"x"}'),
+    "text": ({"content": [text("No.")], "isError": True, "structuredContent": {"reason": "x"}}, "No."),
+    "nothing": ({"content": [], "isError": True}, "the tool gave no reason."),
+    "no content at all": ({}, "echo was carried out, but its result cannot be read."),
+    "a kind of result of another version": (
+        {"resultType": "task", "content": "a"},
+        "echo was carried out, but its result cannot be read.",
+    ),
+    "half a surrogate pair": (
+        {"content": [text("\ud83d")]},
+        "echo was carried out, but its result cannot be read.",
+    ),
+}
+
+
+@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+@pytest.mark.parametrize(("result", "words"), FAILURES.values(), ids=FAILURES)
+async def test_a_failure_has_the_servers_reason_and_no_words_of_a_parser(
+    result: Json, words: str, *, as_events: bool
+) -> None:
+    async with scripted(Scripted(result=result, as_events=as_events)) as rig:
+        with pytest.raises(ToolError) as caught:
+            await rig.call()
+    assert str(caught.value) == words
+
+
+@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+async def test_a_result_over_the_limit_is_said_to_be_too_large(
+    monkeypatch: pytest.MonkeyPatch, *, as_events: bool
+) -> None:
+    monkeypatch.setattr(transport, "MAX_MESSAGE_BYTES", 10_000)
+    async with scripted(Scripted(result={"content": [text("x" * 9_000)]}, as_events=as_events)) as rig:
+        assert await rig.call() == "x" * 9_000
+        rig.server.result = {"content": [text("x" * 11_000)]}
+        with pytest.raises(ToolError, match=r"^echo was carried out, but its result is too large"):
+            await rig.call()
+        rig.server.result = {"content": [text("a")]}
+        assert await rig.call() == "a"
+        assert rig.server.methods.count("initialize") == 1
