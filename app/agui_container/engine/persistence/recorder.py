@@ -55,6 +55,20 @@ class RunAlreadyStored(Exception):
         self.record = record
 
 
+class StoreState(Enum):
+    """Position of a run in the store.
+
+    A run begins as UNCLAIMED. The claim of its thread makes it CLAIMED, or DUPLICATE if the store already has a run
+    with its ids. A run that ended before its claim becomes DUPLICATE, too, if the store turns out to have such a run.
+    CLAIMED becomes STORED once the end is in a store that outlives this process. There are no other transitions.
+    """
+
+    UNCLAIMED = auto()
+    CLAIMED = auto()
+    DUPLICATE = auto()
+    STORED = auto()
+
+
 class WriteOutcome(Enum):
     """Result of one attempt to write."""
 
@@ -96,12 +110,7 @@ class RunRecorder:
         self._on_busy = on_busy
         self.predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
-        self.is_claimed = False
-        """True if this run has claimed its thread."""
-        self.is_duplicate = False
-        """True if the store already had a run with these ids."""
-        self.persisted = False
-        """True if the run has ended and is complete in a store that outlives this process."""
+        self.state = StoreState.UNCLAIMED
         self.warnings: Sequence[StoreWarning] = ()
         """Problems of the store that did not fail the run, known when the run begins."""
         self._unstored_input: RunAgentInput | None = None
@@ -144,10 +153,10 @@ class RunRecorder:
             claim = Claim(self.key, cluster.replica, now, lease, latest_run)
             result = await cluster.store.runs.claim(claim)
             if isinstance(result, Claimed):
-                self.is_claimed = True
+                self.state = StoreState.CLAIMED
                 return
             if isinstance(result, AlreadyExists):
-                self.is_duplicate = True
+                self.state = StoreState.DUPLICATE
                 raise RunAlreadyStored(result.run)
             is_local = result.run.replica == cluster.replica
             if not result.run.is_active:
@@ -165,7 +174,7 @@ class RunRecorder:
         cluster, thread = self.cluster, self.key.thread
         stored = await cluster.store.threads.changes(thread)
         self.warnings = cluster.store.take_warnings(thread)
-        if not self.is_claimed or stored is None:
+        if self.state is not StoreState.CLAIMED or stored is None:
             return with_state(run_input, None)
         if self._condition.is_empty and stored.messages:
             self._unstored_input = None
@@ -214,7 +223,8 @@ class RunRecorder:
         """
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
-        outcome = WriteOutcome.CONTINUE if self.is_claimed else await self._record_unclaimed()
+        is_claimed = self.state is StoreState.CLAIMED
+        outcome = WriteOutcome.CONTINUE if is_claimed else await self._record_unclaimed()
         while outcome is WriteOutcome.CONTINUE:
             await self._wait_dirty()
             if self._ending is None:
@@ -229,7 +239,8 @@ class RunRecorder:
         if outcome is WriteOutcome.LEASE_LOST:
             on_loss(LEASE_TAKEN)
             await self._append_foreign(log)
-        self.persisted = self.cluster.durable
+        if self.cluster.durable and self.state is StoreState.CLAIMED:
+            self.state = StoreState.STORED
 
     async def _record_unclaimed(self) -> WriteOutcome:
         """Look for a stored run with the same ids, because this run ended before its claim.
@@ -238,9 +249,9 @@ class RunRecorder:
         """
         try:
             stored = await self.cluster.store.runs.get(self.key) if self.cluster.durable else None
-            self.is_duplicate = self.is_duplicate or stored is not None
-            if stored is not None and not stored.is_active:
-                return WriteOutcome.LEASE_LOST
+            if stored is not None:
+                self.state = StoreState.DUPLICATE
+                return WriteOutcome.FAILED if stored.is_active else WriteOutcome.LEASE_LOST
         except StoreUnavailable as error:
             logger.warning("store read failed %s", format_fields({"run": self.key.run_id, "error": error}))
         except Exception:

@@ -15,7 +15,7 @@ from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import Flusher
 from agui_container.engine.log.subscription import Readable
 from agui_container.engine.outcome import Status
-from agui_container.engine.persistence.recorder import RunRecorder
+from agui_container.engine.persistence.recorder import RunRecorder, StoreState
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.registry.run_groups import RunGroups
 from agui_container.engine.registry.thread_queues import ThreadQueues
@@ -94,7 +94,7 @@ class RunRegistry:
 
     def claimed_runs(self) -> Sequence[Run]:
         """Return the open runs that are claimed in the store."""
-        return [run for run in self.queues.active() if run.recorder.is_claimed]
+        return [run for run in self.queues.active() if run.recorder.state is StoreState.CLAIMED]
 
     def active_run_ids(self, limit: int) -> list[str]:
         """Return the ids of runs that are active, ``limit`` at most."""
@@ -173,7 +173,7 @@ class RunRegistry:
             lease.release()
         self.unread.discard(run)
         run.presence.stop_grace()
-        if run.status is Status.QUEUED or run.recorder.is_duplicate:
+        if run.status is Status.QUEUED or run.recorder.state is StoreState.DUPLICATE:
             self._remove_refused(run)
         else:
             self._ended_runs[run.key] = run
@@ -216,14 +216,14 @@ class RunRegistry:
             logger.exception("run recording failed %s", format_fields({"run": run.ctx.run_id}))
         finally:
             self.recorder_tasks.pop(run, None)
-            if self._ended_runs.get(run.key) is run and recorder.is_duplicate:
+            if self._ended_runs.get(run.key) is run and recorder.state is StoreState.DUPLICATE:
                 self._pop_ended(run.key)  # it ended before the store answered that these ids are another run's
                 self._remove_refused(run)
             self.release_unread(run)
 
     def release_unread(self, run: Readable) -> None:
         """Remove an ended run without local readers if it is in a durable store, where late readers find it."""
-        is_persisted = isinstance(run, Run) and run.recorder.persisted
+        is_persisted = isinstance(run, Run) and run.recorder.state is StoreState.STORED
         if is_persisted and not run.presence.local and self._ended_runs.get(run.key) is run:
             self._forget(run)
         if isinstance(run, Run):

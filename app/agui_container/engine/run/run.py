@@ -16,7 +16,7 @@ from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.log.subscription import LocalSubscription, Presence
 from agui_container.engine.outcome import Status, make_ending
-from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder
+from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, StoreState
 from agui_container.engine.run.fairness import BURST, EVENT_COST, FairScheduler
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.terminal_events import (
@@ -205,7 +205,7 @@ class Run:
 
     def _refuse(self, error: RunAlreadyStored | AppError) -> None:
         # A run that was queued or has claimed its thread is visible to readers and needs a terminal event.
-        if self.admission.is_settled or self.recorder.is_claimed:
+        if self.admission.is_settled or self.recorder.state is StoreState.CLAIMED:
             self.fail(error if isinstance(error, AppError) else RUN_ID_USED)
             return
         self.log.end()
