@@ -24,9 +24,10 @@ from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCon
 from agui_container.engine.registry.finder import RunFinder
 from agui_container.engine.registry.interrupt_answers import is_answer, is_derived_run, with_derived_run_id
 from agui_container.engine.registry.local_runs import LocalRuns
-from agui_container.engine.registry.registry import RunRegistry, shutting_down
+from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.registry.run_services import RunServices
 from agui_container.engine.registry.subscriptions import Subscriptions
+from agui_container.engine.registry.thread_queues import runs_to_cancel, thread_busy
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.run.run import Run
 from agui_container.engine.threads.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
@@ -34,7 +35,7 @@ from agui_container.engine.threads.threads import ThreadCommands
 from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, RunState, ThreadCleanup, Tool
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.telemetry import observe_use
 
 agent_logger = logging.getLogger("agent")
@@ -160,7 +161,15 @@ class Service:
     async def admit(
         self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
     ) -> Subscription:
-        """Start or join a run, and wait until it is active or queued. A retry of another replica's run joins that run.
+        """Answer a run input, after one look-up, in one of five ways. Wait until a run is active or queued.
+
+        | case | if | the client reads |
+        |---|---|---|
+        | continue | ``resume`` answers the run with the same ids | a run under a derived id: one of the cases below |
+        | join | this process has a run with these ids | that run |
+        | attach | the store has one | that run |
+        | show | the input has no new messages, and the thread has some | the thread, as a run |
+        | start | otherwise | a new run |
 
         The caller's connection to the previous run may be closing at this moment. So a busy thread is tried again for
         ``CLOSING_READER_SECONDS``. The arguments are those of ``start``.
@@ -168,23 +177,50 @@ class Service:
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
-        if run_input.resume and await self._answers_same_run(run_input, caller):
-            run_input = with_derived_run_id(run_input)
-        if (stored := await self._find_stored(run_input, caller)) is not None:
-            return self._attach_remote(stored, 0, caller)
-        if is_connect(run_input) and (snapshot := await self._snapshot(run_input, caller)):
-            return snapshot
+        run_input = await self._continued(run_input, caller)
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
-                return await self._start_admitted(run_input, caller, size, condition)
+                return await self._answer(run_input, caller, size, condition)
             except RunAlreadyStored as error:
-                return self._attach_remote(error.record, 0, caller)
+                return self._attach_stored(error.record, 0, caller)
             except AppError as error:
                 is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
                 if error.code is not ErrorCode.THREAD_BUSY or is_late:
                     raise
             await self.subscriptions.wait_for_close(deadline)
+
+    async def _answer(
+        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition
+    ) -> Subscription:
+        known = await self._look_up(run_input, caller)
+        if isinstance(known, RunRecord):
+            return self._attach_stored(known, 0, caller)
+        if known is not None and condition == NO_CONDITION:
+            return await self._join(known, caller)
+        if known is None and is_connect(run_input) and (shown := await self._show(run_input, caller)):
+            return shown
+        return await self._start(run_input, caller, size, condition)
+
+    async def _look_up(self, run_input: RunAgentInput, caller: Caller) -> Run | RunRecord | None:
+        """Return the run with these ids, of this process or of the store, or None if it is unknown.
+
+        The claim finds a stored run as well. The store is read before it only if the run probably exists, or if the new
+        run would cancel others, wait for others or show the thread first. A retry must do none of these.
+        """
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        if (run := self.registry.get(key)) is not None or not self.cluster.durable:
+            return run
+        acts_before_claim = self.registry.queue(key.owner, key.thread_id) or is_connect(run_input)
+        if not acts_before_claim and not self.registry.is_forgotten(key):
+            return None
+        with store_errors_as_app_errors():
+            return await self.cluster.store.runs.get(key)
+
+    async def _continued(self, run_input: RunAgentInput, caller: Caller) -> RunAgentInput:
+        """Return the input, under a derived run id if it answers the run that has its own ids."""
+        is_continued = run_input.resume and await self._answers_same_run(run_input, caller)
+        return with_derived_run_id(run_input) if is_continued else run_input
 
     async def _answers_same_run(self, run_input: RunAgentInput, caller: Caller) -> bool:
         """True if ``resume`` answers the run that has the same ids as this input, or a run derived from that one."""
@@ -199,24 +235,10 @@ class Service:
         is_retry = latest.key.run_id == with_derived_run_id(run_input).run_id
         return is_retry or is_answer(run_input, await self.runs.pending_interrupts(latest))
 
-    async def _find_stored(self, run_input: RunAgentInput, caller: Caller) -> RunRecord | None:
-        """Return the stored run with these ids, or None if it is in this process or unknown.
+    async def _join(self, run: Run, caller: Caller) -> Subscription:
+        return await wait_with(self.subscriptions.open(run, 0, caller))
 
-        The claim finds such a run as well. The store is read before it only if the run probably exists, or if the new
-        run would cancel others, wait for others or show a snapshot first. A retry must do none of these.
-        """
-        if not self.cluster.durable:
-            return None
-        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        if self.registry.get(key) is not None:
-            return None
-        acts_before_claim = self.registry.queue(key.owner, key.thread_id) or is_connect(run_input)
-        if not acts_before_claim and not self.registry.is_forgotten(key):
-            return None
-        with store_errors_as_app_errors():
-            return await self.cluster.store.runs.get(key)
-
-    async def _start_admitted(
+    async def _start(
         self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition
     ) -> Subscription:
         # A run that the claim would refuse must not occupy the thread meanwhile.
@@ -226,23 +248,10 @@ class Service:
             latest = await self.runs.find_or_none(caller, run_input.thread_id)
             if latest is not None and latest.key.run_id != condition.latest_run:
                 raise thread_busy()
-        subscription = self.start(run_input, caller, size, condition)
-        run = subscription.run
-        try:
-            if isinstance(run, Run):
-                await run.admission.wait()
-        except BaseException:
-            subscription.close()
-            raise
-        return subscription
+        return await wait_with(self.start(run_input, caller, size, condition))
 
-    async def _snapshot(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
-        """Read the stored thread as a run.
-
-        Return None if this run is known, or if the thread is empty and the agent may produce its first message.
-        """
-        if self.registry.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id)) is not None:
-            return None
+    async def _show(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
+        """Read the stored thread as a run. Return None if it is empty and the agent may produce its first message."""
         if self._draining:
             raise shutting_down()
         with store_errors_as_app_errors():
@@ -310,9 +319,9 @@ class Service:
         if isinstance(run, Run) and await wait_admitted(run):
             return self.subscriptions.open(run, after, caller)
         record = run if isinstance(run, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
-        return self._attach_remote(record, after, caller)
+        return self._attach_stored(record, after, caller)
 
-    def _attach_remote(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
+    def _attach_stored(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
         if not record.has_events or not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         return self.subscriptions.open(RemoteRun(self.cluster, record), after, caller)
@@ -376,16 +385,15 @@ class Service:
         await self.cluster.aclose()
 
 
-def runs_to_cancel(queue: Sequence[Run], on_busy: OnBusy, now: float) -> list[Run]:
-    """Return the open runs of a thread that are cancelled for a new one. Raises ``AppError`` THREAD_BUSY."""
-    if on_busy is OnBusy.REJECT and not all(run.presence.is_abandoned(now) for run in queue):
-        raise thread_busy()
-    return [run for run in queue if on_busy is OnBusy.INTERRUPT or run.presence.is_abandoned(now)]
-
-
-def thread_busy() -> AppError:
-    """Return the error for a run on a thread that another run occupies."""
-    return AppError(ErrorCode.THREAD_BUSY, "Another run is active on this thread.")
+async def wait_with(subscription: Subscription) -> Subscription:
+    """Wait until the run of a subscription is active or queued. Closes it, and raises the error, if it is refused."""
+    try:
+        if isinstance(subscription.run, Run):
+            await subscription.run.admission.wait()
+    except BaseException:
+        subscription.close()
+        raise
+    return subscription
 
 
 async def wait_admitted(run: Run) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pydantic_core import to_json
 
 from agui_container.engine.admission.offload import LARGE_BYTES, offload
+from agui_container.engine.admission.quota import Resize
 from agui_container.engine.service import Service
-from agui_container.engine.threads.threads import Resize
 from agui_container.ports import Caller
 from agui_container.protocol.commands import Attach, Cancel, Capabilities, Command, Ping, RunsGet, RunsList
 

@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from agui_container.engine.admission.quota import Resize
 from agui_container.engine.service import Service
-from agui_container.engine.threads.threads import Resize
 from agui_container.ports import Caller
 from agui_container.protocol.commands import Attach
 from agui_container.protocol.encoder import encode

@@ -8,7 +8,7 @@ Rule: a thing is in use as long as its lease. A refusal is one error, one log li
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
@@ -22,6 +22,9 @@ from agui_container.runtime.token_bucket import TokenBucket
 from agui_container.telemetry import RefusalLog, count_refusal
 
 MINUTE = 60.0
+
+Resize = Callable[[int], None]
+"""Function that counts a size from now on. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for it."""
 
 SMALL_BYTES = 16_000
 """Size of a body, frame or response, in bytes, up to which it does not count as in flight. So small requests are served

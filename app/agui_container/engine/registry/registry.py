@@ -23,7 +23,7 @@ from agui_container.engine.run.fairness import FairScheduler
 from agui_container.engine.run.run import Run
 from agui_container.ports import Agent
 from agui_container.ports.records import RunKey, ThreadKey
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.eviction_queue import EvictionQueue
 from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import make_exporter
@@ -340,11 +340,6 @@ class RunRegistry:
     async def _wait_for_tasks(self, seconds: float) -> None:
         if self.tasks:
             await asyncio.wait(self.tasks, timeout=seconds)
-
-
-def shutting_down() -> AppError:
-    """Return the error of runs and requests after a drain has begun."""
-    return AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")
 
 
 async def export_after_requests(export: Awaitable[None]) -> None:

@@ -5,8 +5,10 @@ Rule: the first run of a queue is active, and the others wait in the order in wh
 
 from collections.abc import Iterator, Sequence
 
+from agui_container.engine.policy import OnBusy
 from agui_container.engine.run.run import Run
 from agui_container.ports.records import ThreadKey
+from agui_container.protocol.errors import AppError, ErrorCode
 
 
 class ThreadQueues:
@@ -45,3 +47,15 @@ class ThreadQueues:
             del self._queues[run.key.thread]
             return None
         return queue[0] if was_active else None
+
+
+def runs_to_cancel(queue: Sequence[Run], on_busy: OnBusy, now: float) -> list[Run]:
+    """Return the open runs of a thread that are cancelled for a new one. Raises ``AppError`` THREAD_BUSY."""
+    if on_busy is OnBusy.REJECT and not all(run.presence.is_abandoned(now) for run in queue):
+        raise thread_busy()
+    return [run for run in queue if on_busy is OnBusy.INTERRUPT or run.presence.is_abandoned(now)]
+
+
+def thread_busy() -> AppError:
+    """Return the error for a run on a thread that another run occupies."""
+    return AppError(ErrorCode.THREAD_BUSY, "Another run is active on this thread.")

@@ -14,6 +14,7 @@ from typing import Protocol
 from ag_ui.core import Interrupt
 
 from agui_container.engine.admission.offload import offload_if_large
+from agui_container.engine.admission.quota import Resize
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.threads.views import (
     View,
@@ -51,7 +52,6 @@ CANCEL_SECONDS = 2.0
 POLL_SECONDS = 0.01
 """Pause between two checks if the active run has ended."""
 
-Resize = Callable[[int], None]
 """Sets the bytes of a result. They belong to the transport, which counts them until the client has taken the result.
 Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for them."""
 
