@@ -241,7 +241,7 @@ class RunRegistry:
     def _trim_identity(self, identity: str) -> None:
         """Remove the oldest ended runs of an identity until half of its bytes of events are left to open runs."""
         amount = self._quota.of(identity).amounts(Limit.LOG_BYTES)[0]
-        while amount.used > amount.most // 2:
+        while amount.is_of_identity and amount.used > amount.most // 2:
             if not self._forget_first(
                 key for key in self._eviction if self.by_key[key].ctx.caller.identity == identity
             ):
