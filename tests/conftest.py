@@ -12,9 +12,9 @@ import hypothesis
 import pytest
 from botocore.loaders import JSONFileLoader  # type: ignore[import-untyped]
 
-from agui_container.engine.policy import CallerLimits, CapacityLimits
+from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.main import build_app
-from agui_container.settings import Scope, Settings
+from agui_container.settings import LimitBy, Scope, Settings
 from agui_container.stores import open_store
 from tests import alone, secret_search
 from tests.behaviour.client import Client
@@ -57,7 +57,7 @@ class Connect(Protocol):
         self,
         agent: object,
         limits: CapacityLimits | None = None,
-        caller_limits: CallerLimits | None = None,
+        caller_limits: IdentityLimits | None = None,
         **settings: Any,  # noqa: ANN401 - the fields of Settings
     ) -> Client: ...
 
@@ -69,7 +69,7 @@ class Serve(Protocol):
         self,
         agent: object,
         limits: CapacityLimits | None = None,
-        caller_limits: CallerLimits | None = None,
+        caller_limits: IdentityLimits | None = None,
         **settings: Any,  # noqa: ANN401 - the fields of Settings
     ) -> tuple[OverSse, OverWs]: ...
 
@@ -82,7 +82,7 @@ async def serve() -> AsyncIterator[Serve]:
         async def serve(
             agent: object,
             limits: CapacityLimits | None = None,
-            caller_limits: CallerLimits | None = None,
+            caller_limits: IdentityLimits | None = None,
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> tuple[OverSse, OverWs]:
             chosen, clock = Settings(**settings), FakeClock()
@@ -138,7 +138,7 @@ async def connect(
         async def connect(
             agent: object,
             limits: CapacityLimits | None = None,
-            caller_limits: CallerLimits | None = None,
+            caller_limits: IdentityLimits | None = None,
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> Client:
             if transport != "inprocess":
@@ -148,6 +148,11 @@ async def connect(
             service = make_service(agent, chosen, clock=clock, limits=limits, caller_limits=caller_limits)
             await service.open()
             stack.push_async_callback(service.drain, 0)
-            return InProcess(service, clock, by_session=chosen.scope is Scope.SESSION)
+            return InProcess(
+                service,
+                clock,
+                by_session=chosen.scope is Scope.SESSION,
+                limits_by_session=chosen.limit_by is LimitBy.SESSION,
+            )
 
         yield connect

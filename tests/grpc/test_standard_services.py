@@ -10,6 +10,7 @@ from grpclib.health.v1 import health_pb2
 from grpclib.reflection.v1 import reflection_pb2 as v1
 from grpclib.reflection.v1alpha import reflection_pb2 as v1alpha
 
+from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement
@@ -69,7 +70,7 @@ def test_health_is_told_for_each_service(channel: grpc.Channel) -> None:
 
 
 def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> None:
-    with ServerProcess(**ASSISTANT, AGUI_CALLER_LIMITS='{"sockets": 1}') as server:
+    with ServerProcess(**ASSISTANT, AGUI_LIMIT_BY="session", AGUI_CALLER_LIMITS='{"sockets": 1}') as server:
         channel = dial(server)
         watch = channel.unary_stream(
             "/grpc.health.v1.Health/Watch",
@@ -86,10 +87,11 @@ def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> N
         start = roz.SessionRequest(start=roz.StartSession())
         requests = queue.SimpleQueue[roz.SessionRequest]()
         requests.put(start)
-        held = session(iter(requests.get, None), timeout=30)
+        named = [(SESSION_HEADER, "session")]
+        held = session(iter(requests.get, None), timeout=30, metadata=named)
         assert next(held).HasField("session_started")
         with pytest.raises(grpc.RpcError) as refused:
-            next(session(iter([start]), timeout=30))
+            next(session(iter([start]), timeout=30, metadata=named))
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "1 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)" in refused.value.details()
         assert checked(channel, "") == health_pb2.HealthCheckResponse.SERVING

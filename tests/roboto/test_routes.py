@@ -14,6 +14,7 @@ from agui_container.main import build_app
 from agui_container.ports.records import ThreadDelta
 from agui_container.protocol.errors import ERRORS
 from agui_container.settings import Settings
+from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.roboto import routes, turn, views
 from agui_container.transports.roboto.requests import MAX_TOOLS
 from tests.behaviour.over_sse import http_client
@@ -368,7 +369,8 @@ async def test_a_session_of_another_caller_is_not_there(api: Api) -> None:
 
 @requirement("roboto.errors")
 async def test_a_client_above_a_rate_is_told_when_to_come_back() -> None:
-    async with serving_api(caller_limits='{"runsPerMinute": 1}') as api:
+    async with serving_api(caller_limits='{"runsPerMinute": 1}', limit_by="session") as api:
+        api.http.headers[SESSION_HEADER] = "session"
         await api.start("stream 1")
         refused = await api.ask("POST", "", {"messages": [{"role": "user", "content": [{"text": "stream 1"}]}]})
     assert (refused.status_code, refused.json()["error"]["error_code"]) == (429, "RobotoLimitExceededException")

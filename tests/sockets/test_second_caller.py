@@ -82,7 +82,7 @@ async def test_a_second_caller_is_served_beside_half_sent_requests_of_another() 
 @pytest.fixture
 def assistant(servers: Servers) -> ServerProcess:
     """The assistant, with the limits of one caller."""
-    return servers(AGUI_AGENT="assistant", AGUI_LIMIT_BY="address")
+    return servers(AGUI_AGENT="assistant", AGUI_LIMIT_BY="none")
 
 
 @requirement("caller.loop")

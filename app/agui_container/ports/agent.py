@@ -36,8 +36,8 @@ class Caller:
         principal: identity in the caller's verified token; None without authentication.
         headers: values by lower-case name, without cookies and transport headers. They may contain tokens and are
             therefore omitted from ``repr``.
-        account: name that the limits per caller are counted under. It is the owner for an authenticated caller, and
-            by default. Other callers with different owners may share an account.
+        identity: name whose limits count: the owner for an authenticated caller, or the session where a gateway sets
+            it. Empty without either.
     """
 
     owner: str
@@ -45,12 +45,12 @@ class Caller:
     session_id: str | None = None
     principal: Principal | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    account: str = ""
+    identity: str = ""
 
     def __post_init__(self) -> None:
-        """Set the account of an authenticated caller, and the default."""
-        if self.principal is not None or not self.account:
-            object.__setattr__(self, "account", self.owner)
+        """Set the identity of an authenticated caller."""
+        if self.principal is not None:
+            object.__setattr__(self, "identity", self.owner)
 
 
 class Timer(Protocol):

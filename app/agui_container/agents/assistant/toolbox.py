@@ -49,7 +49,6 @@ from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.strict_json import whole_text
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.user_code import user_exc_info
 from agui_container.telemetry import ToolCall
 
 
@@ -186,7 +185,7 @@ class Toolbox(Struct, frozen=True):
         try:
             return await tool.preview(arguments_of(call), replace(ctx, tool_call_id=call.id))
         except Exception as error:
-            exc_info = user_exc_info(error)
+            exc_info = error
             ctx.logger.error(  # noqa: TRY400 - only the trace of user code
                 "tool preview failed %s", format_fields({"tool": call.name, "call": call.id}), exc_info=exc_info
             )
@@ -349,16 +348,14 @@ async def _run_in_span(
         return failed_result(f"Error: {error}")
     except TimeoutError as error:
         span.record_error(error)
-        ctx.logger.warning(
-            "tool timed out %s", format_fields({"tool": call.name, "call": call.id}), exc_info=user_exc_info(error)
-        )
+        ctx.logger.warning("tool timed out %s", format_fields({"tool": call.name, "call": call.id}), exc_info=error)
         return failed_result("Error: the tool timed out.")
     except BaseException as error:
         if not is_failure(error):
             raise
         span.record_error(error)
         ctx.logger.error(  # noqa: TRY400 - only the trace of user code
-            "tool failed %s", format_fields({"tool": call.name, "call": call.id}), exc_info=user_exc_info(error)
+            "tool failed %s", format_fields({"tool": call.name, "call": call.id}), exc_info=error
         )
         return failed_result("Error: the tool failed.")
 

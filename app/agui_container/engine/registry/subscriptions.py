@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from functools import partial
 
-from agui_container.engine.caller_usage import CallerUsage, CallerUsages, Resource
+from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnDisconnect
 from agui_container.engine.registry.registry import RunRegistry
@@ -22,14 +22,14 @@ class Subscriptions:
 
     Args:
         registry: stores ended runs while they are read.
-        usages: resources in use by each caller, which count its readers.
+        quota: limits the number of readers.
         on_disconnect: the time after which a run without readers is cancelled.
         clock: the time and timers.
     """
 
-    def __init__(self, registry: RunRegistry, usages: CallerUsages, on_disconnect: OnDisconnect, clock: Clock) -> None:
+    def __init__(self, registry: RunRegistry, quota: Quota, on_disconnect: OnDisconnect, clock: Clock) -> None:
         self._registry = registry
-        self._usages = usages
+        self._quota = quota
         self._on_disconnect = on_disconnect
         self._clock = clock
         self.open_count = 0
@@ -41,19 +41,17 @@ class Subscriptions:
         """Read the events of a run after ``seq`` ``after``.
 
         Raises:
-            AppError: VALIDATION_ERROR if ``after`` is ahead of the run; RATE_LIMIT_EXCEEDED if the caller or the
-                process has too many open readers.
+            AppError: VALIDATION_ERROR if ``after`` is ahead of the run; RATE_LIMIT_EXCEEDED if the identity or
+                the process has too many open readers.
         """
         if after > len(run.log):
             raise AppError(ErrorCode.VALIDATION_ERROR, "after: is ahead of the last event of the run.")
-        usage = self._usages.of(caller.account)
-        usage.check(Resource.STREAMS)
-        usage.add(Resource.STREAMS)
+        lease = self._quota.of(caller.identity).acquire(Limit.STREAMS)
         if isinstance(run, Run):
             self._registry.unread.discard(run)
         run.presence.add_local()
         self.open_count += 1
-        return run.subscribe(after, partial(self._on_close, run, usage))
+        return run.subscribe(after, partial(self._on_close, run, lease))
 
     def remote_reader_seen(self, run: Run, reader: str) -> None:
         """Record a reader on another replica, and restart the grace of a run without local readers."""
@@ -62,8 +60,8 @@ class Subscriptions:
             run.presence.stop_grace()
             self._handle_unread(run)
 
-    def _on_close(self, run: Readable, usage: CallerUsage) -> None:
-        usage.add(Resource.STREAMS, -1)
+    def _on_close(self, run: Readable, lease: QuotaLease) -> None:
+        lease.release()
         run.presence.remove_local()
         self.open_count -= 1
         if self._all_closed is not None and not self.open_count:

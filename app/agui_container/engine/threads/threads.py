@@ -9,10 +9,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Protocol
 
 from ag_ui.core import Interrupt
 
+from agui_container.engine.admission.offload import offload_if_large
+from agui_container.engine.admission.quota import Resize
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.threads.views import (
     View,
@@ -40,7 +42,6 @@ from agui_container.protocol.commands import (
 )
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.large_work import LargeWork
 from agui_container.runtime.log_values import format_fields
 
 ExistingThreadCommand = ThreadsGet | ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
@@ -51,13 +52,6 @@ CANCEL_SECONDS = 2.0
 POLL_SECONDS = 0.01
 """Pause between two checks if the active run has ended."""
 
-LARGE_BYTES = 100_000
-"""A thread with more bytes is processed in a worker thread."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-Resize = Callable[[int], None]
 """Sets the bytes of a result. They belong to the transport, which counts them until the client has taken the result.
 Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for them."""
 
@@ -65,8 +59,6 @@ Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for them."""
 def without_limit(_size: int) -> None:
     """Count nothing, for commands whose results have no messages, goals or feedback."""
 
-
-_large_threads = LargeWork("large_thread")
 
 logger = logging.getLogger(__name__)
 
@@ -203,18 +195,18 @@ class ThreadCommands:
             partial(shown_thread_view, with_messages=command.messages),
         )
         resize(size)
-        view = await off_loop_if_large(caller.account, size, build, delta, feedback)
+        view = await offload_if_large(caller.identity, size, build, delta, feedback)
         return {**view, "waiting": waiting}
 
     async def _delta(self, caller: Caller, key: ThreadKey, since: str | None, resize: Resize) -> View:
         delta = await self._changes(key, since)
         resize(delta.size)
-        return await off_loop_if_large(caller.account, delta.size, delta_view, delta)
+        return await offload_if_large(caller.identity, delta.size, delta_view, delta)
 
     async def _transcript(self, caller: Caller, key: ThreadKey, resize: Resize) -> View:
         delta = await self._changes(key)
         resize(delta.size)
-        text = await off_loop_if_large(caller.account, delta.size, transcript_view, delta)
+        text = await offload_if_large(caller.identity, delta.size, transcript_view, delta)
         return {"threadId": key.thread_id, "transcript": text}
 
     async def _changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta:
@@ -274,7 +266,7 @@ class ThreadCommands:
         source = await self._changes(key)
         resize(source.size)
         find_turn = partial(turn_after_message, message_id=command.message_id)
-        turn = await off_loop_if_large(caller.account, source.size, find_turn, source)
+        turn = await offload_if_large(caller.identity, source.size, find_turn, source)
         del source  # the store may take its time
         resize(0)
         new_id, now = command.new_thread_id or self._new_id(), self._cluster.clock.time()
@@ -291,7 +283,7 @@ class ThreadCommands:
         """Store the feedback on a message of the assistant."""
         delta = await self._changes(key)
         resize(delta.size)
-        role = await off_loop_if_large(caller.account, delta.size, role_of_message, delta, command.message_id)
+        role = await offload_if_large(caller.identity, delta.size, role_of_message, delta, command.message_id)
         del delta  # the store may take its time
         resize(0)
         if role != "assistant":
@@ -307,16 +299,6 @@ class ThreadCommands:
 def thread_not_found(message: str = "There is no such thread.") -> AppError:
     """Return the error for a thread that does not exist or belongs to another caller."""
     return AppError(ErrorCode.THREAD_NOT_FOUND, message)
-
-
-async def off_loop_if_large(account: str, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function on a thread, in a worker thread if the thread is large enough to block the event loop.
-
-    ``account`` is the caller whose turn the work takes, and ``size`` the bytes of the thread.
-    """
-    if size <= LARGE_BYTES:
-        return work(*args, **kwargs)
-    return await _large_threads.run(account, work, *args, **kwargs)
 
 
 def role_of_message(delta: ThreadDelta, message_id: str) -> str:

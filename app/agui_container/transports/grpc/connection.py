@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import cast
 
 from grpclib.config import Configuration
@@ -38,11 +37,11 @@ from h2.events import (
     UnknownFrameReceived,
 )
 from h2.exceptions import ProtocolError
+from h2.frame_buffer import FrameBuffer
 from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.grpc.call_buffer import CallBuffer
 from agui_container.transports.grpc.handover import OpenConnections
 
 MAX_STREAMS = 100
@@ -121,6 +120,15 @@ class H2State(Connection):
             self._transport.write(frame.serialize())
 
 
+class CountedFrames(FrameBuffer):
+    """Frames of one connection, with the size of those that are not complete."""
+
+    @property
+    def incomplete_bytes(self) -> int:
+        """Bytes of the frame and of the headers that have not arrived in full."""
+        return len(self._data) + sum(len(frame.data) for frame in self._headers_buffer)
+
+
 class H2EventDispatcher(EventsProcessor):
     """Dispatcher of h2's events."""
 
@@ -193,7 +201,6 @@ class GrpcProtocol(H2Protocol):
         methods: the services' methods by path.
         connections: set of open connections, which the server shuts down at its end.
         limits: limits of open connections, in which a connection without calls waits.
-        frames: buffer of the frames that arrive.
         has_room: False if the server has too many connections; this one is then closed.
     """
 
@@ -205,7 +212,6 @@ class GrpcProtocol(H2Protocol):
         methods: dict[str, Method],
         connections: set[asyncio.Protocol],
         limits: Sequence[OpenConnections],
-        frames: CallBuffer,
         *,
         has_room: bool,
     ) -> None:
@@ -215,8 +221,7 @@ class GrpcProtocol(H2Protocol):
         self._has_room = has_room
         self._loop = asyncio.get_running_loop()
         self._idle: asyncio.TimerHandle | None = None
-        self._frames = frames
-
+        self._frames = CountedFrames(server=True)
         self._controls, self._window_start = 0, 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -243,11 +248,7 @@ class GrpcProtocol(H2Protocol):
         self._calls_changed()
 
     def data_received(self, data: bytes) -> None:
-        """Handle bytes of the client, calls in turns of their caller. Bytes that are not HTTP/2 end the connection.
-
-        Args:
-            data: the bytes, or none to continue with those that have arrived.
-        """
+        """Handle bytes of the client. Bytes that are not HTTP/2 end the connection."""
         if self.connection.is_closing():
             return
         try:
@@ -269,26 +270,17 @@ class GrpcProtocol(H2Protocol):
         for event in events:
             self.processor.process(event)
         self.connection.flush()
-        if self._frames.has_waiting_call:
-            self._frames.wait(partial(self.data_received, b""))
-        self._pause_or_resume_reading()
 
     def pause_writing(self) -> None:
         """Stop reading while the client does not read, because answers to its pings would accumulate."""
         super().pause_writing()
-        self._pause_or_resume_reading()
+        if not self.connection.is_closing():
+            self.transport.pause_reading()
 
     def resume_writing(self) -> None:
         """Resume reading once the client reads again."""
         super().resume_writing()
-        self._pause_or_resume_reading()
-
-    def _pause_or_resume_reading(self) -> None:
-        if self.connection.is_closing():
-            return
-        if self._frames.has_waiting_call or not self.connection.write_ready.is_set():
-            self.transport.pause_reading()
-        else:
+        if not self.connection.is_closing():
             self.transport.resume_reading()
 
     def connection_lost(self, exc: BaseException | None) -> None:

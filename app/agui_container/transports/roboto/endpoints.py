@@ -10,8 +10,7 @@ from starlette.requests import Request
 
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.bytes_in_flight import response_bytes, share_of
-from agui_container.transports.caller_middleware import caller_of
+from agui_container.transports.caller_middleware import caller_of, quota_of, response_lease
 from agui_container.transports.request_body import read_fields
 from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
 from agui_container.transports.roboto.sessions import Sessions
@@ -52,7 +51,7 @@ class Endpoints:
 
     def _client(self, request: Request) -> SessionClient:
         knows_context = request.headers.get(API_VERSION, "") >= CONTEXT_SINCE  # versions are dates in ISO 8601
-        counted = share_of(request), response_bytes(request)
+        counted = quota_of(request), response_lease(request)
         return SessionClient(caller_of(request), *counted, knows_context, self._knows_reset)
 
     async def _body(self, request: Request) -> tuple[dict[str, object], int]:

@@ -12,10 +12,10 @@ from functools import partial
 
 from ag_ui.core import RunAgentInput
 
+from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.policy import NO_CONDITION, ThreadCondition
 from agui_container.engine.service import Service
-from agui_container.engine.threads.threads import off_loop_if_large
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
@@ -115,9 +115,9 @@ class Sessions:
     async def _open_calls(self, client: SessionClient, thread_id: str) -> Mapping[str, str]:
         """Return the names of the calls of a session that wait for a result, by id."""
         delta = await self._service.threads.delta(client.caller, thread_id)
-        client.response_bytes.resize(delta.size)
-        calls = await off_loop_if_large(client.caller.account, delta.size, open_calls, delta)
-        client.response_bytes.resize(0)
+        client.response_lease.resize(delta.size)
+        calls = await offload_if_large(client.caller.identity, delta.size, open_calls, delta)
+        client.response_lease.release()
         return calls
 
     async def _admit(
@@ -145,7 +145,7 @@ class Sessions:
         message_id, org_id = await self.reader.read(client, thread_id, partial(find_answer, at=at))
         fields = {"threadId": thread_id, "messageId": message_id, **request.model_dump(mode="json")}
         feedback = await self._service.threads.answer(
-            caller, read(ThreadsFeedback, fields), client.response_bytes.resize
+            caller, read(ThreadsFeedback, fields), client.response_lease.resize
         )
         return feedback_record(ThreadKey(caller.owner, thread_id), org_id, at, message_id, feedback)
 
@@ -155,7 +155,7 @@ class Sessions:
         message_id, facts = await self.reader.read(client, thread_id, partial(find_fork, at=at))
         command = ThreadsFork(thread_id=thread_id, message_id=message_id, new_thread_id=new_session_id())
         with busy_as_validation_error():
-            fork = await self._service.threads.answer(client.caller, command, client.response_bytes.resize)
+            fork = await self._service.threads.answer(client.caller, command, client.response_lease.resize)
         new_id = str(fork["threadId"])
         await self.annotate(client.caller, new_id, **facts, forked_from=at)
         return await self.reader.read(client, new_id, session_json)
@@ -217,7 +217,7 @@ def open_calls(delta: ThreadDelta) -> Mapping[str, str]:
 
 async def read_notes(caller: Caller, thread: ThreadRecord) -> Notes:
     """Read the facts of a session, which can be large because of its client tools."""
-    return await off_loop_if_large(caller.account, len(thread.metadata or b""), Notes.of, thread.metadata)
+    return await offload_if_large(caller.identity, len(thread.metadata or b""), Notes.of, thread.metadata)
 
 
 def check_results(request: ToolResultsRequest, calls: Mapping[str, str]) -> None:

@@ -14,16 +14,14 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from agui_container.engine.caller_usage import Resource
+from agui_container.engine.admission.offload import offload_if_large
+from agui_container.engine.admission.quota import IdentityQuota, Limit, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
-from agui_container.engine.threads.threads import off_loop_if_large
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.bytes_in_flight import CallerBytes, Reservation
-from agui_container.transports.check_intervals import check_intervals
 from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
 from agui_container.transports.roboto.records import SessionView, Unchanged, delta_json
@@ -57,14 +55,14 @@ class SessionClient(Struct, frozen=True):
 
     Attributes:
         share: bytes in flight of the caller.
-        response_bytes: counts the bytes of a large session from the time at which it is read.
+        response_lease: counts the bytes of a large session from the time at which it is read.
         knows_context: True if the client knows blocks of the type ``client_context``.
         knows_reset: True if the client can drop messages that it has.
     """
 
     caller: Caller
-    share: CallerBytes
-    response_bytes: Reservation
+    quota: IdentityQuota
+    response_lease: QuotaLease
     knows_context: bool
     knows_reset: bool
 
@@ -96,7 +94,6 @@ class SessionReader:
         position = Position.parse(token) if token else NOTHING
         key, loop = ThreadKey(client.caller.owner, thread_id), asyncio.get_running_loop()
         deadline = loop.time() + HOLD_SECONDS
-        usage = self._service.usages.of(client.caller.account)
         find_changes = partial(delta_json, position=position, knows_reset=client.knows_reset)
         while True:
             with self._change(key) as change:
@@ -105,7 +102,7 @@ class SessionReader:
                     return answer
                 if not is_deferred(answer, position, time.time()):
                     return answer.json(time.time())
-                with usage.use(Resource.STREAMS):
+                with client.quota.acquire(Limit.STREAMS):
                     if not await self._wait(client.caller, key, answer, change, deadline):
                         return answer.json(time.time())
 
@@ -143,9 +140,8 @@ class SessionReader:
         longest = HOLD_SECONDS if key in self._turns else CHECK_SECONDS
         while (seconds_left := deadline - loop.time()) > 0 and not self._service.is_draining:
             try:
-                with check_intervals.wait(caller.account, longest) as seconds:
-                    async with asyncio.timeout(min(seconds_left, seconds)):
-                        await change.wait()
+                async with asyncio.timeout(min(seconds_left, longest)):
+                    await change.wait()
             except TimeoutError:
                 current = await self._service.threads.delta(caller, key.thread_id, seen.revision, messages=False)
                 if current.next == seen.revision:
@@ -162,11 +158,11 @@ class SessionReader:
             AppError: THREAD_NOT_FOUND; RATE_LIMIT_EXCEEDED if too many bytes are in flight.
         """
         snapshot = await self._snapshot(client, thread_id)
-        client.response_bytes.resize(snapshot.size)
-        result = await off_loop_if_large(
-            client.caller.account, snapshot.size, apply_to_view, snapshot, work, knows_context=client.knows_context
+        client.response_lease.resize(snapshot.size)
+        result = await offload_if_large(
+            client.caller.identity, snapshot.size, apply_to_view, snapshot, work, knows_context=client.knows_context
         )
-        client.response_bytes.resize(len(result) if isinstance(result, bytes) else 0)
+        client.response_lease.resize(len(result) if isinstance(result, bytes) else 0)
         return result
 
     async def _snapshot(self, client: SessionClient, thread_id: str) -> SessionSnapshot:
@@ -245,8 +241,8 @@ class SessionReader:
         delta = await self._service.threads.delta(caller, thread_id)
         if delta.thread.active_run != run_id:
             return None
-        with await client.share.reserve_later(delta.size):
-            messages = await off_loop_if_large(caller.account, delta.size, parse_history, delta)
+        with await client.quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, delta.size):
+            messages = await offload_if_large(caller.identity, delta.size, parse_history, delta)
         return History(messages, delta.size)
 
     async def _store_end(self, caller: Caller, thread_id: str, run_id: str, failure: TurnFailure | None) -> None:
