@@ -270,3 +270,9 @@ def test_capabilities_say_what_is_configured() -> None:
         "execution": {"maxIterations": MAX_STEPS},
         "custom": {"goals": {"max": 16, "prompts": 3}},
     }
+
+
+def test_capabilities_name_the_models_to_choose_and_the_trust_in_instructions_where_there_are_any() -> None:
+    models = {"advanced": OfflineModel()}
+    custom = Assistant(OfflineModel(), models=models, trust_instructions=True).capabilities().custom or {}
+    assert (custom["models"], custom["trustsInstructions"]) == (["advanced"], True)

@@ -32,7 +32,7 @@ def share_with(room: int) -> CallerBytes:
 
 def client_of(share: CallerBytes) -> SessionClient:
     """A client that asks once."""
-    return SessionClient(caller(), share, share.reserve(), knows_context=True, knows_reset=True)
+    return SessionClient(caller(), share, share.reserve(), knows_context=True, knows_reset=True, errors_as_text=False)
 
 
 async def reader_of(size: int) -> SessionReader:

@@ -268,7 +268,12 @@ class Assistant:
 
     def _custom(self) -> dict[str, object]:
         custom: dict[str, object] = {"goals": {"max": MAX_GOALS, "prompts": self.goal_prompts}}
-        return {**custom, "skills": [skill.name for skill in self.skills]} if self.skills else custom
+        configured = {
+            "skills": [skill.name for skill in self.skills],
+            "models": list(self.models),
+            "trustsInstructions": self.trust_instructions,
+        }
+        return custom | {name: value for name, value in configured.items() if value}
 
     def _subagents(self) -> MultiAgentCapabilities | None:
         agents = [tool for tool in self.tools if isinstance(tool, Subagent)]

@@ -378,3 +378,8 @@ DURATION = "durationMs"
 def has_failed(result: ToolMessage) -> bool:
     """Return True if the tool failed or did not run."""
     return result.error is not None or (result.metadata or {}).get(FAILED) is True
+
+
+def is_answered_by_server(result: ToolMessage) -> bool:
+    """Return True if the metadata is that of the server's own results, so that no client was asked for this one."""
+    return not {FAILED, DENIED, DURATION}.isdisjoint(result.metadata or {})
