@@ -26,7 +26,7 @@ SECONDS = 8.0
 """Of the measurement. Far less than the time for which the server holds a poll."""
 
 BOUND = 100.0
-MOST_CPU = 0.1
+MOST_CPU = 0.25
 """Of one core, for all clients together. Answered at once, they would be 1,000 requests a second."""
 
 
@@ -66,7 +66,7 @@ class PollResult:
         The positions have the server's own times. So a slow machine changes nothing: a poll that arrives late may be
         answered, and one that is held takes no less than its time.
         """
-        if not self.is_unchanged or self.seconds > HOLD_SECONDS - 1:
+        if not self.is_unchanged or self.seconds > HOLD_SECONDS * 0.9:
             return False
         is_at_work = self.delta["status"] == "roboto_turn"
         return is_at_work or self.position.unchanged_at - self.asked_with.unchanged_at <= POLLING_SECONDS * 1000

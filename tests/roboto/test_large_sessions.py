@@ -29,7 +29,7 @@ ROOM = 10 * LARGE_BYTES
 def client_of(quota: IdentityQuota) -> SessionClient:
     """A client that asks once."""
     lease = quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
-    return SessionClient(caller(), quota, lease, knows_context=True, knows_reset=True)
+    return SessionClient(caller(), quota, lease, knows_context=True, knows_reset=True, errors_as_text=False)
 
 
 def used_bytes(quota: IdentityQuota) -> int:

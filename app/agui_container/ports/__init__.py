@@ -35,10 +35,8 @@ from agui_container.ports.model import (
     ToolCallDelta,
     UsageDelta,
 )
+from agui_container.ports.policy import CallRules, Permission, Policy, PolicyDecision, allow_all
 from agui_container.ports.tool import (
-    Permission,
-    Policy,
-    PolicyDecision,
     Previewing,
     Resumable,
     StrictlyChecked,
@@ -52,6 +50,7 @@ from agui_container.protocol.expander import MessageText
 __all__ = [
     "LOG_FIELDS",
     "Agent",
+    "CallRules",
     "Caller",
     "Clock",
     "ContextWindowed",
@@ -91,4 +90,5 @@ __all__ = [
     "ToolSource",
     "ToolSuspension",
     "UsageDelta",
+    "allow_all",
 ]

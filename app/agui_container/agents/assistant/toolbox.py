@@ -31,8 +31,8 @@ from pydantic_core import from_json
 
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.ports import (
+    CallRules,
     Permission,
-    Policy,
     PolicyDecision,
     Previewing,
     Resumable,
@@ -110,34 +110,31 @@ class Toolbox(Struct, frozen=True):
     Attributes:
         server: server tools by name.
         client: descriptions of client tools by name.
-        policy: decides for each tool name if it may run, needs approval or is denied.
+        rules: decide for each tool name if it may run, needs approval or is denied.
         is_complete: False while a tool source is unavailable.
-        asks_always: True if every call needs an approval, also one that cannot run.
         monotonic: monotonic clock in seconds, by which calls are timed.
     """
 
     server: Mapping[str, Tool]
     client: Mapping[str, ToolSpec]
-    policy: Policy
+    rules: CallRules
     is_complete: bool
-    asks_always: bool
     monotonic: Callable[[], float]
 
     @classmethod
-    def build(  # noqa: PLR0913 - each is a part of the toolbox
+    def build(
         cls,
         tools: Sequence[Tool],
         offered: Sequence[ToolSpec],
-        policy: Policy,
+        rules: CallRules,
         *,
         is_complete: bool = True,
-        asks_always: bool = False,
         monotonic: Callable[[], float],
     ) -> "Toolbox":
         """Build a toolbox of the server's tools and the tools that a client offers."""
         server = {tool.spec.name: tool for tool in tools}
         client = {spec.name: spec for spec in offered if spec.name not in server}
-        return cls(server, client, policy, is_complete, asks_always, monotonic)
+        return cls(server, client, rules, is_complete, monotonic)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
@@ -159,8 +156,8 @@ class Toolbox(Struct, frozen=True):
 
     def required_approval(self, call: ModelToolCall) -> PolicyDecision | None:
         """Return the policy decision if the call needs an approval before it runs, else None."""
-        decision = self.policy(call.name)
-        if self.asks_always:
+        decision = self.rules.decide(call.name)
+        if self.rules.asks_always:
             return decision
         if self.denial(call) is not None or decision.permission is not Permission.ASK or not is_object(call.arguments):
             return None
@@ -172,7 +169,7 @@ class Toolbox(Struct, frozen=True):
             return "Error: the answer was cut off before this call was complete."
         if call.name not in self.server:
             return f"Error: there is no tool named '{call.name}'."
-        decision = self.policy(call.name)
+        decision = self.rules.decide(call.name)
         if decision.permission is Permission.DENY:
             return f"Error: this tool is not allowed{f': {decision.reason}' if decision.reason else '.'}"
         return None

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from ag_ui.core import Interrupt
+from ag_ui.core import Interrupt, ToolMessage
 
 from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Resize
@@ -41,6 +41,7 @@ from agui_container.protocol.commands import (
     ThreadsTranscript,
 )
 from agui_container.protocol.conversation.merge import unanswered_calls
+from agui_container.protocol.conversation.transcript import is_answered_by_server
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 
@@ -314,13 +315,14 @@ def role_of_message(delta: ThreadDelta, message_id: str) -> str:
 def turn_after_message(delta: ThreadDelta, message_id: str) -> ThreadStatus:
     """Return the status of a thread that ends with this message.
 
-    A call without a result up to the message is the client's to answer. If the call has no result in the whole thread
-    either, this is so only if the thread waits for the client. Otherwise the call waits for an approval or is
-    abandoned.
+    A call without a result up to the message is the client's to answer, unless its later result says that the server
+    ran it. If the call has no result in the whole thread either, it is the client's only if the thread waits for the
+    client. Otherwise the call waits for an approval or is abandoned.
     """
     messages = parse_messages(delta.messages)
     end = next((at for at, message in enumerate(messages, 1) if message.id == message_id), 0)
-    calls = set(unanswered_calls(messages[:end]))
+    answered_here = {it.tool_call_id for it in messages if isinstance(it, ToolMessage) and is_answered_by_server(it)}
+    calls = set(unanswered_calls(messages[:end])) - answered_here
     still_open = not calls.isdisjoint(unanswered_calls(messages))
     if not calls or (still_open and delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN):
         return ThreadStatus.USER_TURN

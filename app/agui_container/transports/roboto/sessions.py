@@ -56,6 +56,7 @@ class Sessions:
         """Begin a session. Returns its record as JSON. Raises ``AppError`` like ``Service.admit``."""
         request = read(StartRequest, body)
         goals = goals_of(request)
+        check_agent(request, self._service.capabilities.custom or {})
         notes = Notes(
             tools=Notes().with_tools(request.client_tools),
             scope=request.analysis_scope,
@@ -70,7 +71,7 @@ class Sessions:
         return await self.reader.read(client, thread_id, session_json)
 
     async def send(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
-        """Send a message to a session.
+        """Send a message to a session. Calls that wait for an approval count as denied from then on.
 
         Raises:
             AppError: VALIDATION_ERROR while a run is active, and like ``start``.
@@ -83,8 +84,10 @@ class Sessions:
         notes = await read_notes(caller, thread)
         facts = {"tools": notes.with_tools(request.client_tools), "scope": request.analysis_scope or notes.scope}
         notes = notes.model_copy(update=facts)
-        run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes, goals)
-        run_input = inputs.message_input(run, request)
+        waiting = [interrupt.id for interrupt in await self._service.threads.waiting(caller, thread_id)]
+        denied = list(await self._open_calls(client, thread_id)) if waiting else []
+        run_id, now = self._service.new_id(), time.time()
+        run_input = inputs.message_input(inputs.NewRun(thread_id, run_id, now, notes, goals, waiting, denied), request)
         await self._follow(client, run_input, await self._admit(caller, run_input, size), facts)
 
     async def answer(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
@@ -167,6 +170,32 @@ class Sessions:
     async def pin(self, caller: Caller, thread_id: str, *, is_pinned: bool) -> None:
         """Pin or unpin a session. Raises ``AppError`` THREAD_NOT_FOUND."""
         await self.annotate(caller, thread_id, pinned_at=time.time() if is_pinned else None)
+
+
+def check_agent(request: StartRequest, custom: Mapping[str, object]) -> None:
+    """Check that an assistant takes the system prompt and has the model of a request.
+
+    Other agents decide for themselves. An assistant is known by its goals. Its capabilities name the models and the
+    trust in instructions only where they are configured.
+
+    Args:
+        request: a request to begin a session.
+        custom: the agent's ``custom`` capabilities.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
+    if "goals" not in custom:
+        return
+    if request.system_prompt and not custom.get("trustsInstructions"):
+        message = "system_prompt: this server takes no instructions of callers (AGUI_TRUST_INSTRUCTIONS)."
+        raise AppError(ErrorCode.VALIDATION_ERROR, message)
+    models, profile = custom.get("models"), request.model_profile
+    names = [str(name) for name in models] if isinstance(models, list) else []
+    if profile and profile not in names:
+        allowed = f"allowed are {', '.join(names)}" if names else "this server allows no choice (AGUI_MODELS)"
+        message = clip_message(f"model_profile: '{profile[:64]}' cannot be chosen; {allowed}.")
+        raise AppError(ErrorCode.VALIDATION_ERROR, message)
 
 
 @contextmanager

@@ -26,10 +26,10 @@ from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metada
 from agui_container.transports.roboto.position import NOTHING, Position
 from agui_container.transports.roboto.records import SessionView, Unchanged, delta_json
 from agui_container.transports.roboto.snapshot import SessionSnapshot, parse_history
-from agui_container.transports.roboto.turn import FollowedTurn, History
+from agui_container.transports.roboto.turn import FollowedTurn, History, waiting_names
 
-HOLD_SECONDS = 20.0
-"""Seconds for which a poll waits for a change. Clients time out after 30 s."""
+HOLD_SECONDS = 1.0
+"""Seconds for which a poll waits for a change. A client looks at the time limit of its user only between polls."""
 
 POLLING_SECONDS = 5.0
 """Seconds after a response without a change. A client whose next request is sooner is polling and must wait.
@@ -37,9 +37,6 @@ POLLING_SECONDS = 5.0
 Clients ask again after 0.2 s. The rest is for a slow machine: a poll that arrives too late is answered at once, and if
 that happened to many clients, their polls would make the machine slower still.
 """
-
-CHECK_SECONDS = 2.0
-"""Seconds between two reads of a session without an active run, while a poll waits and few others of its caller do."""
 
 END_SECONDS = 5.0
 END_CHECK_SECONDS = 0.01
@@ -58,6 +55,7 @@ class SessionClient(Struct, frozen=True):
         response_lease: counts the bytes of a large session from the time at which it is read.
         knows_context: True if the client knows blocks of the type ``client_context``.
         knows_reset: True if the client can drop messages that it has.
+        errors_as_text: True if the client does not show blocks of the type ``error``.
     """
 
     caller: Caller
@@ -65,6 +63,7 @@ class SessionClient(Struct, frozen=True):
     response_lease: QuotaLease
     knows_context: bool
     knows_reset: bool
+    errors_as_text: bool
 
 
 class SessionReader:
@@ -103,7 +102,7 @@ class SessionReader:
                 if not is_deferred(answer, position, time.time()):
                     return answer.json(time.time())
                 with client.quota.acquire(Limit.STREAMS):
-                    if not await self._wait(client.caller, key, answer, change, deadline):
+                    if not await self._wait(change, deadline):
                         return answer.json(time.time())
 
     @contextmanager
@@ -129,25 +128,19 @@ class SessionReader:
             for change in waiting:
                 change.set()
 
-    async def _wait(
-        self, caller: Caller, key: ThreadKey, seen: Unchanged, change: asyncio.Event, deadline: float
-    ) -> bool:
+    async def _wait(self, change: asyncio.Event, deadline: float) -> bool:
         """Wait until the session may have changed. Returns False if it has not until the deadline.
 
-        Changes by another process are visible only in the store.
+        A change by another process is seen by the next poll.
         """
-        loop = asyncio.get_running_loop()
-        longest = HOLD_SECONDS if key in self._turns else CHECK_SECONDS
-        while (seconds_left := deadline - loop.time()) > 0 and not self._service.is_draining:
-            try:
-                async with asyncio.timeout(min(seconds_left, longest)):
-                    await change.wait()
-            except TimeoutError:
-                current = await self._service.threads.delta(caller, key.thread_id, seen.revision, messages=False)
-                if current.next == seen.revision:
-                    continue
-            return True
-        return False
+        if self._service.is_draining:
+            return False
+        try:
+            async with asyncio.timeout_at(deadline):
+                await change.wait()
+        except TimeoutError:
+            return False
+        return True
 
     # --- sessions ---
 
@@ -159,9 +152,7 @@ class SessionReader:
         """
         snapshot = await self._snapshot(client, thread_id)
         client.response_lease.resize(snapshot.size)
-        result = await offload_if_large(
-            client.caller.identity, snapshot.size, apply_to_view, snapshot, work, knows_context=client.knows_context
-        )
+        result = await offload_if_large(client.caller.identity, snapshot.size, apply_to_view, snapshot, work, client)
         client.response_lease.resize(len(result) if isinstance(result, bytes) else 0)
         return result
 
@@ -174,12 +165,12 @@ class SessionReader:
             delta = await self._service.threads.delta(caller, thread_id, messages=False)
             if (messages := turn.messages) is not None:
                 return SessionSnapshot(delta, ThreadStatus.AGENT_TURN, delta.size + turn.size, messages, turn.active)
-        is_waiting = thread.status is ThreadStatus.USER_TURN and bool(
-            await self._service.threads.waiting(caller, thread_id)
-        )
+        is_users_turn = thread.status is ThreadStatus.USER_TURN
+        waiting = await self._service.threads.waiting(caller, thread_id) if is_users_turn else ()
         delta = await self._service.threads.delta(caller, thread_id)
         status = delta.thread.status if turn is None else ThreadStatus.AGENT_TURN
-        return SessionSnapshot(delta, status, delta.size, is_waiting=is_waiting)
+        is_users_turn = status is ThreadStatus.USER_TURN
+        return SessionSnapshot(delta, status, delta.size, waiting=waiting_names(waiting) if is_users_turn else "")
 
     def is_active(self, thread: ThreadRecord) -> bool:
         """True while a run of the thread is active."""
@@ -261,9 +252,9 @@ class SessionReader:
             await self._service.threads.annotate(caller, thread_id, as_metadata(failures=failures))
 
 
-def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], *, knows_context: bool) -> T:
-    """Call a function with the view of a session."""
-    return work(snapshot.view(knows_context=knows_context))
+def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], client: SessionClient) -> T:
+    """Call a function with a client's view of a session."""
+    return work(snapshot.view(knows_context=client.knows_context, errors_as_text=client.errors_as_text))
 
 
 def is_deferred(seen: Unchanged, position: Position, now: float) -> bool:

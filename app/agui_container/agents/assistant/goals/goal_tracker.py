@@ -25,6 +25,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic_core import to_json
 
+from agui_container.agents.assistant.prompt.system_text import caller_data
 from agui_container.ports import Goal, GoalRecord, GoalRecords, GoalStatus, RunContext, Tool, ToolError
 from agui_container.ports.goals import ACHIEVED, DECLARED, FAILED
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -314,7 +315,9 @@ class AchieveTool(Struct, frozen=True):
     @property
     def spec(self) -> ToolSpec:
         """Description of the tool, with the goal's schema as its parameters."""
-        description = f"Achieve the goal {self.goal.type}. {self.goal.description}".strip()
+        description = f"Achieve the goal {self.goal.type}."
+        if self.goal.description:
+            description += f" Its description by the user's application: {caller_data(self.goal.description)}"
         return ToolSpec(name=tool_name(self.goal), description=description, parameters=dict(self.goal.schema))
 
     async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> str:
