@@ -32,7 +32,8 @@ CONNECTION_LIMIT = "agui.connection_limit"
 """Key in the application's lifespan state. The value is the ``ConnectionLimit`` of the process."""
 
 LINGER_SECONDS = 5.0
-"""Seconds in which a client may still send a body after its response has begun, so that it reads the response."""
+"""Seconds in which a client may still send after the last bytes for it: the rest of a body, or its answer to a close
+frame. A connection that was closed before could be reset before the client has read them."""
 
 MESSAGE_SECONDS = 60.0
 """Seconds in which a client must have sent a WebSocket message whose first frame has arrived."""
@@ -347,11 +348,27 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             self._fail(CloseCode.TRY_AGAIN_LATER, error.code)
 
     def shutdown(self) -> None:
-        """Close the connection, with a close frame. An exception here would stop the shutdown of the server."""
+        """Begin to close the connection. The client's answer to the close frame ends it, or ``LINGER_SECONDS``.
+
+        uvicorn would close it at once, and a client could lose the frames before the close frame: an answer that finds
+        the connection closed makes the kernel reset it. An exception here would stop the shutdown of the server.
+        """
         try:
-            super().shutdown()
+            if not self.handshake_complete:
+                super().shutdown()
+            elif not self.close_sent and not self.transport.is_closing():
+                self._begin_close()
         except InvalidState:
             self.transport.close()
+
+    def _begin_close(self) -> None:
+        self.stop_keepalive()
+        self.conn.send_close(CloseCode.SERVICE_RESTART)
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": CloseCode.SERVICE_RESTART})
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent, self.read_paused = True, False
+        self.transport.resume_reading()
+        self.close_timer = self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
     def handle_cont(self, event: Frame) -> None:
         """Add a fragment. Close the connection if the message has too many."""
