@@ -10,7 +10,7 @@ from agui_container.runtime.large_work import AccountTurns, LargeWork
 from tests.engine.doubles import eventually
 
 NAMES = count(1)
-WAIT = 5.0
+WAIT = 120.0
 
 
 class Recorder:

@@ -183,6 +183,7 @@ def test_visibility_and_pin_are_kept_and_a_fork_has_neither(release: Release) ->
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
+PATIENCE = 300.0
 STYLE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 """Colours and movements of the cursor."""
 
@@ -199,7 +200,7 @@ class Terminal:
     def type(self, line: str) -> None:
         os.write(self._here, f"{line}\n".encode())
 
-    def read_until(self, text: str, seconds: float = 60.0) -> str:
+    def read_until(self, text: str, seconds: float = PATIENCE) -> str:
         """Return the output of the terminal up to this text."""
         seen, deadline = b"", time.monotonic() + seconds
         while text.encode() not in seen:
@@ -209,7 +210,7 @@ class Terminal:
         return seen.decode()
 
     def close(self) -> int:
-        status = self._process.wait(30)
+        status = self._process.wait(PATIENCE)
         os.close(self._here)
         return status
 

@@ -80,16 +80,16 @@ async def test_changes_are_told_again_after_the_stream_of_changes_broke(monkeypa
 
 
 @pytest.mark.parametrize(
-    ("status", "sentence"),
+    ("status", "seconds", "sentence"),
     [
-        (500, "The MCP server 'demo' could not list its tools."),
-        (None, "The MCP server 'demo' did not answer in time."),
+        (500, WAIT, "The MCP server 'demo' could not list its tools."),
+        (None, 0.5, "The MCP server 'demo' did not answer in time."),
     ],
 )
-async def test_a_server_that_does_not_list_its_tools_is_said(status: int | None, sentence: str) -> None:
+async def test_a_server_that_does_not_list_its_tools_is_said(status: int | None, seconds: float, sentence: str) -> None:
     async with serve_app(refuse_method(Demo().server.streamable_http_app(), "tools/list", status)) as port:
         server = HttpServer.model_validate(
-            {"name": "demo", "url": f"http://127.0.0.1:{port}/mcp", "connect_timeout": 0.5}
+            {"name": "demo", "url": f"http://127.0.0.1:{port}/mcp", "connect_timeout": seconds}
         )
         source = McpSource(server)
         with pytest.raises(ToolError) as caught:

@@ -16,7 +16,7 @@ from agui_container.settings import Settings
 from agui_container.transports import request_body
 from agui_container.transports.bytes_in_flight import SHARE, ByteBudget, CallerBytes
 from agui_container.transports.request_body import LARGE_BYTES, BodyBuffer, read_body, read_fields, read_request
-from tests.engine.doubles import caller, forever, make_service
+from tests.engine.doubles import WAIT, caller, forever, make_service
 
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
 
@@ -65,7 +65,7 @@ async def test_a_large_body_of_a_second_caller_is_not_behind_fifty_of_the_first(
 
     def record(body: bytes, warn: object = None) -> object:
         parsed.append(body[:1].decode())
-        assert gate.wait(5)
+        assert gate.wait(WAIT)
         return {}
 
     async def read(account: str) -> None:
