@@ -16,7 +16,7 @@ from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.main import build_app
 from agui_container.settings import LimitBy, Scope, Settings
 from agui_container.stores import open_store
-from tests import alone, secret_search
+from tests import secret_search
 from tests.behaviour.client import Client
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_sse import OverSse
@@ -36,8 +36,6 @@ hypothesis.settings.load_profile("suite")
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[1] / "app")  # for the processes that tests start
     config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
-    config.addinivalue_line("markers", "alone: no other test may run meanwhile, because time is measured")
-    config.pluginmanager.register(alone)
     config.pluginmanager.register(secret_search)
     config.addinivalue_line("markers", "durable: what must be true with a database, too")
 

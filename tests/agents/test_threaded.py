@@ -16,7 +16,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.daemon_threads import ROOM, DaemonThreadPool
 from tests.contexts import collect_items, run_context, run_input
 
-WAIT = 30
+WAIT = 120
 """Seconds after which a wait has failed; no test waits this long."""
 
 

@@ -24,7 +24,7 @@ from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores import is_durable, open_store
 
-WAIT = 30.0
+WAIT = 120.0
 """Seconds after which a wait has failed; no test waits this long."""
 
 START = 1_800_000_000.0

@@ -9,7 +9,7 @@ from agui_container.engine.admission.offload import LARGE_BYTES, WORKERS, offloa
 from tests.engine.doubles import eventually
 from tests.requirements import requirement
 
-WAIT = 5.0
+WAIT = 120.0
 
 
 class Recorder:

@@ -20,7 +20,7 @@ from tests.official.servers import ServerAddress, serving
 from tests.sockets.process import ROOT
 
 SCENARIOS = Path(__file__).with_name("scenarios.py")
-SECONDS = 100.0
+SECONDS = 400.0
 ASK_FOR_THE_TIME = '[{"tool_pattern": "current_time", "policy": "ask"}]'
 SKILL_WORDS = 100
 """Words of the server's skill."""

@@ -27,7 +27,7 @@ except ImportError:
 
     IS_OLD = False
 
-TIMEOUT = 60.0
+TIMEOUT = 300.0
 
 
 def id_of(session: AgentSession) -> str:

@@ -501,7 +501,7 @@ async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
 def test_a_start_imports_its_routes_alone_and_nothing_of_the_sessions() -> None:
     create = "import sys; from agui_container.main import *; build_app(Settings(roboto=True)); "
     code = create + "print(*[name for name in sys.modules if 'roboto' in name])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     package = "agui_container.transports.roboto"
     assert done.stdout.split() == [package, f"{package}.routes"]
 

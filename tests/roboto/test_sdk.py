@@ -220,6 +220,7 @@ def test_a_message_of_another_client_is_readable_after_a_refresh(release: Releas
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
+PATIENCE = 300.0
 STYLE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 """Colours and movements of the cursor."""
 
@@ -236,7 +237,7 @@ class Terminal:
     def type(self, line: str) -> None:
         os.write(self._here, f"{line}\n".encode())
 
-    def read_until(self, text: str, seconds: float = 60.0) -> str:
+    def read_until(self, text: str, seconds: float = PATIENCE) -> str:
         """Return the output of the terminal up to this text."""
         seen, deadline = b"", time.monotonic() + seconds
         while text.encode() not in seen:
@@ -246,7 +247,7 @@ class Terminal:
         return seen.decode()
 
     def close(self) -> int:
-        status = self._process.wait(30)
+        status = self._process.wait(PATIENCE)
         os.close(self._here)
         return status
 

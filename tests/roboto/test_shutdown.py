@@ -15,7 +15,7 @@ from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
 THREADS = "/v1/ai/threads"
-BOUND = 60.0
+BOUND = 300.0
 
 
 async def poll(http: httpx.AsyncClient, delta: Json) -> httpx.Response:

@@ -165,7 +165,19 @@ async def test_a_server_that_stops_says_goodbye() -> None:
     connection = await connect_socket(transport)
     connection.shutdown()
     assert transport.written.endswith(close_frame(1012))
+    assert not transport.is_closing()
+    connection.data_received(masked(Opcode.CLOSE, (1012).to_bytes(2)))
     assert transport.is_closing()
+
+
+async def test_a_peer_that_does_not_answer_the_goodbye_of_a_server_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(uvicorn_protocols, "LINGER_SECONDS", 0.0)
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.shutdown()
+    await until(transport.is_closing)
 
 
 async def test_a_frame_that_is_no_text_with_a_goodbye_behind_it_ends_its_connection() -> None:

@@ -21,7 +21,7 @@ from agui_container.protocol.errors import AppError
 from agui_container.runtime.daemon_threads import DaemonThreadPool
 from agui_container.telemetry import limits
 from tests.contexts import collect_items, run_context, run_input
-from tests.engine.doubles import asking, caller, forever, make_quota, make_service
+from tests.engine.doubles import WAIT, asking, caller, forever, make_quota, make_service
 from tests.requirements import requirement
 
 
@@ -101,7 +101,7 @@ async def full_threads(*owners: str) -> AsyncIterator[Ask]:
     released = threading.Event()
 
     def start(_: RunAgentInput, __: RunContext) -> Generator[Item, None, None]:
-        released.wait(30)
+        released.wait(WAIT)
         yield "a"
 
     agent = ThreadAgent(start, start, DaemonThreadPool(2, 1))

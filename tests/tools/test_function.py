@@ -16,7 +16,7 @@ from agui_container.tools.function_tool import FunctionTool
 from agui_container.tools.threads import run_in_thread
 from tests.contexts import run_context
 
-WAIT = 30
+WAIT = 120
 """Seconds after which a wait has failed; no test waits this long."""
 
 

@@ -18,7 +18,7 @@ from agui_container.settings import Settings
 from agui_container.transports import request_body
 from agui_container.transports.caller_middleware import QUOTA
 from agui_container.transports.request_body import BodyBuffer, read_body, read_fields, read_request
-from tests.engine.doubles import bytes_in_flight, caller, forever, make_service
+from tests.engine.doubles import WAIT, bytes_in_flight, caller, forever, make_service
 
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
 
@@ -63,7 +63,7 @@ async def test_a_large_body_of_a_second_caller_is_not_behind_fifty_of_the_first(
 
     def record(body: bytes, warn: object = None) -> object:
         parsed.append(body[:1].decode())
-        assert gate.wait(5)
+        assert gate.wait(WAIT)
         return {}
 
     async def read(identity: str) -> None:

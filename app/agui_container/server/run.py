@@ -30,8 +30,12 @@ from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtoc
 from agui_container.settings import Auth, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
 
-FLUSH_SECONDS = 1
-"""Seconds for slow readers, and then for closing connections, after every run has ended."""
+FLUSH_SECONDS = 4.0
+"""Seconds for readers that are behind, after every run has ended."""
+
+CLOSE_SECONDS = 1
+"""Seconds for clients to close their connections, and then for requests that are cancelled to send their error. With
+all that comes before, the process ends within the ten seconds that Docker and others give it."""
 
 EXIT_SECONDS = 0.8
 """Seconds for the Python process to end after everything is closed."""
@@ -136,11 +140,13 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the runs, then close the connections."""
+        """End the runs, then close the connections. Each wait ends as soon as there is nothing to wait for."""
         logger.info("shutting down")
         await self._service.drain(DRAIN_SECONDS)
         await self._service.wait_for_readers(FLUSH_SECONDS)
         await super().shutdown(sockets)
+        if self.server_state.tasks:  # cancelled, because they took too long
+            await asyncio.wait(self.server_state.tasks, timeout=CLOSE_SECONDS)
 
 
 def force_exit_after(seconds: float) -> None:
@@ -243,5 +249,5 @@ def uvicorn_config(app: ASGIApp, settings: Settings, descriptors: int) -> uvicor
         ws_max_size=2 * settings.max_body_bytes,
         backlog=min(MAX_BACKLOG, descriptors // 4),  # one turn of the loop may accept all that wait
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=FLUSH_SECONDS,
+        timeout_graceful_shutdown=CLOSE_SECONDS,
     )

@@ -33,7 +33,7 @@ CONNECTION_LIMIT = "agui.connection_limit"
 """Key in the application's lifespan state. The value is the ``ConnectionLimit`` of the process."""
 
 LINGER_SECONDS = 5.0
-"""Seconds in which a client may still send a body after its response has begun, so that it reads the response."""
+"""Seconds in which a client may still send a body or its answer to a close frame, so that it reads what it was sent."""
 
 MESSAGE_SECONDS = 60.0
 """Seconds in which a client must have sent a WebSocket message whose first frame has arrived."""
@@ -66,11 +66,7 @@ BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: c
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """An HTTP/1.1 connection. The keep-alive timeout also bounds the time until a head is complete.
-
-    Attributes:
-        limit: the limit that the connection counts in.
-    """
+    """An HTTP/1.1 connection, which counts in ``limit``. The keep-alive timeout also bounds the time for a head."""
 
     _unparsed_bytes = 0
     _head_bytes = 0
@@ -173,7 +169,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Parse the data. Refuse heads that are too large or too many."""
         if self._opening is not None:
             if self._is_surplus and data.startswith(PREFACE_START):
-                self._readmit()
+                self._is_surplus = not self.limit.readmit(self.transport, self.loop.time())
             data = data if self._is_surplus else self._opening.read(self, data)
             if not data:
                 return
@@ -196,9 +192,6 @@ class HttpProtocol(HttpToolsProtocol):
         """Stop parsing. uvicorn answers the exception with ``send_400_response``."""
         self._refusal = reason
         raise ValueError(reason)
-
-    def _readmit(self) -> None:
-        self._is_surplus = not self.limit.readmit(self.transport, self.loop.time())
 
     def on_message_begin(self) -> None:
         """Begin a head. Refuse one more request behind the one that is being answered than may wait."""
@@ -225,7 +218,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """End the head."""
         if self._is_surplus and self.url != b"/ping":
-            self._readmit()
+            self._is_surplus = not self.limit.readmit(self.transport, self.loop.time())
             if self._is_surplus:
                 self.app = answer_overloaded
         self._add_to_head(len(self.url))
@@ -245,8 +238,6 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_complete()
         if self._active_cycle is not None and self.cycle.response_complete and not self.transport.is_closing():
             self._restart_head_timeout(self.timeout_keep_alive)
-
-    # --- requests ---
 
     def on_response_complete(self) -> None:
         """Start the next pipelined request. While others wait, nothing is read, or each response would admit more."""
@@ -365,10 +356,19 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             self._fail(CloseCode.TRY_AGAIN_LATER, error.code)
 
     def shutdown(self) -> None:
-        """Close the connection, with a close frame. An exception here would stop the shutdown of the server."""
+        """Begin to close. uvicorn would not wait for the client's answer, which could then reset the connection."""
         try:
-            super().shutdown()
-        except InvalidState:
+            if not self.handshake_complete:
+                super().shutdown()
+            elif not self.close_sent and not self.transport.is_closing():
+                self.stop_keepalive()
+                self.conn.send_close(CloseCode.SERVICE_RESTART)
+                self.queue.put_nowait({"type": "websocket.disconnect", "code": CloseCode.SERVICE_RESTART})
+                self.transport.write(b"".join(self.conn.data_to_send()))
+                self.close_sent, self.read_paused = True, False
+                self.transport.resume_reading()
+                self.close_timer = self.loop.call_later(LINGER_SECONDS, self.transport.close)
+        except InvalidState:  # it would stop the shutdown of the server
             self.transport.close()
 
     def handle_cont(self, event: Frame) -> None:

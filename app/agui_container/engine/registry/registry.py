@@ -33,6 +33,10 @@ logger = logging.getLogger(__name__)
 REQUEST_SECONDS = 0.1
 """Wait before telemetry is exported. The span of a request ends shortly after its run."""
 
+TURN_SECONDS = 0.1
+"""Seconds of one turn of a wait. A shutdown counts its seconds in turns: a process that does not get the processor for
+a while loses one turn, and not the time in which its runs would have ended."""
+
 UNWIND_SECONDS = 1.0
 """Longest wait of ``drain`` for agents that were cancelled. Agents that still block then end with the process."""
 
@@ -338,8 +342,10 @@ class RunRegistry:
             await asyncio.wait(self.recorder_tasks.values(), timeout=UNWIND_SECONDS)
 
     async def _wait_for_tasks(self, seconds: float) -> None:
-        if self.tasks:
-            await asyncio.wait(self.tasks, timeout=seconds)
+        turns = round(seconds / TURN_SECONDS)
+        while self.tasks and turns > 0:
+            await asyncio.wait(self.tasks, timeout=TURN_SECONDS)
+            turns -= 1
 
 
 async def export_after_requests(export: Awaitable[None]) -> None:

@@ -6,12 +6,13 @@ a call that ended at its deadline: the run continues without readers until anoth
 
 import asyncio
 import contextlib
+from collections import Counter
 from functools import partial
 
 from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnDisconnect
-from agui_container.engine.registry.registry import RunRegistry
+from agui_container.engine.registry.registry import TURN_SECONDS, RunRegistry
 from agui_container.engine.run.run import Run
 from agui_container.ports import Caller, Clock
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -32,10 +33,14 @@ class Subscriptions:
         self._quota = quota
         self._on_disconnect = on_disconnect
         self._clock = clock
-        self.open_count = 0
-        self._all_closed: asyncio.Event | None = None
+        self._readers: Counter[Readable] = Counter()
         self._one_closed: asyncio.Event | None = None
         """None while no task waits for it."""
+
+    @property
+    def open_count(self) -> int:
+        """Number of open subscriptions."""
+        return self._readers.total()
 
     def open(self, run: Readable, after: int, caller: Caller) -> Subscription:
         """Read the events of a run after ``seq`` ``after``.
@@ -50,7 +55,7 @@ class Subscriptions:
         if isinstance(run, Run):
             self._registry.unread.discard(run)
         run.presence.add_local()
-        self.open_count += 1
+        self._readers[run] += 1
         return run.subscribe(after, partial(self._on_close, run, lease))
 
     def remote_reader_seen(self, run: Run, reader: str) -> None:
@@ -63,9 +68,9 @@ class Subscriptions:
     def _on_close(self, run: Readable, lease: QuotaLease) -> None:
         lease.release()
         run.presence.remove_local()
-        self.open_count -= 1
-        if self._all_closed is not None and not self.open_count:
-            self._all_closed.set()
+        self._readers[run] -= 1
+        if not self._readers[run]:
+            del self._readers[run]
         if not run.presence.local:
             self._handle_unread(run)
         if self._one_closed is not None:
@@ -92,8 +97,15 @@ class Subscriptions:
                 await closed.wait()
 
     async def wait_all_closed(self, seconds: float) -> None:
-        """Wait until all subscriptions are closed, for ``seconds`` at most."""
-        self._all_closed = asyncio.Event()
-        if self.open_count:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._all_closed.wait(), seconds)
+        """Wait until the readers of ended runs have closed, for ``seconds`` at most without one that closes.
+
+        The seconds are counted in turns, as those of ``RunRegistry.drain``.
+        """
+        loop, turns = asyncio.get_running_loop(), seconds / TURN_SECONDS
+        while turns > 0 and (count := self._count_at_end()):
+            await self.wait_for_close(loop.time() + TURN_SECONDS)
+            turns -= self._count_at_end() == count
+
+    def _count_at_end(self) -> int:
+        """Return the number of readers of runs that have ended. A run on another replica may continue."""
+        return sum(count for run, count in self._readers.items() if run.log.has_ended)

@@ -60,8 +60,14 @@ CONNECTION_WINDOW = 256 * 1024
 MAX_INCOMPLETE = 2 * MAX_HEADERS
 """Bytes of a frame and of headers that have not arrived in full. h2 checks the length of a complete frame only."""
 
-END_SECONDS = 0.2
-"""Seconds after a shutdown has begun until open calls are ended. Finished calls can send their status until then."""
+END_TURNS = 4
+END_TURN_SECONDS = 0.05
+"""Turns after a shutdown has begun until open calls are ended, and the seconds of one. Finished calls can send their
+status until then. A process that does not get the processor has no turn meanwhile, so its calls lose nothing."""
+
+LINGER_SECONDS = 5.0
+"""Seconds that a client has to close its connection after GOAWAY and its last call. A client that has not read the
+status of a call yet, or has its side of the call still open, would report a connection that was closed on it."""
 
 PING_SECONDS = 60.0
 PONG_SECONDS = 20.0
@@ -292,21 +298,27 @@ class GrpcProtocol(H2Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Refuse new calls, end open ones with UNAVAILABLE soon, then close. uvicorn calls this when it shuts down."""
+        """Refuse new calls, end open ones with UNAVAILABLE soon. uvicorn calls this when it shuts down.
+
+        The client closes the connection after the last call. The server closes it if the client does not.
+        """
         if self.handler.draining or self.connection.is_closing():
             return
         self.handler.draining = True
         self.connection.go_away(ErrorCodes.NO_ERROR)
-        self._loop.call_later(END_SECONDS, self._end_calls)
+        self._end_calls_after(END_TURNS)
         self._calls_changed()
 
-    def _end_calls(self) -> None:
+    def _end_calls_after(self, turns: int) -> None:
+        if turns:
+            self._loop.call_later(END_TURN_SECONDS, self._end_calls_after, turns - 1)
+            return
         for stream in list(self.processor.streams.values()):
             if stream.wrapper is not None:
                 stream.wrapper.cancel(GRPCError(Status.UNAVAILABLE, "The server is shutting down."))
 
     def _calls_changed(self) -> None:
-        """Close a connection without calls: at once during a shutdown, otherwise after ``IDLE_SECONDS``."""
+        """Close a connection without calls: ``LINGER_SECONDS`` after GOAWAY, otherwise after ``IDLE_SECONDS``."""
         if self.connection.is_closing():
             return
         self._stop_idling()
@@ -315,7 +327,7 @@ class GrpcProtocol(H2Protocol):
                 limit.end_waiting(self.transport)
             return
         if self.handler.draining:
-            self.processor.close("Shut down")
+            self._idle = self._loop.call_later(LINGER_SECONDS, self.processor.close, "Shut down")
         else:
             self._idle = self._loop.call_later(IDLE_SECONDS, self.shutdown)
             for limit in self._limits:
