@@ -16,7 +16,18 @@ from collections.abc import Mapping, Sequence
 from bench.machine import describe, pace
 from bench.options import QUICK, MeasureError, Options, Scenario, Section
 from bench.results import HEAD, table
-from bench.scenarios import cold_start, first_event, growth, grpc_streams, paced, parallel, sockets, steps, throughput
+from bench.scenarios import (
+    cold_start,
+    first_event,
+    growth,
+    grpc_streams,
+    paced,
+    parallel,
+    sockets,
+    steps,
+    throughput,
+    visit,
+)
 from bench.server import CLIENT_CORE, pin
 
 SCENARIOS: Mapping[str, Scenario] = {
@@ -32,6 +43,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "first": first_event.measure,
     "growth": growth.measure,
     "steps": steps.measure,
+    "visit": visit.measure,
 }
 
 

@@ -12,11 +12,11 @@ import hypothesis
 import pytest
 from botocore.loaders import JSONFileLoader  # type: ignore[import-untyped]
 
-from agui_container.engine.policy import CallerLimits, CapacityLimits
+from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.main import build_app
-from agui_container.settings import Scope, Settings
+from agui_container.settings import LimitBy, Scope, Settings
 from agui_container.stores import open_store
-from tests import alone, secret_search
+from tests import secret_search
 from tests.behaviour.client import Client
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_sse import OverSse
@@ -36,8 +36,6 @@ hypothesis.settings.load_profile("suite")
 def pytest_configure(config: pytest.Config) -> None:
     os.environ["PYTHONPATH"] = str(Path(__file__).parents[1] / "app")  # for the processes that tests start
     config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
-    config.addinivalue_line("markers", "alone: no other test may run meanwhile, because time is measured")
-    config.pluginmanager.register(alone)
     config.pluginmanager.register(secret_search)
     config.addinivalue_line("markers", "durable: what must be true with a database, too")
 
@@ -57,7 +55,7 @@ class Connect(Protocol):
         self,
         agent: object,
         limits: CapacityLimits | None = None,
-        caller_limits: CallerLimits | None = None,
+        caller_limits: IdentityLimits | None = None,
         **settings: Any,  # noqa: ANN401 - the fields of Settings
     ) -> Client: ...
 
@@ -69,7 +67,7 @@ class Serve(Protocol):
         self,
         agent: object,
         limits: CapacityLimits | None = None,
-        caller_limits: CallerLimits | None = None,
+        caller_limits: IdentityLimits | None = None,
         **settings: Any,  # noqa: ANN401 - the fields of Settings
     ) -> tuple[OverSse, OverWs]: ...
 
@@ -82,7 +80,7 @@ async def serve() -> AsyncIterator[Serve]:
         async def serve(
             agent: object,
             limits: CapacityLimits | None = None,
-            caller_limits: CallerLimits | None = None,
+            caller_limits: IdentityLimits | None = None,
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> tuple[OverSse, OverWs]:
             chosen, clock = Settings(**settings), FakeClock()
@@ -138,7 +136,7 @@ async def connect(
         async def connect(
             agent: object,
             limits: CapacityLimits | None = None,
-            caller_limits: CallerLimits | None = None,
+            caller_limits: IdentityLimits | None = None,
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> Client:
             if transport != "inprocess":
@@ -148,6 +146,11 @@ async def connect(
             service = make_service(agent, chosen, clock=clock, limits=limits, caller_limits=caller_limits)
             await service.open()
             stack.push_async_callback(service.drain, 0)
-            return InProcess(service, clock, by_session=chosen.scope is Scope.SESSION)
+            return InProcess(
+                service,
+                clock,
+                by_session=chosen.scope is Scope.SESSION,
+                limits_by_session=chosen.limit_by is LimitBy.SESSION,
+            )
 
         yield connect

@@ -24,7 +24,7 @@ def run_context(
     return RunContext(
         thread_id="thread",
         run_id="run",
-        caller=Caller(owner="anonymous", request_id="request"),
+        caller=Caller(owner="anonymous", request_id="request", identity="anonymous"),
         tools={},
         new_id=lambda: f"id-{next(numbers)}",
         logger=logging.getLogger("tests.agent"),

@@ -1,17 +1,18 @@
-"""Bytes that a caller has in flight, as they are counted from a moment on."""
+"""Bytes that an identity has in flight, as they are counted from a moment on."""
 
 import pytest
 
-from agui_container.transports.bytes_in_flight import CallerBytes
+from agui_container.engine.admission.quota import IdentityQuota, Limit
 
 
 def record_used_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the bytes that are used after each change from now on. The list begins with 0."""
-    used, change = [0], CallerBytes.change
+    used, change = [0], IdentityQuota.change
 
-    def note(share: CallerBytes, difference: int) -> None:
-        change(share, difference)
-        used.append(share.used)
+    def note(quota: IdentityQuota, name: Limit, more: int) -> None:
+        change(quota, name, more)
+        if name is Limit.BYTES_IN_FLIGHT:
+            used.append(quota.amounts(name)[0].used)
 
-    monkeypatch.setattr(CallerBytes, "change", note)
+    monkeypatch.setattr(IdentityQuota, "change", note)
     return used

@@ -423,6 +423,9 @@ SUBAGENTS = {
     "sub.cancelled": ("spec events/subagents#termination", "A cancelled run ends its subagents."),
     "sub.suspended": ("spec events/subagents#termination", "A subagent that must ask is suspended on its interrupts."),
     "sub.resumed": ("spec events/subagents#attribution", "An answer takes it up under the same id, once."),
+    "sub.asks": ("docs/subagents.md", "What a caller demands of tool calls holds at every depth."),
+    "sub.policy": ("docs/subagents.md", "The policy of an assistant holds for its subagents, whatever theirs is."),
+    "sub.limits": ("docs/goals.md", "A caller's budget of tokens is that of the run with all its subagents."),
     "sub.restart": ("docs/operations.md", "A subagent that waits when the process ends goes on in the next one."),
     "sub.tools": (
         "docs/operations.md",

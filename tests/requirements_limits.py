@@ -3,13 +3,12 @@
 _LIMITS = "docs/limits.md"
 
 CALLERS = {
-    "caller.account": (_LIMITS, "Callers are told apart by what they cannot choose."),
+    "caller.identity": (_LIMITS, "Identities are told apart by what clients cannot choose."),
     "caller.runs": (_LIMITS, "A caller has at most its part of the open runs, and others start theirs."),
     "caller.abandoned": (_LIMITS, "Runs that nobody reads are ended for new ones when a limit is reached."),
     "caller.rate": (_LIMITS, "A caller that begins too many runs in a minute is told when to come back."),
     "caller.requests": (_LIMITS, "A caller has at most its part of the bytes of open requests."),
     "caller.logs": (_LIMITS, "A caller's events end its own runs when they are too many, and nobody else's."),
-    "caller.kept": (_LIMITS, "Ended runs of the caller that has most of them are forgotten first."),
     "caller.streams": (_LIMITS, "A caller has at most its part of the open streams and sockets."),
     "caller.messages": (
         _LIMITS,
@@ -17,6 +16,5 @@ CALLERS = {
     ),
     "caller.connections": (_LIMITS, "Half-sent requests of one caller leave another its runs, and everybody /ping."),
     "caller.loop": (_LIMITS, "A body of one caller that takes work keeps no other caller waiting."),
-    "caller.requests_in_turn": (_LIMITS, "Requests, calls and messages of a caller take turns with those of others."),
     "caller.background": (_LIMITS, "A caller with too much work behind its runs starts no further ones."),
 }

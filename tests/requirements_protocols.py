@@ -49,6 +49,10 @@ PROTOCOLS = {
         "Goals are declared by Roboto's kinds or a schema, and have their status.",
     ),
     "roboto.tools": ("docs/roboto.md#what-becomes-of-each-field", "Tools of the client are called and answered."),
+    "roboto.approvals": (
+        "docs/roboto.md#approvals",
+        "A turn that meets an approval says so; the next message denies it.",
+    ),
     "roboto.errors": ("docs/roboto.md#what-becomes-of-each-field", "A refusal has Roboto's shape and class."),
     "roboto.package": ("docs/roboto.md", "The package and its command work, unchanged, in both generations."),
     "roboto.replicas": ("docs/roboto.md#polling", "A session of one replica is polled and continued through another."),

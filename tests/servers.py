@@ -26,8 +26,8 @@ import redis
 from tests.ports import free_port
 from tests.secret_search import search
 
-READY_SECONDS = 60.0
-STOP_SECONDS = 30.0
+READY_SECONDS = 300.0
+STOP_SECONDS = 120.0
 NOBODY = "nobody"
 """User of PostgreSQL's server if the tests run as root, because it refuses to run as root."""
 

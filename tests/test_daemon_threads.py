@@ -18,7 +18,7 @@ from agui_container.runtime.daemon_threads import (
 )
 
 NAME = "test"
-WAIT = 30
+WAIT = 120
 """Seconds after which a wait has failed; no test waits this long."""
 
 

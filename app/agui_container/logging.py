@@ -8,11 +8,15 @@ message is a fixed phrase and then ``format_fields``, which quotes values, so th
 import json
 import logging
 from datetime import UTC, datetime
+from types import TracebackType
 
 from opentelemetry import trace
 
 from agui_container.ports import LOG_FIELDS
 from agui_container.runtime.log_values import FACTS, format_fields, mask_passwords
+from agui_container.runtime.user_code import format_exception
+
+ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 INVALID_FRAME = "Invalid UTF-8 sequence received from client."
 """Log message of uvicorn, with a traceback, for a text frame that is not UTF-8."""
@@ -56,7 +60,15 @@ MINIMUM_LEVELS = {**dict.fromkeys(WARNINGS_ONLY, logging.WARNING), **dict.fromke
 """Lowest level of a library's lines, even if an agent sets a lower one."""
 
 
-class JsonFormatter(logging.Formatter):
+class TracebackFormatter(logging.Formatter):
+    """Formatter whose tracebacks begin in the user's own code, if the fault is there."""
+
+    def formatException(self, ei: ExcInfo) -> str:  # noqa: N802 - the standard library's name
+        """Return a traceback."""
+        return format_exception(ei[1]) if ei[1] is not None else ""
+
+
+class JsonFormatter(TracebackFormatter):
     """One JSON object per line, with the field names AgentCore's own SDK uses."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -82,7 +94,7 @@ def current_trace_ids() -> dict[str, str]:
     return {"traceId": f"{span.trace_id:032x}", "spanId": f"{span.span_id:016x}"} if span.is_valid else {}
 
 
-class ConsoleFormatter(logging.Formatter):
+class ConsoleFormatter(TracebackFormatter):
     """``12:00:00 INFO engine.run: message [runId=…]``. Further lines are indented."""
 
     def __init__(self) -> None:
@@ -90,6 +102,7 @@ class ConsoleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record with its traceback below."""
+        record.exc_text = None  # another handler may have written the whole traceback into it
         return mask_passwords(super().format(record).translate(CONSOLE_ESCAPES).replace("\n", "\n  "))
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name

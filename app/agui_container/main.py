@@ -31,7 +31,7 @@ from agui_container.agents.run_limits import LimitedAgent
 from agui_container.auth_factory import build_authentication
 from agui_container.buses import open_bus
 from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.policy import CallerLimits, CapacityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.engine.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.engine.service import Service
 from agui_container.ports import Agent, Clock, RunLimits
 from agui_container.ports.bus import BusUnavailable
@@ -53,11 +53,9 @@ from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
 from agui_container.tools.policy import ToolPolicy
 from agui_container.transports import invocations, rest, websocket_routes
-from agui_container.transports.accounts import Accounts
 from agui_container.transports.application import Application, FastAPI
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy
-from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.caller_middleware import CallerMiddleware
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.console import routes as console
@@ -124,8 +122,7 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
     service = service or build_service(settings)
     closers: list[Callable[[], Awaitable[None]]] = []
     authentication = build_authentication(settings, service.clock, closers)
-    budget = ByteBudget(settings.max_bytes_in_flight)
-    http2 = hand_over(service, settings, authentication, budget) if settings.grpc else None
+    http2 = hand_over(service, settings, authentication) if settings.grpc else None
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, object]]:
@@ -152,7 +149,7 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
     app.add_exception_handler(AppError, on_app_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(Exception, on_error)
-    admit_callers(app, settings, service, authentication, budget)
+    admit_callers(app, settings, service, authentication)
     return app
 
 
@@ -180,27 +177,19 @@ def build_routes(
     ]
 
 
-def admit_callers(
-    app: FastAPI, settings: Settings, service: Service, authentication: CallerAuthentication, budget: ByteBudget
-) -> None:
+def admit_callers(app: FastAPI, settings: Settings, service: Service, authentication: CallerAuthentication) -> None:
     """Put the middleware in front of the routes that every request and socket passes."""
     app.add_middleware(
         CallerMiddleware,
         browsers=BrowserPolicy(settings.cors_origins, (settings.host, *settings.allowed_hosts)),
         authentication=authentication,
         by_session=settings.scope is Scope.SESSION,
-        accounts=accounts_of(settings),
+        limits_by_session=settings.limit_by is LimitBy.SESSION,
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
-        budget=budget,
-        turns=service.request_turns,
+        quota=service.quota,
         ensure_open=partial(ensure_open, service),
         error_forms={roboto.PREFIX: roboto.refusal} if settings.roboto else {},
     )
-
-
-def accounts_of(settings: Settings) -> Accounts:
-    """Return the choice of the account that the limits per caller are counted under."""
-    return Accounts(by_session=settings.limit_by is LimitBy.SESSION)
 
 
 async def ensure_open(service: Service) -> None:
@@ -219,16 +208,14 @@ async def ensure_open(service: Service) -> None:
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "The bus of this server cannot be reached right now.") from error
 
 
-def hand_over(
-    service: Service, settings: Settings, authentication: CallerAuthentication, budget: ByteBudget
-) -> Handover:
+def hand_over(service: Service, settings: Settings, authentication: CallerAuthentication) -> Handover:
     """Return the hand-over of HTTP/2 connections to gRPC. The first connection imports gRPC."""
     options = grpc_options(service, settings, authentication)
 
     def load() -> Callable[[], Http2Server]:
         from agui_container.transports.grpc.server import build_server  # noqa: PLC0415 - see above
 
-        return partial(build_server, service, options, budget)
+        return partial(build_server, service, options)
 
     return Handover(load)
 
@@ -241,7 +228,7 @@ def grpc_options(service: Service, settings: Settings, authentication: CallerAut
         by_session=settings.scope is Scope.SESSION,
         origins=settings.cors_origins,
         authentication=authentication,
-        accounts=accounts_of(settings),
+        limits_by_session=settings.limit_by is LimitBy.SESSION,
         keepalive=settings.keepalive,
         reports_context=settings.agent == "assistant",
         agent_names=[settings.agent, *([identity.name] if identity and identity.name else [])],
@@ -317,7 +304,8 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
             run_timeout=settings.run_timeout,
-            caller_limits=read_caller_limits(settings.caller_limits),
+            limits=CapacityLimits(bytes_in_flight=settings.max_bytes_in_flight),
+            identity_limits=read_identity_limits(settings.caller_limits),
         ),
         clock,
         cluster,
@@ -331,10 +319,10 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
     )
 
 
-def read_caller_limits(text: str) -> CallerLimits:
+def read_identity_limits(text: str) -> IdentityLimits:
     """Parse ``AGUI_CALLER_LIMITS``. Raises ``SettingsError``, naming the limit."""
     try:
-        limits = msgspec.json.decode(text, type=CallerLimits)
+        limits = msgspec.json.decode(text, type=IdentityLimits)
         limits.check_within(CapacityLimits())
     except (msgspec.DecodeError, ValueError) as error:
         raise SettingsError(f"AGUI_CALLER_LIMITS={text!r}: {error}.") from None

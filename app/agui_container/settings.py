@@ -81,9 +81,9 @@ RESTRICTIONS = JWT_SETTINGS[2:]
 
 
 class LimitBy(StrEnum):
-    """Name under which limits per caller are counted if no token names a principal."""
+    """Name of an identity with limits of its own, if no token names a principal: none, or the session."""
 
-    ADDRESS = "address"
+    NONE = "none"
     SESSION = "session"
 
 
@@ -158,7 +158,7 @@ class Settings(BaseModel):
     auth_allowed_clients: tuple[str, ...] = ()
     auth_allowed_scopes: tuple[str, ...] = ()
     auth_custom_claims: str = "[]"
-    limit_by: LimitBy = LimitBy.ADDRESS
+    limit_by: LimitBy = LimitBy.NONE
     caller_limits: str = "{}"
     error_status: Literal["http", "stream"] = "http"
     run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
@@ -223,7 +223,7 @@ class Settings(BaseModel):
     @field_validator("max_bytes_in_flight")
     @classmethod
     def _check_budget(cls, budget: int, info: ValidationInfo) -> int:
-        """Check that the largest body fits into half of the budget, which is the share of one caller."""
+        """Check that the largest body fits into half of the budget, which is the part of one identity."""
         if budget < 2 * info.data.get("max_body_bytes", 0):
             raise ValueError("must be at least twice AGUI_MAX_BODY_BYTES")
         return budget

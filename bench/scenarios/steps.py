@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
-from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
 from agui_container.engine.run.fairness import BURST
 from agui_container.engine.service import Service
 from agui_container.main import build_service
@@ -77,7 +77,7 @@ async def parts() -> list[tuple[str, float]]:
     transcript = Transcript()
     for each in (start, event):
         transcript.feed(each)
-    sequence, log = RunSequence(), EventLog("run", LogBudget(1 << 40, 1 << 40), Flusher())
+    sequence, log = RunSequence(), EventLog("run", LogMemory(1 << 40), Flusher())
     for first in (RunStartedEvent(thread_id="thread", run_id="run"), start):
         sequence.feed(first)
     expander = Expander(lambda: MESSAGE)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 120
+SECONDS = 300
 
 BLOCKED = """
 import asyncio, threading

@@ -32,6 +32,7 @@ from tests.agents.approval_helpers import (
     text_of,
 )
 from tests.contexts import run_context, run_input
+from tests.engine.doubles import WAIT
 
 
 async def test_a_call_that_must_be_asked_for_ends_the_run_with_an_interrupt() -> None:
@@ -227,7 +228,7 @@ async def test_a_call_that_was_cut_off_is_not_started_again() -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
     fixture.stuck = True
     run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WAIT):
         await fixture.started.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -249,7 +250,7 @@ async def test_a_result_comes_once_its_call_and_those_before_it_have_ended(order
     request.resume = [answer(interrupt, approved=True) for interrupt in asked]
     async with aclosing(fixture.assistant.run(request, run_context())) as stream:
         first = asyncio.ensure_future(anext(stream))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT):
             await fixture.started.wait()
             if order[0] == "pay":
                 assert not first.done()

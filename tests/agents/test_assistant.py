@@ -20,6 +20,7 @@ from ag_ui.core import (
 )
 
 from agui_container.agents.assistant.assistant import MAX_STEPS, Assistant
+from agui_container.agents.assistant.prompt.system_text import APPLICATION
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Delta, Item, Prompt, TextDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -150,7 +151,10 @@ async def test_without_context_the_system_text_is_the_prompt(context: list[Conte
 async def test_every_context_entry_is_in_the_system_text() -> None:
     entries = [Context(description="Page", value="Cart"), Context(description="User", value="Ada")]
     system = (await prompt_of("go", context=entries)).system
-    assert system == "Be kind.\n\n## Context from the application\n\n### Page\nCart\n\n### User\nAda"
+    assert system == (
+        f"Be kind.\n\n{APPLICATION}\n\n"
+        '{"description": "Page", "value": "Cart"}\n{"description": "User", "value": "Ada"}'
+    )
 
 
 async def test_orders_and_activities_from_a_client_are_left_out() -> None:
@@ -266,3 +270,9 @@ def test_capabilities_say_what_is_configured() -> None:
         "execution": {"maxIterations": MAX_STEPS},
         "custom": {"goals": {"max": 16, "prompts": 3}},
     }
+
+
+def test_capabilities_name_the_models_to_choose_and_the_trust_in_instructions_where_there_are_any() -> None:
+    models = {"advanced": OfflineModel()}
+    custom = Assistant(OfflineModel(), models=models, trust_instructions=True).capabilities().custom or {}
+    assert (custom["models"], custom["trustsInstructions"]) == (["advanced"], True)

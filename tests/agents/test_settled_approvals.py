@@ -35,6 +35,7 @@ from agui_container.protocol.conversation.stored_parts import NO_RESULT
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.agents.doubles import DONE, ScriptedModel
 from tests.contexts import of_type, run_context
+from tests.engine.doubles import WAIT
 from tests.requirements import requirement
 
 
@@ -311,7 +312,7 @@ async def test_a_run_that_is_cancelled_before_the_tool_begins_leaves_the_approva
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.stuck = True
     run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WAIT):
         await box.asked.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):

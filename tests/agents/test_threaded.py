@@ -16,7 +16,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.daemon_threads import ROOM, DaemonThreadPool
 from tests.contexts import collect_items, run_context, run_input
 
-WAIT = 30
+WAIT = 120
 """Seconds after which a wait has failed; no test waits this long."""
 
 
@@ -159,7 +159,9 @@ async def test_threads_of_one_caller_leave_room_for_those_of_another() -> None:
         yield "a"
 
     busy = ThreadAgent(agent, thread_agent(agent).start, DaemonThreadPool(4, 2))
-    first, second = (replace(run_context(), caller=Caller(owner, "request")) for owner in ("first", "second"))
+    first, second = (
+        replace(run_context(), caller=Caller("everybody", "request", identity=name)) for name in ("first", "second")
+    )
     running = [asyncio.create_task(collect_items(busy.run(run_input("go"), first))) for _ in range(2)]
     await asyncio.sleep(0)
     for task in running:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import agui_container
+from agui_container.logging import ConsoleFormatter
 from agui_container.ports import ToolError
 from tests.agents.doubles import DONE, ScriptedTool, answering, asks, failing, results
 
@@ -74,7 +75,10 @@ async def test_an_exception_in_a_tool_becomes_its_answer(error: BaseException, a
     assert await results(asks("broken", *["add"] * others), DONE, tools=tools) == [answer, *["done"] * others]
 
 
-async def test_the_log_has_what_the_client_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_has_what_the_client_is_not_told(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caplog.handler, "formatter", ConsoleFormatter())
     with caplog.at_level(logging.WARNING):
         await results(asks("broken"), DONE, tools=(failing("broken", ValueError("secret")),))
     (record,) = caplog.records

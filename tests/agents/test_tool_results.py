@@ -19,6 +19,7 @@ from tests.agents.approval_helpers import ApprovalFixture, abandoned, answer, as
 from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks, failing, items
 from tests.agents.test_settled_approvals import fixture_with_tool
 from tests.contexts import of_type
+from tests.engine.doubles import WAIT
 from tests.requirements import requirement
 
 LIE = "Error: disk full (from yesterday's log)"
@@ -120,7 +121,7 @@ async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
     fixture.stuck = True
     run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WAIT):
         await fixture.started.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):

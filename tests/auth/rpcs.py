@@ -10,7 +10,6 @@ from google.protobuf.message import Message
 from agui_container.main import grpc_options
 from agui_container.settings import Settings
 from agui_container.transports.authentication import NO_AUTHENTICATION
-from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc.server import build_server
 from tests.engine.doubles import WAIT
 
@@ -19,7 +18,7 @@ def rpcs_of(app: FastAPI) -> list[str]:
     """The paths of all rpcs."""
     service = app.state.service
     options = grpc_options(service, Settings(), NO_AUTHENTICATION)
-    server = build_server(service, options, ByteBudget(options.max_bytes))
+    server = build_server(service, options)
     return sorted(server._methods)  # noqa: SLF001 - grpclib shows its paths nowhere else
 
 

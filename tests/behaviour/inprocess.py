@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncGenerator
 from typing import Self
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
@@ -11,14 +12,10 @@ from agui_container.protocol.commands import Attach
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest, RunRequest, parse
 from agui_container.protocol.wire.envelope import Envelope
-from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.commands import CommandResponder
 from tests.behaviour.client import Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
-
-BUDGET = 200_000_000
-"""Bytes that may be in flight."""
 
 
 class ReaderStream(RunStream):
@@ -51,14 +48,23 @@ class InProcess(Client):
     transport = "inprocess"
 
     def __init__(
-        self, service: Service, clock: FakeClock, headers: dict[str, str] | None = None, *, by_session: bool
+        self,
+        service: Service,
+        clock: FakeClock,
+        headers: dict[str, str] | None = None,
+        *,
+        by_session: bool,
+        limits_by_session: bool = False,
     ) -> None:
         super().__init__(service, clock, headers)
         self._by_session = by_session
+        self._limits_by_session = limits_by_session
 
     def with_headers(self, **headers: str) -> Self:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return type(self)(self.service, self.clock, given, by_session=self._by_session)
+        return type(self)(
+            self.service, self.clock, given, by_session=self._by_session, limits_by_session=self._limits_by_session
+        )
 
     def _caller(self) -> Caller:
         session = self.headers.get(SESSION_HEADER)
@@ -67,6 +73,7 @@ class InProcess(Client):
             request_id=self.headers.get("x-request-id", "request-1"),
             session_id=session,
             headers=self.headers,
+            identity=f"session:{session}" if session and self._limits_by_session else "",
         )
 
     async def start(self, body: Json | str) -> RunStream:
@@ -90,8 +97,9 @@ class InProcess(Client):
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            reservation = ByteBudget(BUDGET).share_of(self._caller()).reserve()
-            result = await CommandResponder(self.service).answer(asked.command, self._caller(), reservation.resize)
+            lease = self.service.quota.of(self._caller().identity).acquire(Limit.BYTES_IN_FLIGHT, 0)
+            with lease:
+                result = await CommandResponder(self.service).answer(asked.command, self._caller(), lease.resize)
         except AppError as error:
             raise self._refused(error) from None
         return {"command": asked.command.type, **result}

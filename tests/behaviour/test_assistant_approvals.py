@@ -275,6 +275,17 @@ async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_a
     assert text(await thread.say()) == "The result of pay is paid 1, and the result of paint is dry."
 
 
+@requirement("approval.client-call")
+async def test_a_message_beside_an_answer_is_answered_though_a_call_of_the_client_is_open(
+    connect_model: ConnectModel,
+) -> None:
+    thread = await connect_model()
+    thread.tools = [PAINT]
+    asked = interrupts(await thread.say('call pay {"amount": 1}\ncall paint {}'))
+    events = await thread.say("stream 1", resume=[answer(asked[0], approved=True)])
+    assert (results(events), text(events)) == (["paid 1"], "hello world, ")
+
+
 @requirement("approval.client-call", "thread.status")
 async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(connect_model: ConnectModel) -> None:
     thread = await connect_model()

@@ -12,6 +12,7 @@ from ag_ui.core import (
     StateSnapshotEvent,
 )
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.ports import Item
 from tests.behaviour.client import Client, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
@@ -94,11 +95,10 @@ async def test_a_thread_that_no_event_can_hold_is_refused_for_what_it_is(
 async def test_connecting_again_and_again_leaves_nothing(connect: Connect) -> None:
     client = await connect(agent_with_state)
     await run_and_store(client)
-    budget = client.service.registry.budget
-    before = (budget.used_bytes, budget.kept_bytes)
+    before = client.service.quota.used(Limit.LOG_BYTES)
     for _ in range(3):
         assert types(await client.run(ask(run="again", messages=[]))) == SHOWN
-    assert (budget.used_bytes, budget.kept_bytes) == before
+    assert client.service.quota.used(Limit.LOG_BYTES) == before
 
 
 @requirement("connect.first")

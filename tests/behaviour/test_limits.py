@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.run.fairness import BURST
 from agui_container.engine.run.run import Run
@@ -116,7 +117,7 @@ async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(co
     chorus.may_speak.set()
     ends = [outcome(await stream.rest()) for stream in streams]
     assert set(ends) == {"RATE_LIMIT_EXCEEDED"}
-    assert 100_000 < client.service.registry.budget.used_bytes < 100_000 + len(streams) * 3_000
+    assert 100_000 < client.service.quota.used(Limit.LOG_BYTES) < 100_000 + len(streams) * 3_000
 
 
 @requirement("limit.open")

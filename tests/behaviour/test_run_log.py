@@ -33,6 +33,12 @@ IDS = "run=r1 thread=t1"
 pytestmark = pytest.mark.durable
 
 
+@pytest.fixture(autouse=True)
+def _console(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the lines as a server does, with tracebacks that are cut to the user's frames."""
+    monkeypatch.setattr(caplog.handler, "formatter", logs.ConsoleFormatter())
+
+
 def ends(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return the log lines of runs that have ended."""
     return [message for message in caplog.messages if message.startswith("run finished")]

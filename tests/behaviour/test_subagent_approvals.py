@@ -1,12 +1,26 @@
 """Subagents that must ask people: suspended, and taken up again with the answer."""
 
-import pytest
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
+import pytest
+from ag_ui.core import RunAgentInput
+
+from agui_container.agents.as_agent import as_agent
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.agents.assistant.subagents import Subagent
+from agui_container.models.offline import OfflineModel
+from agui_container.ports import Item, Permission, PolicyDecision, RunContext
 from tests.behaviour.client import outcome, text
-from tests.behaviour.subagents import call_messages, of_type, paid, parts, team
+from tests.behaviour.conversations import ClientThread, answer, interrupts, results
+from tests.behaviour.fake_models import FakeOffline
+from tests.behaviour.subagents import call_messages, of_type, paid, parts, pay, team
 from tests.conftest import Connect
-from tests.engine.doubles import ask
+from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
+
+ASK_ALL: Json = {"approvals": {"ask": "all"}}
+CANCEL: Json = {"approvals": {"ask": "all", "onDenial": "cancel"}}
 
 
 @requirement("sub.suspended", "sub.resumed")
@@ -61,3 +75,120 @@ async def test_answers_may_come_one_by_one(connect: Connect) -> None:
     third = await client.run(ask(run="r3", messages=messages, resume=[{"interruptId": two["id"], **yes}]))
     assert outcome(third) == "success"
     assert paid == [1, 2]
+
+
+# --- demands of callers and operators hold at every depth -------------------------------------------------------------
+
+
+def names(events: list[Json]) -> list[str]:
+    """Return the tools that the interrupts of a run ask for."""
+    return [interrupt["metadata"]["toolName"] for interrupt in interrupts(events)]
+
+
+async def approve_all(thread: ClientThread, said: str, props: Json) -> list[str]:
+    """Send a message, and approve each call that is asked for, one after the other. Return the names of the calls."""
+    asked: list[str] = []
+    events = await thread.say(said, forwardedProps=props)
+    while waiting := interrupts(events):
+        asked += names(events)
+        assert paid == []
+        events = await thread.say(resume=[answer(it, approved=True) for it in waiting], forwardedProps=props)
+    assert outcome(events) == "success"
+    return asked
+
+
+def worker() -> Assistant:
+    """An assistant that pays without asking."""
+    return Assistant(OfflineModel(), (pay,))
+
+
+def behind_a_function(agent: Assistant) -> object:
+    """A function that answers by an assistant, which it gives an input of its own."""
+
+    async def answer_by_assistant(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        async for item in agent.run(input.model_copy(update={"forwarded_props": None}), ctx):
+            yield item
+
+    return answer_by_assistant
+
+
+def delegating(agent: object, policy: str | None = None) -> Assistant:
+    """An assistant that can only delegate, and whose policy says this of ``pay``."""
+    paid.clear()
+    decision = PolicyDecision(Permission(policy or "allow"), reason="money")
+    rules = {"pay": decision}
+    return Assistant(
+        OfflineModel(),
+        (Subagent("delegate", "Helps.", as_agent(agent, "agent")),),
+        policy=lambda name: rules.get(name, PolicyDecision(Permission.ALLOW)),
+    )
+
+
+@requirement("sub.asks")
+@pytest.mark.parametrize("depth", [1, 2, 3])
+async def test_a_run_that_asks_for_all_calls_asks_for_those_of_its_subagents_at_any_depth(
+    connect: Connect, depth: int
+) -> None:
+    agent = worker()
+    for _ in range(depth):
+        agent = delegating(agent)
+    client = await connect(agent)
+    thread = ClientThread(client, FakeOffline())
+    asked = await approve_all(thread, "delegate " * depth + 'call pay {"amount": 5}', ASK_ALL)
+    assert asked == [*["delegate"] * depth, "pay"]
+    assert paid == [5]
+
+
+@requirement("sub.asks")
+async def test_an_agent_between_two_assistants_does_not_undo_what_a_caller_asks_for(connect: Connect) -> None:
+    client = await connect(delegating(behind_a_function(worker())))
+    thread = ClientThread(client, FakeOffline())
+    assert await approve_all(thread, 'delegate call pay {"amount": 5}', ASK_ALL) == ["delegate", "pay"]
+    assert paid == [5]
+
+
+@requirement("sub.asks")
+async def test_a_denial_in_a_subagent_ends_a_run_that_wants_that_and_nothing_more_is_said(connect: Connect) -> None:
+    client = await connect(delegating(worker()))
+    thread = ClientThread(client, FakeOffline())
+    said = 'delegate call pay {"amount": 5}\ncall pay {"amount": 6}'
+    (outer,) = interrupts(await thread.say(said, forwardedProps=CANCEL))
+    first, second = interrupts(await thread.say(resume=[answer(outer, approved=True)], forwardedProps=CANCEL))
+    denial = [answer(first, approved=False, reason="no"), answer(second, approved=False)]
+    events = await thread.say(resume=denial, forwardedProps=CANCEL)
+    assert (outcome(events), text(events), paid) == ("cancelled", "", [])
+    assert results(events)[0] == "Error: the user denied this call: no"
+
+
+@requirement("sub.policy")
+@pytest.mark.parametrize("wrap", [lambda agent: agent, behind_a_function], ids=["assistant", "function"])
+async def test_a_tool_that_is_denied_is_denied_to_subagents_of_another_make(connect: Connect, wrap: object) -> None:
+    assert callable(wrap)
+    client = await connect(delegating(wrap(worker()), "deny"))
+    events = await client.run(ask(text='delegate call pay {"amount": 5}'))
+    assert "this tool is not allowed: money" in text(events)
+    assert paid == []
+
+
+@requirement("sub.policy")
+async def test_a_tool_that_must_be_asked_for_is_asked_for_in_subagents_of_another_make(connect: Connect) -> None:
+    client = await connect(delegating(worker(), "ask"))
+    thread = ClientThread(client, FakeOffline())
+    assert await approve_all(thread, 'delegate call pay {"amount": 5}', {}) == ["pay"]
+    assert paid == [5]
+
+
+@requirement("sub.policy")
+async def test_a_subagent_that_is_stricter_than_its_assistant_stays_so(connect: Connect) -> None:
+    strict = replace(worker(), policy=lambda _: PolicyDecision(Permission.DENY, reason="never"))
+    client = await connect(delegating(strict, "ask"))
+    assert "this tool is not allowed: never" in text(await client.run(ask(text='delegate call pay {"amount": 5}')))
+    assert paid == []
+
+
+@requirement("sub.limits")
+async def test_the_tokens_of_a_callers_budget_are_those_of_all_subagents_together(connect: Connect) -> None:
+    client = await connect(delegating(worker()))
+    budget = {"budget": {"tokens": 10}}
+    events = await client.run(ask(text="delegate stream 20", forwardedProps=budget))
+    assert events[-1]["code"] == "RUN_LIMIT_EXCEEDED"

@@ -30,7 +30,7 @@ from agui_container.tools.function_tool import tool
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.subagents import make_delegating_assistant, of_type, parts, team
 from tests.conftest import Connect
-from tests.engine.doubles import ask
+from tests.engine.doubles import WAIT, ask
 from tests.requirements import requirement
 
 
@@ -69,7 +69,7 @@ async def test_two_subagents_work_side_by_side(connect: Connect) -> None:
 
     async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         yield "one "
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WAIT):
             await meeting.wait()
         yield "two"
 
@@ -192,7 +192,7 @@ async def test_a_cancel_ends_the_subagent_with_the_run(connect: Connect) -> None
     events = await stream.rest()
     assert types(events) == ["TEXT_MESSAGE_END", "SUBAGENT_ERROR", "RUN_FINISHED"]
     assert outcome(events) == "cancelled"
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WAIT):
         await left.wait()
 
 

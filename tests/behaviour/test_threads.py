@@ -286,6 +286,16 @@ async def test_the_status_of_a_fork_follows_its_last_message(connect: Connect, m
 
 
 @requirement("thread.fork", "thread.status")
+@pytest.mark.parametrize("metadata", [{"durationMs": 0}, {"failed": True}, {"failed": True, "denied": True}])
+async def test_a_fork_at_a_call_that_the_server_has_answered_waits_for_no_client(
+    connect: Connect, metadata: Json
+) -> None:
+    client = await connect(silent)
+    await store_conversation(store_of(client), QUESTION, CALLS, {**RESULT, "metadata": metadata}, ANSWER)
+    assert (await send_command(client, "fork", threadId="t1", messageId="m2"))["status"] == "user_turn"
+
+
+@requirement("thread.fork", "thread.status")
 @pytest.mark.parametrize("turn", [ThreadStatus.USER_TURN, ThreadStatus.CLIENT_TOOL_TURN])
 async def test_a_call_that_is_open_in_a_thread_waits_for_the_same_one_on_its_fork(
     connect: Connect, turn: ThreadStatus

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput, UserMessage
 
-from agui_container.engine.caller_usage import Resource
-from agui_container.engine.policy import CallerLimits, CapacityLimits
+from agui_container.engine.admission.quota import Limit
+from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from tests.behaviour.client import Client, Refused, RunStream, outcome, text
@@ -59,7 +59,7 @@ async def is_served(client: Client) -> bool:
 
 @requirement("caller.runs")
 async def test_a_caller_with_all_its_runs_open_leaves_the_others_theirs(connect: Connect) -> None:
-    client = await connect(Worker(), CapacityLimits(open_runs=4), CallerLimits(runs=2), limit_by="session")
+    client = await connect(Worker(), CapacityLimits(open_runs=4), IdentityLimits(runs=2), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     for thread in ("t1", "t2"):
         await begin_run(first, thread)
@@ -70,11 +70,11 @@ async def test_a_caller_with_all_its_runs_open_leaves_the_others_theirs(connect:
 
 @requirement("caller.abandoned")
 async def test_runs_that_nobody_reads_take_no_room_from_their_caller_or_others(connect: Connect) -> None:
-    client = await connect(Worker(), CapacityLimits(open_runs=6), CallerLimits(runs=4), limit_by="session")
+    client = await connect(Worker(), CapacityLimits(open_runs=6), IdentityLimits(runs=4), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     for number in range(20):
         await (await begin_run(first, f"t{number}")).leave()
-        assert client.service.usages.used[Resource.RUNS] <= 4
+        assert client.service.quota.used(Limit.RUNS) <= 4
     statuses = [(await first.attach(f"t{number}", None)) for number in (0, 15)]
     assert [outcome(await stream.rest()) for stream in statuses] == ["cancelled", "cancelled"]
     assert await is_served(second)
@@ -82,7 +82,7 @@ async def test_runs_that_nobody_reads_take_no_room_from_their_caller_or_others(c
 
 @requirement("caller.abandoned")
 async def test_when_the_process_is_full_the_run_that_was_left_first_gives_way(connect: Connect) -> None:
-    client = await connect(Worker(), CapacityLimits(open_runs=4), CallerLimits(runs=2), limit_by="session")
+    client = await connect(Worker(), CapacityLimits(open_runs=4), IdentityLimits(runs=2), limit_by="session")
     first, other = session(client, "first"), session(client, "other")
     for caller, thread in ((first, "t1"), (other, "t2"), (other, "t3"), (first, "t4")):
         await (await begin_run(caller, thread)).leave()
@@ -97,7 +97,7 @@ WAITING = [("other", "t2"), ("other", "t3"), ("first", "t4")]
 @requirement("caller.abandoned")
 async def test_a_run_that_is_read_never_gives_way(connect: Connect) -> None:
     worker = Worker()
-    client = await connect(worker, CapacityLimits(open_runs=2), CallerLimits(runs=2), limit_by="session")
+    client = await connect(worker, CapacityLimits(open_runs=2), IdentityLimits(runs=2), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     read, left = await begin_run(first, "t1"), await begin_run(first, "t2")
     await left.leave()
@@ -112,7 +112,7 @@ async def test_a_run_that_is_read_never_gives_way(connect: Connect) -> None:
 @requirement("caller.requests")
 @pytest.mark.parametrize("large", [{"state": "x" * 15_000}, {"state": [[]] * 250}], ids=["in bytes", "in memory"])
 async def test_large_requests_of_one_caller_leave_room_for_those_of_others(connect: Connect, large: Json) -> None:
-    limits = CapacityLimits(open_bytes=40_000), CallerLimits(request_bytes=20_000)
+    limits = CapacityLimits(open_bytes=40_000), IdentityLimits(request_bytes=20_000)
     client = await connect(Worker(), *limits, limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     await first.start(ask("t1", text="wait", **large))
@@ -125,7 +125,9 @@ async def test_large_requests_of_one_caller_leave_room_for_those_of_others(conne
 @requirement("caller.logs")
 async def test_events_of_one_caller_do_not_end_the_runs_of_another(connect: Connect) -> None:
     worker = Worker()
-    client = await connect(worker, CapacityLimits(all_bytes=40_000), CallerLimits(log_bytes=20_000), limit_by="session")
+    client = await connect(
+        worker, CapacityLimits(all_bytes=40_000), IdentityLimits(log_bytes=20_000), limit_by="session"
+    )
     first, second = session(client, "first"), session(client, "second")
     waiting = await begin_run(second, "t1")
     floods = [await first.start(ask(f"t{number}", text="flood")) for number in range(5)]
@@ -139,29 +141,16 @@ async def test_events_of_one_caller_do_not_end_the_runs_of_another(connect: Conn
 
 @requirement("caller.logs")
 async def test_ended_runs_of_a_caller_leave_room_for_its_next_ones(connect: Connect) -> None:
-    client = await connect(Worker(), caller_limits=CallerLimits(log_bytes=5_000), limit_by="session")
+    client = await connect(Worker(), caller_limits=IdentityLimits(log_bytes=5_000), limit_by="session")
     first = session(client, "first")
     for number in range(20):
         assert outcome(await first.run(ask(f"t{number}", text="hello"))) == "success"
-        await eventually(lambda: client.service.usages.used[Resource.STREAMS] == 0)
-
-
-@requirement("caller.kept")
-async def test_ended_runs_of_one_caller_do_not_push_out_those_of_another(connect: Connect) -> None:
-    client = await connect(Worker(), CapacityLimits(kept_runs=8), limit_by="session")
-    first, second = session(client, "first"), session(client, "second")
-    assert await is_served(second)
-    for number in range(20):
-        await first.run(ask(f"t{number}", text="hello"))
-    await eventually(lambda: client.service.usages.used[Resource.STREAMS] == 0)
-    assert outcome(await (await second.attach("small", None)).rest()) == "success"
-    with pytest.raises(Refused, match="no longer kept"):
-        await first.attach("t0", "r1")
+        await eventually(lambda: client.service.quota.used(Limit.STREAMS) == 0)
 
 
 @requirement("caller.rate")
 async def test_a_caller_that_begins_too_many_runs_is_told_when_to_come_back(connect: Connect) -> None:
-    client = await connect(Worker(), caller_limits=CallerLimits(runs_per_minute=3), limit_by="session")
+    client = await connect(Worker(), caller_limits=IdentityLimits(runs_per_minute=3), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     for number in range(3):
         await first.run(ask(f"t{number}"))
@@ -175,7 +164,7 @@ async def test_a_caller_that_begins_too_many_runs_is_told_when_to_come_back(conn
 
 @requirement("caller.rate")
 async def test_retries_and_readers_are_no_new_runs(connect: Connect) -> None:
-    client = await connect(Worker(), caller_limits=CallerLimits(runs_per_minute=1), limit_by="session")
+    client = await connect(Worker(), caller_limits=IdentityLimits(runs_per_minute=1), limit_by="session")
     first = session(client, "first")
     for _ in range(3):
         assert outcome(await first.run(ask())) == "success"
@@ -184,7 +173,7 @@ async def test_retries_and_readers_are_no_new_runs(connect: Connect) -> None:
 
 @requirement("caller.streams")
 async def test_readers_of_one_caller_leave_room_for_those_of_others(connect: Connect) -> None:
-    client = await connect(Worker(), CapacityLimits(open_streams=4), CallerLimits(streams=2), limit_by="session")
+    client = await connect(Worker(), CapacityLimits(open_streams=4), IdentityLimits(streams=2), limit_by="session")
     first, second = session(client, "first"), session(client, "second")
     await begin_run(first, "t1")
     reader = await first.attach("t1", None)
@@ -201,7 +190,7 @@ async def test_readers_of_one_caller_leave_room_for_those_of_others(connect: Con
 async def test_background_work_of_one_caller_keeps_only_its_own_runs_waiting(connect: Connect) -> None:
     worker = Worker()
     client = await connect(
-        worker, CapacityLimits(background_tasks=4), CallerLimits(background_tasks=2), limit_by="session"
+        worker, CapacityLimits(background_tasks=4), IdentityLimits(background_tasks=2), limit_by="session"
     )
     first, second = session(client, "first"), session(client, "second")
     for thread in ("t1", "t2"):
@@ -210,7 +199,7 @@ async def test_background_work_of_one_caller_keeps_only_its_own_runs_waiting(con
     assert "2 background tasks for one caller" in refused.message
     assert await is_served(second)
     worker.may_end.set()
-    await eventually(lambda: client.service.usages.used[Resource.BACKGROUND_TASKS] == 0)
+    await eventually(lambda: client.service.quota.used(Limit.BACKGROUND_TASKS) == 0)
     assert outcome(await first.run(ask("t3"))) == "success"
 
 
@@ -223,5 +212,5 @@ async def test_nothing_is_counted_once_all_is_over(connect: Connect) -> None:
     await streams[0].leave()
     worker.may_end.set()
     assert [outcome(await stream.rest()) for stream in streams[1:]] == ["success", "success"]
-    counted = (Resource.RUNS, Resource.REQUEST_BYTES, Resource.STREAMS)
-    await eventually(lambda: [client.service.usages.used[resource] for resource in counted] == [0, 0, 0])
+    counted = (Limit.RUNS, Limit.REQUEST_BYTES, Limit.STREAMS)
+    await eventually(lambda: [client.service.quota.used(resource) for resource in counted] == [0, 0, 0])

@@ -44,7 +44,7 @@ RUN = {
     "js": ["node", "--input-type=module"],
 }
 SHOWN = {"text", "dockerfile", "mermaid"}
-SECONDS = 20.0
+SECONDS = 120.0
 USUAL_ISSUER = "localhost:9000"
 CUT = "--- the next block ---"
 SCENES = [scene for document in DOCUMENTS for scene in scenes(document)]

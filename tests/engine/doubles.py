@@ -11,18 +11,20 @@ from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 from agui_container.agents.as_agent import as_agent, responder_of, thread_cleanup_of
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.buses.memory import MemoryBus
+from agui_container.engine.admission.quota import Amount, IdentityQuota, Limit, Quota
+from agui_container.engine.log.event_log import LogMemory
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.policy import CallerLimits, CapacityLimits, OnBusy, OnDisconnect, Policy
+from agui_container.engine.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.engine.run.run import Run
 from agui_container.engine.service import Service
-from agui_container.main import build_capabilities, read_caller_limits
+from agui_container.main import build_capabilities, read_identity_limits
 from agui_container.ports import Caller, RunLimits, Tool
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores import is_durable, open_store
 
-WAIT = 30.0
+WAIT = 120.0
 """Seconds after which a wait has failed; no test waits this long."""
 
 START = 1_800_000_000.0
@@ -78,7 +80,7 @@ def make_service(  # noqa: PLR0913 - each has a default
     *,
     clock: FakeClock | None = None,
     limits: CapacityLimits | None = None,
-    caller_limits: CallerLimits | None = None,
+    caller_limits: IdentityLimits | None = None,
     tools: Mapping[str, Tool] | None = None,
     cluster: Cluster | None = None,
 ) -> Service:
@@ -93,8 +95,8 @@ def make_service(  # noqa: PLR0913 - each has a default
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
             run_timeout=settings.run_timeout,
-            limits=limits or CapacityLimits(),
-            caller_limits=caller_limits or read_caller_limits(settings.caller_limits),
+            limits=limits or CapacityLimits(bytes_in_flight=settings.max_bytes_in_flight),
+            identity_limits=caller_limits or read_identity_limits(settings.caller_limits),
         ),
         clock,
         cluster or make_archive(settings.store.get_secret_value(), clock),
@@ -112,7 +114,23 @@ def make_archive(store: str, clock: FakeClock) -> Cluster:
 
 
 def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 - the fields of Caller
-    return Caller(owner=owner, request_id=fields.pop("request_id", "request-1"), **fields)
+    """Return a caller whose identity is its owner, unless another one is given."""
+    return Caller(owner, fields.pop("request_id", "request-1"), identity=fields.pop("identity", owner), **fields)
+
+
+def make_quota(limits: CapacityLimits | None = None, identity_limits: IdentityLimits | None = None) -> Quota:
+    """Return limits of a process in which nothing is in use."""
+    return Quota(limits or CapacityLimits(), identity_limits or IdentityLimits(), FakeClock())
+
+
+def bytes_in_flight(most: int, identity: str = "first") -> IdentityQuota:
+    """Return the quota of an identity that may have so many bytes in flight."""
+    return make_quota(CapacityLimits(bytes_in_flight=2 * most)).of(identity)
+
+
+def log_memory(run_bytes: int = 1 << 40, all_bytes: int = 1 << 40) -> LogMemory:
+    """Return the memory limits of a run and of all runs."""
+    return LogMemory(run_bytes, (Amount(Limit.LOG_BYTES, all_bytes),))
 
 
 def asking(thread: str = "t1", run: str = "r1", **fields: Any) -> RunAgentInput:  # noqa: ANN401 - as in JSON

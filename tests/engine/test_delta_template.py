@@ -28,7 +28,7 @@ from ag_ui.core import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher
 from agui_container.engine.run import pipeline
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.ports import MessageText
@@ -38,7 +38,7 @@ from agui_container.protocol.delta_template import DeltaTemplate
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.expander import MAX_DELTA
-from tests.engine.doubles import Json, asking
+from tests.engine.doubles import Json, asking, log_memory
 from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
@@ -150,7 +150,7 @@ OPENED: tuple[Make, ...] = (
 
 def begin_pipeline() -> tuple[EventPipeline, EventLog]:
     """Return the pipeline of a run with many open entities."""
-    log, ids = EventLog("r1", LogBudget(1 << 40, 1 << 40), Flusher()), count(1)
+    log, ids = EventLog("r1", log_memory(1 << 40, 1 << 40), Flusher()), count(1)
     made = EventPipeline(asking(), lambda: f"id-{next(ids)}", log)
     made.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     for make in OPENED:

@@ -5,20 +5,20 @@ import asyncio
 import pytest
 from ag_ui.core import CustomEvent, EventType
 
-from agui_container.engine.log.event_log import BATCH_BYTES, BATCH_EVENTS, ENVELOPE_BYTES, EventLog, Flusher, LogBudget
+from agui_container.engine.log.event_log import BATCH_BYTES, BATCH_EVENTS, ENVELOPE_BYTES, EventLog, Flusher, LogMemory
 from agui_container.engine.log.subscription import LocalSubscription
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
-from tests.engine.doubles import WAIT, eventually
+from tests.engine.doubles import WAIT, eventually, log_memory
 from tests.requirements import requirement
 
 UNLIMITED = 10**9
 
 
-def make_log(budget: LogBudget | None = None, flusher: Flusher | None = None, *, is_stored: bool = False) -> EventLog:
+def make_log(memory: LogMemory | None = None, flusher: Flusher | None = None, *, is_stored: bool = False) -> EventLog:
     on_flush = (lambda: None) if is_stored else None
-    return EventLog("r1", budget or LogBudget(UNLIMITED, UNLIMITED), flusher or Flusher(), on_flush)
+    return EventLog("r1", memory or log_memory(UNLIMITED, UNLIMITED), flusher or Flusher(), on_flush)
 
 
 def append(log: EventLog, *values: str) -> None:
@@ -276,8 +276,8 @@ async def test_a_log_that_fails_to_flush_delays_no_other(caplog: pytest.LogCaptu
     def fail() -> None:
         raise RuntimeError("lost")
 
-    failing = EventLog("r1", LogBudget(UNLIMITED, UNLIMITED), flusher, fail)
-    other = EventLog("r2", LogBudget(UNLIMITED, UNLIMITED), flusher)
+    failing = EventLog("r1", log_memory(UNLIMITED, UNLIMITED), flusher, fail)
+    other = EventLog("r2", log_memory(UNLIMITED, UNLIMITED), flusher)
     append(failing, "a")
     append(other, "a")
     await eventually(lambda: other.watermark == 1)
@@ -301,8 +301,8 @@ async def test_subscriptions_see_only_what_is_stored_until_all_is_released() -> 
 
 @requirement("replica.lost")
 async def test_unpublished_events_can_be_replaced_by_those_of_another_replica() -> None:
-    budget = LogBudget(UNLIMITED, UNLIMITED)
-    log = make_log(budget, is_stored=True)
+    memory = log_memory()
+    log = make_log(memory, is_stored=True)
     for number in range(3):
         log.append(EventType.CUSTOM, b'{"n":%d}' % number)
     log.flush()
@@ -312,15 +312,15 @@ async def test_unpublished_events_can_be_replaced_by_those_of_another_replica() 
     log.append_foreign([Envelope("r1", 3, EventType.RUN_ERROR, b"12")])
     assert log.watermark == 3
     assert log.batch(0, 9).data == [b'{"n":0}', b'{"n":1}', b"12"]
-    assert (len(log), log.bytes) == (3, budget.used_bytes)
+    assert (len(log), log.bytes) == (3, memory.amounts[0].used)
     assert log.bytes == sum(len(data) + ENVELOPE_BYTES for data in log.batch(0, 9).data)
 
 
 @requirement("limit.kept-bytes", "replica.lost")
 @pytest.mark.parametrize("has_ended", [True, False])
 async def test_a_log_whose_end_another_replica_wrote_counts_what_it_holds(*, has_ended: bool) -> None:
-    budget = LogBudget(UNLIMITED, UNLIMITED)
-    log = make_log(budget, is_stored=True)
+    memory = log_memory()
+    log = make_log(memory, is_stored=True)
     append(log, "seen", "not seen", "nor this")
     log.flush()
     log.advance(1)
@@ -333,9 +333,9 @@ async def test_a_log_whose_end_another_replica_wrote_counts_what_it_holds(*, has
     batch = [each for batch in await batches(log) for each in batch]
     size = sum(len(envelope.data) + ENVELOPE_BYTES for envelope in batch)
     assert [envelope.data for envelope in batch][1:] == [b"1234567", b"12"]
-    assert (log.bytes, budget.used_bytes, budget.kept_bytes) == (size, size, size)
+    assert (log.bytes, memory.amounts[0].used) == (size, size)
     log.discard()
-    assert (budget.used_bytes, budget.kept_bytes) == (0, 0)
+    assert memory.amounts[0].used == 0
 
 
 # --- limits ---
@@ -343,8 +343,8 @@ async def test_a_log_whose_end_another_replica_wrote_counts_what_it_holds(*, has
 
 @requirement("limit.size", "limit.all")
 async def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
-    budget, flusher = LogBudget(180, 300), Flusher()
-    one, other, third = (EventLog(run, budget, flusher) for run in ("r1", "r2", "r3"))
+    memory, flusher = log_memory(180, 300), Flusher()
+    one, other, third = (EventLog(run, memory, flusher) for run in ("r1", "r2", "r3"))
     append(one, "x" * 30)
     append(other, "x" * 30)
     assert one.has_room
@@ -358,4 +358,4 @@ async def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
     assert other.limit_error().code is ErrorCode.RUN_LIMIT_EXCEEDED
     assert "it produced" in other.limit_error().message
     other.discard()
-    assert budget.used_bytes == one.bytes
+    assert memory.amounts[0].used == one.bytes

@@ -9,10 +9,11 @@ import pytest
 from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
 
 from agui_container.buses.memory import MemoryBus
+from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.persistence import merged_input, recorder
 from agui_container.engine.persistence.cluster import LEASE_SECONDS, Cluster, ReplicaCommand, encode_command
 from agui_container.engine.persistence.leases import Leases
-from agui_container.engine.persistence.merged_input import LARGE_HISTORY, MergedInput
+from agui_container.engine.persistence.merged_input import MergedInput
 from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.ports.records import (
@@ -148,7 +149,7 @@ async def test_a_burst_is_stored_in_few_steps(monkeypatch: pytest.MonkeyPatch) -
     await wait_until_stored(service)
 
 
-@pytest.mark.parametrize(("size", "is_on_loop"), [(LARGE_HISTORY, True), (LARGE_HISTORY + 1, False)])
+@pytest.mark.parametrize(("size", "is_on_loop"), [(LARGE_BYTES, True), (LARGE_BYTES + 1, False)])
 async def test_messages_of_a_large_request_are_merged_off_the_event_loop(
     monkeypatch: pytest.MonkeyPatch, size: int, *, is_on_loop: bool
 ) -> None:
@@ -161,8 +162,8 @@ async def test_messages_of_a_large_request_are_merged_off_the_event_loop(
 @pytest.mark.parametrize(
     "fields",
     [
-        {"messages": [{"id": "u1", "role": "user", "content": LARGE_HISTORY * "x"}]},
-        {"state": {"text": LARGE_HISTORY * "x"}},
+        {"messages": [{"id": "u1", "role": "user", "content": LARGE_BYTES * "x"}]},
+        {"state": {"text": LARGE_BYTES * "x"}},
     ],
     ids=["messages", "state"],
 )

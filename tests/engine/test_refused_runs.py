@@ -19,13 +19,13 @@ from ag_ui.core import (
 )
 
 from agui_container.agents.assistant.subagents import SubagentInvocation
-from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
 from agui_container.protocol.expander import Expander
-from tests.engine.doubles import asking, caller, envelopes, make_service
+from tests.engine.doubles import asking, caller, envelopes, log_memory, make_service
 from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
@@ -57,9 +57,9 @@ IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
 }
 
 
-def begin_pipeline(budget: LogBudget | None = None) -> tuple[EventPipeline, EventLog]:
+def begin_pipeline(memory: LogMemory | None = None) -> tuple[EventPipeline, EventLog]:
     """Return the pipeline of a run and its log."""
-    log, numbers = EventLog("r1", budget or LogBudget(1 << 30, 1 << 30), Flusher()), count(1)
+    log, numbers = EventLog("r1", memory or log_memory(1 << 30, 1 << 30), Flusher()), count(1)
     pipeline = EventPipeline(asking(), lambda: f"id-{next(numbers)}", log)
     pipeline.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     pipeline.submit(SubagentStartedEvent(subagent_run_id="s", name="s"))
@@ -148,7 +148,7 @@ async def test_a_refused_event_leaves_a_subagents_open_streams_as_they_were(
 @requirement("limit.size")
 @pytest.mark.parametrize("size", range(800, 2_400, 50))
 async def test_every_message_that_a_limit_cut_off_is_closed(size: int) -> None:
-    pipeline, log = begin_pipeline(LogBudget(3_000, 1 << 30))
+    pipeline, log = begin_pipeline(log_memory(3_000, 1 << 30))
     pipeline.submit(CustomEvent(name="n", value="x" * size))
     with suppress(AppError):
         pipeline.submit(TextMessageChunkEvent(message_id="a", delta="aa"))
@@ -161,7 +161,7 @@ async def test_every_message_that_a_limit_cut_off_is_closed(size: int) -> None:
 
 @requirement("limit.all")
 async def test_a_tool_may_go_on_once_there_is_room_again() -> None:
-    budget = LogBudget(1 << 30, 8_000)
+    budget = log_memory(1 << 30, 8_000)
     other = EventLog("r2", budget, Flusher())
     pipeline, log = begin_pipeline(budget)
     other.append(EventType.RAW, b"x" * 4_500)
@@ -181,7 +181,7 @@ async def test_a_tool_may_go_on_once_there_is_room_again() -> None:
 
 @requirement("limit.size")
 async def test_a_tool_that_takes_no_notice_of_a_limit_does_not_exceed_it() -> None:
-    pipeline, log = begin_pipeline(LogBudget(10_000, 1 << 30))
+    pipeline, log = begin_pipeline(log_memory(10_000, 1 << 30))
     for _ in range(9):
         pipeline.submit_from_tool(CustomEvent(name="n", value="x" * 1_000))
     for _ in range(1_000):

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from ag_ui.core import RunAgentInput
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.health import Health
 from agui_container.engine.persistence import recorder
 from agui_container.engine.policy import CapacityLimits
@@ -267,14 +268,13 @@ async def test_only_so_many_forgotten_ids_are_remembered() -> None:
 
 
 @requirement("retry.forgotten", "limit.kept")
-async def test_forgotten_ids_of_one_caller_do_not_push_out_those_of_another() -> None:
+async def test_the_oldest_forgotten_ids_are_no_longer_known() -> None:
     service = make_service(brief, limits=CapacityLimits(kept_runs=0, remembered_ids=4))
-    await run_to_end(service, "r1", owner="second")
     for number in range(10):
-        await run_to_end(service, f"r{number}", owner="first")
-    await eventually(lambda: service.registry.is_forgotten(RunKey("first", "t1", "r9")))
-    assert service.registry.is_forgotten(RunKey("second", "t1", "r1"))
-    assert not service.registry.is_forgotten(RunKey("first", "t1", "r0"))
+        await run_to_end(service, f"r{number}")
+    await eventually(lambda: service.registry.is_forgotten(RunKey("everybody", "t1", "r9")))
+    known = [service.registry.is_forgotten(RunKey("everybody", "t1", f"r{number}")) for number in range(10)]
+    assert known == [False] * 6 + [True] * 4
 
 
 @requirement("busy.free")
@@ -284,7 +284,7 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
         await run_to_end(service, f"r{run}", f"t{run % 3}")
     await eventually(lambda: not service.registry.tasks and not service.registry.recorder_tasks)
     assert (len(service.registry.queues), service.registry.by_key) == (0, {})
-    assert service.registry.budget.used_bytes == 0
+    assert service.quota.used(Limit.LOG_BYTES) == 0
 
 
 @requirement("thread.delete")
@@ -297,8 +297,7 @@ async def test_runs_of_a_deleted_thread_take_no_memory_and_their_ids_can_be_used
         await run_to_end(service, "r1")
         await eventually(lambda: not service.registry.recorder_tasks)
         await service.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
-        assert (service.runs.find_local(caller(), "t1", "r1"), service.registry.budget.used_bytes) == (None, 0)
-        assert service.registry.budget.kept_bytes == 0
+        assert (service.runs.find_local(caller(), "t1", "r1"), service.quota.used(Limit.LOG_BYTES)) == (None, 0)
 
 
 @requirement("thread.delete")

@@ -19,6 +19,7 @@ from ag_ui.core import (
     TokenUsage,
 )
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.run.fairness import BURST
 from agui_container.engine.service import Service
@@ -278,7 +279,7 @@ async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> Non
     assert ends == ["RUN_FINISHED", "RUN_ERROR"]
     assert status(silent) == "running"
     reader = service.start(asking("t1", "r3"), caller())
-    assert service.registry.budget.used_bytes < 1_700
+    assert service.quota.used(Limit.LOG_BYTES) < 1_700
     await service.runs.cancel(caller(), "t0", "silent")
     await wait_until_idle(service)
 

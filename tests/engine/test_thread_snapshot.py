@@ -19,10 +19,11 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.engine.policy import CallerLimits
+from agui_container.engine.admission.offload import LARGE_BYTES
+from agui_container.engine.admission.quota import Limit
+from agui_container.engine.policy import IdentityLimits
 from agui_container.engine.service import Service
 from agui_container.engine.threads.thread_snapshot import EncodedEvent, content_events, snapshot_events, state_event
-from agui_container.engine.threads.threads import LARGE_BYTES
 from agui_container.ports import Caller, Item
 from agui_container.ports.records import StoredMessage, ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.conversation.merge import dump_message
@@ -46,7 +47,7 @@ async def short(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "short"
 
 
-async def service_with_thread(characters: int, caller_limits: CallerLimits | None = None) -> Service:
+async def service_with_thread(characters: int, caller_limits: IdentityLimits | None = None) -> Service:
     """Return an engine with a thread that has a message of so many characters."""
     service = make_service(short, caller_limits=caller_limits)
     message = {"id": "u1", "role": "user", "content": characters * "x"}
@@ -94,13 +95,13 @@ async def test_a_large_thread_is_shown_off_the_event_loop(
 
 @requirement("limit.kept")
 async def test_threads_that_are_shown_count_until_their_readers_leave() -> None:
-    service = await service_with_thread(20_000, CallerLimits(log_bytes=70_000))
-    before = service.usages.logs.used_bytes
+    service = await service_with_thread(20_000, IdentityLimits(log_bytes=70_000))
+    before = service.quota.used(Limit.LOG_BYTES)
     first = await service.admit(asking(run="r2", messages=[]), caller())
     with pytest.raises(AppError) as refused:
         await service.admit(asking(run="r3", messages=[]), caller())
     assert refused.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
     first.close()
     first.close()
-    assert service.usages.logs.used_bytes == before
+    assert service.quota.used(Limit.LOG_BYTES) == before
     (await service.admit(asking(run="r3", messages=[]), caller())).close()

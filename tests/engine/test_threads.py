@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from msgspec.structs import fields
 
 from agui_container.buses.memory import MemoryBus
+from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.threads import threads as threads_module
 from agui_container.engine.threads.threads import (
-    LARGE_BYTES,
     RunControl,
     ThreadCommands,
-    off_loop_if_large,
     role_of_message,
 )
 from agui_container.engine.threads.views import shown_thread_view
@@ -199,16 +198,6 @@ async def test_messages_that_are_not_wanted_are_not_read(monkeypatch: pytest.Mon
     assert (read, brief.keys() & {"messages", "runs", "order"}) == ([0], set())
 
 
-@pytest.mark.parametrize(("size", "apart"), [(LARGE_BYTES // 2, False), (2 * LARGE_BYTES, True)])
-async def test_a_large_thread_is_read_off_the_event_loop(size: int, *, apart: bool) -> None:
-    store = MemoryStore()
-    await store_conversation(store, {**QUESTION, "content": "x" * size})
-    delta = await store.threads.changes(ThreadKey("everybody", "t1"))
-    assert delta is not None
-    reading = await off_loop_if_large("", delta.size, threading.get_ident)
-    assert (reading != threading.get_ident()) == apart
-
-
 async def store_large(store: Store) -> ThreadKey:
     """Store a thread whose goals and feedback are large, and whose messages are not."""
     key = ThreadKey("everybody", "t1")
@@ -235,7 +224,7 @@ async def test_a_thread_for_which_there_is_no_room_is_refused_before_it_is_built
 ) -> None:
     store = MemoryStore()
     await store_large(store)
-    monkeypatch.setattr(threads_module, "off_loop_if_large", None)
+    monkeypatch.setattr(threads_module, "offload_if_large", None)
 
     def full(size: int) -> None:
         assert size > LARGE_BYTES

@@ -5,11 +5,11 @@ import threading
 
 from ag_ui.core import CustomEvent, EventType
 
-from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
-from agui_container.engine.log.transcoded_log import LARGE_BYTES, RECENT_BYTES, TranscodedLog
+from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
+from agui_container.engine.log.transcoded_log import RECENT_BYTES, TRANSCODED_BYTES, TranscodedLog
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.wire.envelope import Batch
-from tests.engine.doubles import WAIT, eventually
+from tests.engine.doubles import WAIT, eventually, log_memory
 from tests.requirements import requirement
 
 
@@ -26,8 +26,8 @@ class Encoder:
         return b"<%b>" % data
 
 
-def make_log(budget: LogBudget, *values: str) -> tuple[EventLog, Batch]:
-    log = EventLog("r1", budget, Flusher())
+def make_log(memory: LogMemory, *values: str) -> tuple[EventLog, Batch]:
+    log = EventLog("r1", memory, Flusher())
     for value in values:
         log.append(EventType.CUSTOM, encode(CustomEvent(name="n", value=value)))
     log.flush()
@@ -36,7 +36,7 @@ def make_log(budget: LogBudget, *values: str) -> tuple[EventLog, Batch]:
 
 @requirement("binary.once")
 async def test_all_readers_share_what_was_made_once() -> None:
-    log, batch = make_log(LogBudget(10**9, 10**9), "a", "b", "c")
+    log, batch = make_log(log_memory(), "a", "b", "c")
     encoder = Encoder()
     first, second = log.transcoded(encoder), log.transcoded(Encoder())
     some = Batch("r1", 1, batch.types[:2], batch.data[:2])
@@ -48,35 +48,13 @@ async def test_all_readers_share_what_was_made_once() -> None:
 
 @requirement("binary.once")
 async def test_much_is_made_in_a_thread_and_still_once() -> None:
-    _, batch = made = make_log(LogBudget(10**9, 10**9), "x" * LARGE_BYTES, "b")
+    _, batch = made = make_log(log_memory(), "x" * TRANSCODED_BYTES, "b")
     encoder = Encoder()
     transcoded = made[0].transcoded(encoder)
     one, two = await asyncio.gather(transcoded.encode(batch, "first"), transcoded.encode(batch, "first"))
     assert one == two
     assert encoder.asked == batch.data
     assert threading.get_ident() not in encoder.threads
-
-
-async def test_readers_of_several_runs_take_turns_at_large_encodings() -> None:
-    order, may = list[bytes](), threading.Event()
-
-    def slow(data: bytes) -> bytes:
-        order.append(data[-3:-2])
-        assert may.wait(WAIT)
-        return data
-
-    made = {name: make_log(LogBudget(10**9, 10**9), "x" * LARGE_BYTES + name) for name in "abc"}
-    tasks = [
-        asyncio.create_task(made[name][0].transcoded(slow).encode(made[name][1], account))
-        for name, account in (("a", "first"), ("b", "first"), ("c", "second"))
-    ]
-    await eventually(lambda: len(order) == 1)
-    for _ in range(100):
-        await asyncio.sleep(0)
-    assert order == [b"a"]
-    may.set()
-    await asyncio.wait_for(asyncio.gather(*tasks), WAIT)
-    assert order == [b"a", b"b", b"c"]
 
 
 async def test_a_reader_that_leaves_does_not_wait_for_a_large_encoding() -> None:
@@ -87,7 +65,7 @@ async def test_a_reader_that_leaves_does_not_wait_for_a_large_encoding() -> None
         may.wait(WAIT)
         return data
 
-    log, batch = make_log(LogBudget(10**9, 10**9), "x" * LARGE_BYTES)
+    log, batch = make_log(log_memory(), "x" * TRANSCODED_BYTES)
     leaving = asyncio.create_task(log.transcoded(slow).encode(batch, "first"))
     try:
         await eventually(begun.is_set)
@@ -99,19 +77,19 @@ async def test_a_reader_that_leaves_does_not_wait_for_a_large_encoding() -> None
 
 
 async def test_encoded_events_count_for_the_process_and_not_for_the_run() -> None:
-    budget = LogBudget(run_bytes=250, all_bytes=10**9)
-    log, batch = make_log(budget, "x" * 40)
+    memory = log_memory(run_bytes=250)
+    (amount,) = memory.amounts
+    log, batch = make_log(memory, "x" * 40)
     produced = log.bytes
     await log.transcoded(Encoder()).encode(batch, "first")
     encoded = sum(len(data) + 2 for data in batch.data)
-    assert (log.bytes, budget.used_bytes) == (produced, produced + encoded)
-    budget.all_bytes = budget.used_bytes - 1
+    assert (log.bytes, amount.used) == (produced, produced + encoded)
+    amount.most = amount.used - 1
     assert not log.has_room
     assert "This server has reached" in log.limit_error().message
     log.end()
-    assert budget.kept_bytes == budget.used_bytes
     log.discard()
-    assert (budget.used_bytes, budget.kept_bytes) == (0, 0)
+    assert amount.used == 0
 
 
 async def test_only_recent_events_are_kept_and_older_ones_are_encoded_again() -> None:

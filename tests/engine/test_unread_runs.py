@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import pytest
 from ag_ui.core import EventType
 
-from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
+from agui_container.engine.admission.quota import Limit
+from agui_container.engine.log.event_log import EventLog, Flusher
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.leases import RETENTION_SECONDS, Leases
 from agui_container.engine.service import Service
@@ -15,7 +16,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.commands import ThreadsDelete
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever, wait_for_event
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, log_memory, wait_for_event
 from tests.engine.replicas import Replicas, hold_claims
 from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, open_service, talker, wait_until_stored
 from tests.requirements import requirement
@@ -75,10 +76,10 @@ async def test_a_stored_run_without_readers_takes_no_memory() -> None:
     await envelopes(reader)
     await wait_until_stored(service)
     assert service.registry.get(RUN) is not None
-    assert service.registry.budget.used_bytes > 0
+    assert service.quota.used(Limit.LOG_BYTES) > 0
     reader.close()
     assert service.registry.get(RUN) is None
-    assert (service.registry.budget.used_bytes, service.registry.budget.kept_bytes) == (0, 0)
+    assert service.quota.used(Limit.LOG_BYTES) == 0
 
 
 @requirement("replica.deleted")
@@ -145,7 +146,7 @@ async def test_a_retry_that_is_cut_off_here_leaves_nothing(monkeypatch: pytest.M
     reader.close()
     assert there.registry.get(RUN) is None
     assert not there.registry.is_forgotten(RUN)
-    assert there.registry.budget.used_bytes == 0
+    assert there.quota.used(Limit.LOG_BYTES) == 0
 
 
 @requirement("replica.retry")
@@ -244,12 +245,12 @@ async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_a
 
 @requirement("replica.deleted")
 async def test_bytes_that_are_transcoded_after_the_deletion_are_not_counted() -> None:
-    budget = LogBudget(1 << 20, 1 << 20)
-    log = EventLog("r1", budget, Flusher())
+    memory = log_memory()
+    log = EventLog("r1", memory, Flusher())
     log.append(EventType.CUSTOM, b"{}")
     log.end()
     log.flush()
     transcoded = log.transcoded(bytes.upper)
     log.discard()
     await transcoded.encode(log.batch(0, 1), "first")
-    assert (budget.used_bytes, budget.kept_bytes) == (0, 0)
+    assert memory.amounts[0].used == 0

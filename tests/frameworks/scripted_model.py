@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-SECONDS = 10.0
+SECONDS = 120.0
 ARGUMENTS = '{"sides": 6}'
 CUT_OFF: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
 MEETING = asyncio.Barrier(2)

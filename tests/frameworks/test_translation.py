@@ -13,6 +13,7 @@ from agui_container.agents.frameworks.translation import FrameworkError, check_e
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.contexts import collect_items, run_context, run_input
+from tests.engine.doubles import WAIT
 
 SNAPSHOT = StateSnapshotEvent(snapshot={})
 
@@ -137,7 +138,7 @@ async def test_one_run_at_a_time_has_it() -> None:
         async with kept.acquire("a"):
             order.append("second")
 
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(WAIT), asyncio.TaskGroup() as group:
         group.create_task(first())
         group.create_task(second())
     assert order == ["first", "second"]

@@ -14,7 +14,7 @@ from playwright.async_api import Locator, Page, expect
 from tests.console.driver import ROOT, missing
 from tests.ports import free_port
 
-READY_SECONDS = 60.0
+READY_SECONDS = 300.0
 
 
 def need_app(app: str) -> None:

@@ -13,7 +13,7 @@ from tests.front_ends.conftest import Visit
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 in_each = pytest.mark.parametrize("app", ["copilotkit-direct", "copilotkit-runtime", "assistant-ui"])
 
-SECONDS = 10.0
+SECONDS = 120.0
 Json = dict[str, object]
 
 

@@ -22,7 +22,7 @@ from tests.docs.markdown import Block, Document
 from tests.front_ends.driver import Visitor, need_app, wait_until_served
 from tests.ports import free_port
 
-SECONDS = 60.0
+SECONDS = 120.0
 APPS = ("copilotkit-direct", "copilotkit-runtime", "assistant-ui")
 READMES = [Document.read(ROOT / "examples" / app / "README.md", ROOT) for app in APPS]
 GUIDES = [block for block in BLOCKS if NPM in block.marks]

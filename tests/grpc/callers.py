@@ -11,7 +11,7 @@ from grpclib.config import Configuration
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
-from agui_container.engine.policy import CallerLimits
+from agui_container.engine.policy import IdentityLimits
 from agui_container.engine.service import Service
 from agui_container.main import build_app
 from agui_container.settings import Settings
@@ -146,7 +146,7 @@ class Callers:
 
 @asynccontextmanager
 async def serving_callers(
-    agent: object, caller_limits: CallerLimits | None = None, **settings: object
+    agent: object, caller_limits: IdentityLimits | None = None, **settings: object
 ) -> AsyncIterator[Callers]:
     """Serve an agent to callers that a gateway names."""
     chosen = Settings.model_validate({"limit_by": "session", **settings})

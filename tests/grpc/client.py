@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 import grpc
 from google.protobuf.message import Message
 
-WAIT = 30.0
+WAIT = 120.0
 
 In = TypeVar("In", bound=Message)
 Out = TypeVar("Out", bound=Message)

@@ -12,7 +12,7 @@ import h2.events
 from h2.settings import SettingCodes
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-WAIT = 20.0
+WAIT = 120.0
 
 
 class Raw:

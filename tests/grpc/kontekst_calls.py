@@ -5,7 +5,7 @@ from typing import Any
 import grpc
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
-from tests.grpc.client import GrpcCall
+from tests.grpc.client import WAIT, GrpcCall
 
 RunTalk = GrpcCall[pb.RunCommand, pb.RunEvent]
 
@@ -24,4 +24,4 @@ def unary(channel: grpc.Channel, method: str, request: Any, reply: Any, **option
         request_serializer=type(request).SerializeToString,
         response_deserializer=reply.FromString,
     )
-    return call(request, timeout=30, **options)
+    return call(request, timeout=WAIT, **options)

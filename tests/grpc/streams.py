@@ -4,17 +4,13 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from agui_container.engine.caller_usage import CallerUsages
-from agui_container.engine.policy import CallerLimits, CapacityLimits
-from agui_container.engine.run.fairness import RequestTurns
-from agui_container.transports.accounts import Accounts
+from agui_container.engine.admission.quota import Quota
 from agui_container.transports.authentication import NO_AUTHENTICATION
-from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc.call import PIECE_BYTES, Call, CallAdmission
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.messages import PREFIX
 from agui_container.transports.grpc.open_calls import AgentCalls, UnverifiedCalls
-from tests.engine.doubles import FakeClock, caller
+from tests.engine.doubles import caller
 
 SIZE = 3 * PIECE_BYTES
 MAX_BYTES = 100 * SIZE
@@ -61,7 +57,7 @@ class Reader:
         self.data_sent += len(data) - self._window
 
 
-def call_of(client: Sender | Reader, budget: ByteBudget, account: str = "somebody") -> Call[Any, Any]:
+def call_of(client: Sender | Reader, quota: Quota, identity: str = "somebody") -> Call[Any, Any]:
     """The call of a client."""
     stream: Any = SimpleNamespace(
         _stream=client,
@@ -70,17 +66,14 @@ def call_of(client: Sender | Reader, budget: ByteBudget, account: str = "somebod
         _send_message_done=False,
         deadline=None,
     )
-    usages = CallerUsages(CapacityLimits(), CallerLimits(), FakeClock())
     admission = CallAdmission(
         MAX_BYTES,
         by_session=False,
         origins=(),
         authentication=NO_AUTHENTICATION,
-        accounts=Accounts(),
-        usages=usages,
+        limits_by_session=False,
+        quota=quota,
         unverified_calls=UnverifiedCalls(),
-        open_calls=AgentCalls(usages),
-        turns=RequestTurns(),
-        budget=budget,
+        open_calls=AgentCalls(quota),
     )
-    return Call(stream, caller(account=account), admission)
+    return Call(stream, caller(identity=identity), admission)

@@ -12,7 +12,7 @@ from tests.grpc.clients_on_node import BUF, FOLDER, missing
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
-SECONDS = 60.0
+SECONDS = 300.0
 INVALID_ARGUMENT, CANCELLED, DEADLINE_EXCEEDED = 3, 1, 4
 
 

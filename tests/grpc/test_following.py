@@ -10,14 +10,10 @@ from ag_ui.core import RunAgentInput
 from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.ports.store import StoreUnavailable
-from agui_container.transports import check_intervals
 from agui_container.transports.grpc import following
 from tests.engine.doubles import WAIT, asking, caller, envelopes
 from tests.engine.test_recorder import open_service, wait_until_stored
 from tests.requirements import requirement
-
-MOMENT = 0.2
-"""Seconds in which a client that may check at once has found a run."""
 
 
 async def hello(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -54,15 +50,3 @@ async def test_the_runs_of_a_thread_are_iterated_in_order_once_the_store_answers
 async def test_the_next_run_is_found_once_the_store_answers_again(service: Service) -> None:
     async with asyncio.timeout(WAIT):
         assert await following.wait_for_next_run(service, caller(), "t1", "r1") == "r2"
-
-
-@requirement("roz.team", "caller.streams")
-async def test_clients_of_a_caller_that_wait_check_the_store_less_often_together(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(check_intervals, "MAX_CHECKS", 1 / (2 * WAIT))
-    run_ids = following.iterate_runs(service, caller(), "t1")
-    for waiting in (following.wait_for_next_run(service, caller(), "t1", "r1"), anext(run_ids)):
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(MOMENT):
-                await waiting

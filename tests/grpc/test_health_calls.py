@@ -3,12 +3,12 @@
 import gc
 from collections.abc import Iterator
 
-import h2.events
 import pytest
 from h2.errors import ErrorCodes
 from hyperframe.frame import ContinuationFrame, HeadersFrame
 
-from agui_container.engine.caller_usage import Resource
+from agui_container.engine.admission.quota import Limit
+from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.grpc import open_calls
 from agui_container.transports.grpc.connection import MAX_HEADERS, CallStream
 from tests.engine.doubles import eventually
@@ -20,7 +20,6 @@ from tests.waiting_agent import WaitingAgent
 
 CHECK, WATCH = "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"
 REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
-OTHER = "127.0.0.2"
 SERVED, EXHAUSTED = "0", "8"
 LIMIT = 8
 
@@ -48,28 +47,14 @@ async def check(client: Raw) -> str:
 async def test_the_oldest_call_without_a_token_gives_way_to_a_new_one(
     path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with port_of(WaitingAgent()) as port, raw(port) as first, raw(port, address=OTHER) as second:
+    async with port_of(WaitingAgent()) as port, raw(port) as first, raw(port) as second:
         streams = await begin(first, path, LIMIT)
         assert await check(second) == SERVED
         assert await beside(first.status, streams[0]) == (
             EXHAUSTED,
             "Too many calls without a verified token are open.",
         )
-        assert "limit reached limit=unverifiedCalls caller=address:127.0.0.1" in caplog.messages
-        await begin(first, path, LIMIT)
-        assert [(await beside(first.status, stream))[0] for stream in streams[1:]] == [EXHAUSTED] * (LIMIT - 1)
-        assert await check(second) == SERVED
-
-
-@requirement("caller.streams", "grpc.calls")
-async def test_watches_of_one_caller_end_none_of_another() -> None:
-    async with port_of(WaitingAgent()) as port, raw(port) as first, raw(port, address=OTHER) as second:
-        watch = second.call(WATCH)
-        second.data(watch, message(b""), end=True)
-        await beside(second.until, h2.events.DataReceived)
-        await begin(first, CHECK, 3 * LIMIT)
-        assert await check(second) == SERVED
-        assert not any(isinstance(event, h2.events.StreamEnded) and event.stream_id == watch for event in second.events)
+        assert "limit reached limit=unverifiedCalls" in caplog.messages
 
 
 @requirement("caller.streams", "grpc.calls")
@@ -78,13 +63,13 @@ async def test_calls_without_a_token_take_no_room_of_sockets() -> None:
         for path in (CHECK, WATCH, REFLECTION):
             await begin(client, path, 1)
         assert await check(client) == SERVED
-        assert callers.service.usages.used[Resource.SOCKETS] == 0
+        assert callers.service.quota.used(Limit.SOCKETS) == 0
 
 
 @requirement("caller.streams", "grpc.calls")
 async def test_a_call_with_one_reply_counts_as_a_socket_while_its_message_does_not_come() -> None:
-    async with port_of(WaitingAgent(), caller_limits='{"sockets": 1}') as port, raw(port) as client:
-        waiting, refused = client.call(STATUS), client.call(STATUS)
+    async with port_of(WaitingAgent(), caller_limits='{"sockets": 1}', limit_by="session") as port, raw(port) as client:
+        waiting, refused = (client.call(STATUS, (SESSION_HEADER, "session")) for _ in range(2))
         status, words = await beside(client.status, refused)
         assert (status, "1 open sockets for one caller" in words) == (EXHAUSTED, True)
         client.data(waiting, message(b""), end=True)

@@ -82,15 +82,36 @@ def test_an_approved_call_of_a_subagent_and_the_call_that_began_it_start_and_end
     assert (talk.kinds.count("tools_completed"), talk.kinds[-1]) == (1, "completed")
 
 
+@requirement("kontekst.asks", "sub.asks")
+def test_a_call_of_a_subagent_that_the_policy_allows_is_proposed_at_every_depth(channel: grpc.Channel) -> None:
+    with start_run(channel, "delegate delegate " + call_text("echo", text="ahoy")) as talk:
+        proposed = [call.name for _ in range(3) for call in approve_next(talk)]
+        list(talk.rest())
+    assert proposed == ["delegate", "delegate", "echo"]
+    assert talk.kinds[-1] == "completed"
+
+
+@requirement("kontekst.asks", "sub.asks")
+def test_a_call_of_a_subagent_does_not_run_before_it_is_approved(channel: grpc.Channel) -> None:
+    with start_run(channel, "delegate " + call_text("echo", text="ahoy")) as talk:
+        (outer,) = approve_next(talk)
+        (inner,) = talk.until("tools_proposed").calls
+        assert calls_of(talk, "tool_started") == {outer.call_id: 1}
+        talk.send(deny_tool=pb.DenyToolCommand(call_id=inner.call_id))
+        list(talk.rest())
+    assert calls_of(talk, "tool_completed")[inner.call_id] == 0
+    assert talk.kinds[-1] == "cancelled"
+
+
 @requirement("kontekst.asks")
-def test_a_denied_call_of_a_subagent_fails_once_and_ends_the_run(channel: grpc.Channel) -> None:
+def test_a_denied_call_of_a_subagent_fails_once_and_ends_the_subagent_and_the_run(channel: grpc.Channel) -> None:
     with start_run(channel, "delegate " + call_text("pay", amount=1)) as talk:
         (outer,) = approve_next(talk)
         (inner,) = talk.until("tools_proposed").calls
         talk.send(deny_tool=pb.DenyToolCommand(call_id=inner.call_id, reason="too dear"))
         list(talk.rest())
-    assert (calls_of(talk, "tool_failed"), talk.kinds[-1]) == ({inner.call_id: 1}, "cancelled")
-    assert (calls_of(talk, "tool_started"), calls_of(talk, "tool_completed")) == ({outer.call_id: 1},) * 2
+    assert (calls_of(talk, "tool_failed"), talk.kinds[-1]) == ({inner.call_id: 1, outer.call_id: 1}, "cancelled")
+    assert (calls_of(talk, "tool_started"), calls_of(talk, "tool_completed")) == ({outer.call_id: 1}, {})
     assert "too dear" in next(event.tool_failed.error for event in talk.seen if event.HasField("tool_failed"))
 
 

@@ -85,6 +85,7 @@ async def test_a_connection_without_calls_is_closed_and_one_with_a_call_is_not(m
     async with port_of(agent) as port, raw(port) as busy:
         stream = await begin_run(busy)
         monkeypatch.setattr(connection, "IDLE_SECONDS", MOMENT)
+        monkeypatch.setattr(connection, "LINGER_SECONDS", MOMENT)
         async with raw(port) as idle:
             assert await beside(idle.goodbye) is ErrorCodes.NO_ERROR
         agent.may_end.set()

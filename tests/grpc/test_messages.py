@@ -7,10 +7,9 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 
+from agui_container.engine.admission.offload import LARGE_BYTES, offload
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
-from agui_container.runtime.large_work import LargeWork
-from agui_container.transports.bytes_in_flight import ByteBudget
 from agui_container.transports.grpc import call, messages
 from agui_container.transports.grpc.call import TRANSLATED_BYTES
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
@@ -18,9 +17,9 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.messages import check_fields, decode
 from agui_container.transports.grpc.roz.inputs import MAX_CONTEXTS, read_message, read_start
 from agui_container.transports.grpc.roz.requests import json_of
-from agui_container.transports.request_body import LARGE_BYTES
+from tests.engine.doubles import make_quota
 from tests.grpc.callers import serving_callers
-from tests.grpc.streams import MAX_BYTES, Sender, call_of, start
+from tests.grpc.streams import Sender, call_of, start
 from tests.requirements import requirement
 
 EMPTY_HISTORY, EMPTY_CONTEXT = b"\x2a\x00", b"\x32\x00"
@@ -30,21 +29,21 @@ EMPTY_OBJECT = b"\x0a\x02\x2a\x00"
 """An encoded ``ListValue`` with one empty object."""
 
 
-class CountingWork(LargeWork):
-    """Large work, counted."""
+class CountingWork:
+    """Work that calls do in a thread, counted."""
 
     count = 0
 
-    async def run(self, account: str, work: Any, *args: Any, **kwargs: Any) -> Any:
+    async def __call__(self, identity: str, work: Any, *args: Any) -> Any:
         self.count += 1
-        return await super().run(account, work, *args, **kwargs)
+        return await offload(identity, work, *args)
 
 
 @pytest.fixture
 def large_work(monkeypatch: pytest.MonkeyPatch) -> CountingWork:
     """The work that calls do in a thread."""
-    work = CountingWork("large messages of a test")
-    monkeypatch.setattr(call, "large_bodies", work)
+    work = CountingWork()
+    monkeypatch.setattr(call, "offload", work)
     return work
 
 
@@ -65,7 +64,7 @@ async def test_large_messages_are_decoded_in_a_thread(
     large_work: CountingWork, size: int, count: int, encoding: str
 ) -> None:
     body = gzip.compress(start(size)) if encoding else start(size)
-    message = await call_of(Sender(body, encoding=encoding), ByteBudget(MAX_BYTES)).receive()
+    message = await call_of(Sender(body, encoding=encoding), make_quota()).receive()
     assert message is not None
     assert (len(message.start.prompt), large_work.count) == (size, count)
 

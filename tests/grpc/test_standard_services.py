@@ -10,7 +10,9 @@ from grpclib.health.v1 import health_pb2
 from grpclib.reflection.v1 import reflection_pb2 as v1
 from grpclib.reflection.v1alpha import reflection_pb2 as v1alpha
 
+from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from tests.grpc.client import WAIT
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
@@ -25,7 +27,7 @@ def reflected(channel: grpc.Channel, package: Any, *requests: Any) -> list[Any]:
         request_serializer=package.ServerReflectionRequest.SerializeToString,
         response_deserializer=package.ServerReflectionResponse.FromString,
     )
-    return list(call(iter(requests), timeout=30))
+    return list(call(iter(requests), timeout=WAIT))
 
 
 @requirement("grpc.standard")
@@ -56,7 +58,7 @@ def checked(channel: grpc.Channel, service: str) -> int:
         request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
         response_deserializer=health_pb2.HealthCheckResponse.FromString,
     )
-    return int(call(health_pb2.HealthCheckRequest(service=service), timeout=30).status)
+    return int(call(health_pb2.HealthCheckRequest(service=service), timeout=WAIT).status)
 
 
 @requirement("grpc.standard")
@@ -69,14 +71,14 @@ def test_health_is_told_for_each_service(channel: grpc.Channel) -> None:
 
 
 def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> None:
-    with ServerProcess(**ASSISTANT, AGUI_CALLER_LIMITS='{"sockets": 1}') as server:
+    with ServerProcess(**ASSISTANT, AGUI_LIMIT_BY="session", AGUI_CALLER_LIMITS='{"sockets": 1}') as server:
         channel = dial(server)
         watch = channel.unary_stream(
             "/grpc.health.v1.Health/Watch",
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
-        watches = [watch(health_pb2.HealthCheckRequest(), timeout=30) for _ in range(3)]
+        watches = [watch(health_pb2.HealthCheckRequest(), timeout=WAIT) for _ in range(3)]
         assert {next(each).status for each in watches} == {health_pb2.HealthCheckResponse.SERVING}
         session = channel.stream_stream(
             "/roz.v1.AgentService/StreamSession",
@@ -86,10 +88,11 @@ def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> N
         start = roz.SessionRequest(start=roz.StartSession())
         requests = queue.SimpleQueue[roz.SessionRequest]()
         requests.put(start)
-        held = session(iter(requests.get, None), timeout=30)
+        named = [(SESSION_HEADER, "session")]
+        held = session(iter(requests.get, None), timeout=WAIT, metadata=named)
         assert next(held).HasField("session_started")
         with pytest.raises(grpc.RpcError) as refused:
-            next(session(iter([start]), timeout=30))
+            next(session(iter([start]), timeout=WAIT, metadata=named))
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "1 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)" in refused.value.details()
         assert checked(channel, "") == health_pb2.HealthCheckResponse.SERVING
@@ -104,7 +107,7 @@ def test_a_watch_of_health_ends_with_the_server(dial: Dial) -> None:
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
             response_deserializer=health_pb2.HealthCheckResponse.FromString,
         )
-        watching = call(health_pb2.HealthCheckRequest(), timeout=30)
+        watching = call(health_pb2.HealthCheckRequest(), timeout=WAIT)
         assert next(watching).status == health_pb2.HealthCheckResponse.SERVING
         server.term()
         with pytest.raises(grpc.RpcError) as ended:

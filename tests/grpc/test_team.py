@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from tests.grpc.client import call_text
+from tests.grpc.client import WAIT, call_text
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.http_requests import answer_approval, get_json, run_over_sse
 from tests.grpc.roz_calls import (
@@ -225,5 +225,5 @@ def test_a_task_that_is_not_the_callers_is_not_found(channel: grpc.Channel) -> N
         response_deserializer=pb.TeamEvent.FromString,
     )
     with pytest.raises(grpc.RpcError) as refused:
-        list(call(pb.WatchTeamRequest(task_id=session), timeout=30, metadata=header))
+        list(call(pb.WatchTeamRequest(task_id=session), timeout=WAIT, metadata=header))
     assert refused.value.code() is grpc.StatusCode.NOT_FOUND

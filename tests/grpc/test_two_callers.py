@@ -2,24 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from functools import partial
 
 import pytest
 from ag_ui.core import RunAgentInput, UserMessage
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 
-from agui_container.engine.caller_usage import Resource
-from agui_container.engine.policy import CallerLimits
-from agui_container.main import build_app
+from agui_container.engine.admission.quota import Limit
+from agui_container.engine.policy import IdentityLimits
 from agui_container.ports import Item, RunContext
-from agui_container.settings import Settings
-from agui_container.stores.memory import MemoryStore
-from agui_container.stores.memory.data import Bounds
 from agui_container.transports.grpc.connection import MAX_STREAMS
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.engine.doubles import eventually
 from tests.grpc.callers import (
     UNREAD_WINDOW,
@@ -27,7 +21,6 @@ from tests.grpc.callers import (
     RozSession,
     is_served,
     serving_callers,
-    serving_callers_of,
 )
 from tests.requirements import requirement
 
@@ -149,11 +142,11 @@ async def test_runs_of_kontekst_count_their_commands_until_they_end() -> None:
 async def test_the_whole_input_of_a_session_counts_as_its_request() -> None:
     async with serving_callers(ObedientAgent()) as callers:
         session = await with_history(callers.connect("first"))
-        used = callers.service.usages.used
-        assert used[Resource.REQUEST_BYTES] == 0
+        quota = callers.service.quota
+        assert quota.used(Limit.REQUEST_BYTES) == 0
         await session.say("wait")
         await session.until("text_delta")
-        assert used[Resource.REQUEST_BYTES] > MEGABYTES
+        assert quota.used(Limit.REQUEST_BYTES) > MEGABYTES
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------
@@ -161,7 +154,7 @@ async def test_the_whole_input_of_a_session_counts_as_its_request() -> None:
 
 @requirement("caller.streams")
 async def test_sessions_of_one_caller_leave_room_for_those_of_another() -> None:
-    async with serving_callers(ObedientAgent(), CallerLimits(sockets=3)) as callers:
+    async with serving_callers(ObedientAgent(), IdentityLimits(sockets=3)) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         for _ in range(3):
             await first.begin_session()
@@ -182,7 +175,7 @@ async def test_a_connection_with_all_its_calls_open_does_not_delay_another_calle
 
 @requirement("caller.messages")
 async def test_messages_of_one_caller_above_its_rate_end_its_calls_and_another_one_is_served() -> None:
-    async with serving_callers(ObedientAgent(), CallerLimits(messages_per_second=5)) as callers:
+    async with serving_callers(ObedientAgent(), IdentityLimits(messages_per_second=5)) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         session, again = await first.begin_session(), await first.begin_session()
         for _ in range(4):
@@ -251,21 +244,21 @@ each_protocol = pytest.mark.parametrize("run", [over_roz, over_kontekst])
 @each_protocol
 async def test_a_caller_with_all_its_runs_open_leaves_another_its_own(run: RunPrompt) -> None:
     worker = ObedientAgent()
-    async with serving_callers(worker, CallerLimits(runs=2)) as callers:
+    async with serving_callers(worker, IdentityLimits(runs=2)) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         for _ in range(2):
             await first.run("wait")
         assert "2 open runs for one caller (AGUI_CALLER_LIMITS, runs)" in await run(first, "hello")
         assert await run(second, "hello") == ""
         worker.may_end.set()
-        await eventually(lambda: callers.service.usages.used[Resource.RUNS] == 0)
+        await eventually(lambda: callers.service.quota.used(Limit.RUNS) == 0)
         assert await run(first, "hello") == ""
 
 
 @requirement("caller.rate")
 @each_protocol
 async def test_a_caller_that_begins_too_many_runs_leaves_another_its_own(run: RunPrompt) -> None:
-    async with serving_callers(ObedientAgent(), CallerLimits(runs_per_minute=2)) as callers:
+    async with serving_callers(ObedientAgent(), IdentityLimits(runs_per_minute=2)) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         assert [await run(first, "hello") for _ in range(2)] == ["", ""]
         assert "AGUI_CALLER_LIMITS, runsPerMinute" in await run(first, "hello")
@@ -276,7 +269,7 @@ async def test_a_caller_that_begins_too_many_runs_leaves_another_its_own(run: Ru
 @each_protocol
 async def test_events_of_one_caller_do_not_end_a_run_of_another(run: RunPrompt) -> None:
     worker = ObedientAgent()
-    async with serving_callers(worker, CallerLimits(log_bytes=100_000)) as callers:
+    async with serving_callers(worker, IdentityLimits(log_bytes=100_000)) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         waiting = asyncio.create_task(run(second, "wait"))
         for _ in range(3):
@@ -291,34 +284,11 @@ async def test_events_of_one_caller_do_not_end_a_run_of_another(run: RunPrompt) 
 @each_protocol
 async def test_background_tasks_of_one_caller_stop_no_run_of_another(run: RunPrompt) -> None:
     worker = ObedientAgent()
-    async with serving_callers(worker, CallerLimits(background_tasks=2)) as callers:
+    async with serving_callers(worker, IdentityLimits(background_tasks=2)) as callers:
         first, second = callers.connect("first"), callers.connect("second")
         assert [await run(first, "background") for _ in range(2)] == ["", ""]
         assert "AGUI_CALLER_LIMITS, backgroundTasks" in await run(first, "hello")
         assert await run(second, "hello") == ""
         worker.may_end.set()
-        await eventually(lambda: callers.service.usages.used[Resource.BACKGROUND_TASKS] == 0)
+        await eventually(lambda: callers.service.quota.used(Limit.BACKGROUND_TASKS) == 0)
         assert await run(first, "hello") == ""
-
-
-async def request_approval(caller: GrpcCaller, amount: int) -> tuple[RozSession, str]:
-    """Begin a session whose call waits for approval. Returns the id of the approval, too."""
-    session = await caller.begin_session()
-    await session.say(f'call pay {{"amount": {amount}}}')
-    while (response := await session.call.receive()) is not None:
-        if response.session_event.HasField("approval_requested"):
-            return session, response.session_event.approval_requested.approval_id
-    raise AssertionError("the call has ended without an approval")
-
-
-@requirement("roz.approvals")
-async def test_approvals_of_one_caller_do_not_push_out_that_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=4)))
-    app = build_app(Settings(agent="assistant", limit_by="session", tools=TOOLS, tool_policy=POLICY))
-    async with serving_callers_of(app) as callers:
-        first, second = callers.connect("first"), callers.connect("second")
-        session, approval = await request_approval(second, 5)
-        for _ in range(6):
-            await request_approval(first, 1)
-        await session.send(permission_decision=roz.PermissionDecision(tool_call_id=approval, approved=True))
-        assert "paid 5" in await session.answer()

@@ -18,7 +18,7 @@ from tests.official.judge import Json, Judge, Turn
 from tests.official.servers import ServerAddress
 from tests.protocol.protobuf_decoder import kind, messages
 
-SECONDS = 20.0
+SECONDS = 120.0
 TERMINAL = ("RUN_FINISHED", "RUN_ERROR")
 NUMBERS = count(1)
 

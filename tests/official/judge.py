@@ -23,7 +23,7 @@ from agui_container.protocol.encoder import encode
 
 JS = Path(__file__).parents[1] / "js"
 CLIENT = JS / "node_modules" / "@ag-ui" / "client" / "package.json"
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds to wait for one answer."""
 
 Json = dict[str, Any]

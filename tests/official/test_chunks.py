@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count, islice
 
-import pytest
 from ag_ui.core import BaseEvent, EventType, TextMessageChunkEvent, TextMessageContentEvent
 
 from agui_container.ports import Item, MessageText
@@ -142,7 +141,6 @@ def without_differences(seen: Sample, client: list[Json]) -> tuple[list[Json], l
     return [event for events in per_item for event in events], theirs
 
 
-@pytest.mark.timeout(180)
 def test_random_chunks_expand_to_the_same_events_and_stop_at_the_same_item(judge: Judge) -> None:
     differences, broken, kinds = [], Counter[str](), Counter[type[BaseEvent]]()
     for start in range(0, WALKS, BATCH):

@@ -72,7 +72,6 @@ def batches(judge: Judge, first: int, count: int) -> Iterator[tuple[int, Sample,
         waiting = following
 
 
-@pytest.mark.timeout(180)
 def test_random_walks_have_the_same_verdict_at_the_same_event(judge: Judge) -> None:
     differences, broken, seen = [], Counter[str](), Counter[type[BaseEvent]]()
     for seed, (events, accepted, error), client_error, client_accepted in batches(judge, 0, WALKS):

@@ -95,7 +95,6 @@ def test_the_wheel_has_the_package_its_data_and_the_license_and_nothing_else(whe
     assert any(name.endswith("/LICENSE") for name in names)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "module", ["app", "app.agent", "agent"], ids=["app.py", "a package app", "agent.py beside app"]
 )

@@ -72,7 +72,6 @@ def type_check(file: Path) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.timeout(300)
 def test_type_checkers_see_the_public_names(tmp_path: Path) -> None:
     imports = "".join(
         f"from {module} import {', '.join(name for name in names.split())}\n" for module, names in PUBLIC.items()

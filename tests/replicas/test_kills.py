@@ -141,7 +141,6 @@ def times_executed(executions: Path) -> Counter[str]:
 
 
 @requirement("replica.kill")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("kill", range(KILLS))
 async def test_a_kill_at_any_moment_loses_nothing_that_was_seen(replica: Start, tmp_path: Path, kill: int) -> None:
     dice = random.Random(kill)  # noqa: S311 - a seed makes the dice the same in every run

@@ -6,7 +6,6 @@ import re
 import resource
 from pathlib import Path
 
-import pytest
 from sqlalchemy import make_url
 
 from agui_container.engine.policy import CapacityLimits
@@ -97,7 +96,6 @@ async def test_a_database_that_stands_still_for_a_moment_costs_no_event(start: S
 
 
 @requirement("durable.gone")
-@pytest.mark.timeout(120)
 async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
     start: Start, frail_postgres: Program
 ) -> None:
@@ -152,7 +150,6 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
 
 
 @requirement("durable.deleted")
-@pytest.mark.timeout(120)
 async def test_a_file_that_was_deleted_is_noticed_in_the_log_and_ends_runs(process: Start, tmp_path: Path) -> None:
     server = process()
     asked = run_input("churn")

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from tests.replicas.conftest import Start
 from tests.replicas.subscribers import Piece, Reading, as_shown, by_attach, by_last_event_id, over_sse
 from tests.requirements import requirement
@@ -29,7 +27,6 @@ def assert_same(by_sse: list[Piece], by_socket: list[Piece]) -> Json:
 
 
 @requirement("replica.read", "replica.cancel", "replica.lost", "replica.socket")
-@pytest.mark.timeout(90)
 async def test_a_run_is_followed_through_two_others_until_one_cancels_it_or_its_own_dies(replica: Start) -> None:
     here, second, third = replica(), replica(), replica()
 

@@ -20,7 +20,8 @@ from tests.official.servers import ServerAddress, serving
 from tests.sockets.process import ROOT
 
 SCENARIOS = Path(__file__).with_name("scenarios.py")
-SECONDS = 100.0
+SECONDS = 400.0
+ASK_FOR_THE_TIME = '[{"tool_pattern": "current_time", "policy": "ask"}]'
 SKILL_WORDS = 100
 """Words of the server's skill."""
 
@@ -60,11 +61,12 @@ class Release:
 
 @pytest.fixture(scope="session")
 def roboto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerAddress]:
-    """The server, as a process. It has a skill."""
+    """The server, as a process. It has a skill, a model to choose, and a tool that waits for an approval."""
     skill = tmp_path_factory.mktemp("skills") / "greet" / "SKILL.md"
     skill.parent.mkdir()
     skill.write_text(f"---\nname: greet\ndescription: Be kind.\n---\n\n{SKILL_WORDS * 'kindly '}\n")
-    with serving(roboto="on", skills=str(skill.parents[1])) as server:
+    choices = {"models": "advanced=offline", "trust_instructions": "on", "tool_policy": ASK_FOR_THE_TIME}
+    with serving(roboto="on", skills=str(skill.parents[1]), **choices) as server:
         yield server
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import threading
+import time
 import urllib.request
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +27,7 @@ except ImportError:
 
     IS_OLD = False
 
-TIMEOUT = 60.0
+TIMEOUT = 300.0
 
 
 def id_of(session: AgentSession) -> str:
@@ -183,7 +184,10 @@ def mixed() -> object:
 def goals_achieved() -> object:
     summary = DatasetSummaryAgentGoal(dataset_id="ds_1", summary_format_spec_prompt="Two sentences.")
     triage = DatasetTriageGoal(dataset_id="ds_1", label_vocabulary={"good": "All is well.", "bad": "It is not."})
-    decisions = [{"label": "good", "applies": True, "justification": "It is.", "confidence": 0.9}]
+    decisions = [
+        {"label": label, "applies": label == "good", "justification": "It is so.", "confidence": 0.9}
+        for label in ("good", "bad")
+    ]
     calls = (
         'call achieve_dataset_summary {"summary": "A short drive."}\n'
         f"call achieve_dataset_triage {json.dumps({'label_decisions': decisions})}"
@@ -253,6 +257,9 @@ def refusals() -> object:
         "fork of what is generated": raised(lambda: busy.fork(1)),
         "feedback on what is generated": raised(lambda: busy.submit_feedback(1, FeedbackSentiment.POSITIVE)),
         "send to a busy session": raised(lambda: busy.send_text("stream 1")),
+        "empty text": raised(lambda: session.send_text("")),
+        "blank text": raised(lambda: AgentSession.start(" \n")),
+        "unknown model": raised(lambda: AgentSession.start("stream 1", model_profile="standard")),
         "results nobody waits for": raised(lambda: session.submit_client_tool_results([result()])),
     }
     run_session(busy)
@@ -365,6 +372,65 @@ def skill_invoked() -> object:
         "more": tokens(invoked) - tokens(bare),
         "same": message_rows(AgentSession.from_id(id_of(invoked))) == message_rows(invoked),
         "unknown": errors,
+    }
+
+
+def approval() -> object:
+    """A session whose agent waits for an approval, which this protocol cannot give."""
+    session = AgentSession.start("what time is it")
+    asked = run_session(session)
+    activity = send_request(f"/v1/ai/threads/{id_of(session)}")["data"]["activity"]
+    session.send_text("stream 2")
+    answered = run_session(session)
+    return {
+        "asked": names(asked),
+        "error": [[event.error_code, event.error_message] for event in asked if hasattr(event, "error_code")],
+        "activity": activity,
+        "answered": names(answered),
+        "latest": blocks(session.latest_message.content),
+        "after": [session.status.value, send_request(f"/v1/ai/threads/{id_of(session)}")["data"]["activity"]],
+        "same": message_rows(AgentSession.from_id(id_of(session))) == message_rows(session),
+    }
+
+
+def short_run() -> object:
+    """A run that is given up long before the agent is done."""
+    session = AgentSession.start("wait 300")
+    begun = time.monotonic()
+    error = raised(lambda: session.run(timeout=1))
+    seconds = time.monotonic() - begun
+    run = send_request(f"/threads/{id_of(session)}")["activeRunId"]
+    send_request(f"/runs/{run}/cancel", {})
+    return {"raised": error[0], "seconds": seconds}
+
+
+def forked_at_call() -> object:
+    """A copy that ends with a call of the server, whose result is not in it."""
+    session = AgentSession.start("calculate 6*7")
+    run_session(session)
+    fork = session.fork(1)
+    begun, status = message_rows(fork), fork.status.value
+    fork.run(timeout=TIMEOUT)
+    fork.send_text("stream 2")
+    run_session(fork)
+    return {"last": begun[-1], "status": status, "latest": blocks(fork.latest_message.content)}
+
+
+def two_clients() -> object:
+    """Only the newer package can drop messages, so only there both clients have all of them after a refresh."""
+    one = AgentSession.start("stream 1")
+    run_session(one)
+    two = AgentSession.from_id(id_of(one))
+    one.send_text("calculate 6*7")
+    run_session(one)
+    two.refresh()
+    two.send_text("stream 2")
+    run_session(two)
+    one.refresh()
+    stored = message_rows(AgentSession.from_id(id_of(one)))
+    return {
+        "users": [row[2] for row in stored if row[0] == "user"],
+        "same": message_rows(one) == message_rows(two) == stored,
     }
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import pytest
 from ag_ui.core import Message
 
-from agui_container.engine.threads.threads import LARGE_BYTES
+from agui_container.engine.admission.offload import LARGE_BYTES
+from agui_container.engine.admission.quota import IdentityQuota, Limit
 from agui_container.ports.records import GoalStatus, StoredGoal, ThreadDelta
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.bytes_in_flight import ByteBudget, CallerBytes
+from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.roboto import views
 from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage
 from agui_container.transports.roboto.records import SessionView, goal_records, session_json
@@ -18,21 +19,21 @@ from agui_container.transports.roboto.snapshot import parse_history
 from agui_container.transports.roboto.views import SessionClient, SessionReader
 from tests.counted_bytes import record_used_bytes
 from tests.engine.conversations import QUESTION, store_conversation
-from tests.engine.doubles import caller, eventually, forever, make_service
+from tests.engine.doubles import bytes_in_flight, caller, eventually, forever, make_service
 from tests.requirements import requirement
 from tests.roboto.conftest import Api, serving_api
 
 ROOM = 10 * LARGE_BYTES
 
 
-def share_with(room: int) -> CallerBytes:
-    """The share of a caller that may have so many bytes in flight."""
-    return ByteBudget(2 * room).share_of(caller())
-
-
-def client_of(share: CallerBytes) -> SessionClient:
+def client_of(quota: IdentityQuota) -> SessionClient:
     """A client that asks once."""
-    return SessionClient(caller(), share, share.reserve(), knows_context=True, knows_reset=True)
+    lease = quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
+    return SessionClient(caller(), quota, lease, knows_context=True, knows_reset=True, errors_as_text=False)
+
+
+def used_bytes(quota: IdentityQuota) -> int:
+    return quota.amounts(Limit.BYTES_IN_FLIGHT)[0].used
 
 
 async def reader_of(size: int) -> SessionReader:
@@ -46,7 +47,7 @@ async def reader_of(size: int) -> SessionReader:
 @pytest.mark.parametrize(("size", "apart"), [(LARGE_BYTES // 2, False), (2 * LARGE_BYTES, True)])
 async def test_a_large_session_is_built_and_written_off_the_event_loop(size: int, *, apart: bool) -> None:
     reader = await reader_of(size)
-    thread = await reader.read(client_of(share_with(ROOM)), "t1", lambda _: threading.get_ident())
+    thread = await reader.read(client_of(bytes_in_flight(ROOM)), "t1", lambda _: threading.get_ident())
     assert (thread != threading.get_ident()) == apart
 
 
@@ -54,25 +55,25 @@ async def test_a_large_session_is_built_and_written_off_the_event_loop(size: int
 async def test_a_session_for_which_there_is_no_room_is_refused_before_it_is_built() -> None:
     reader, built = await reader_of(ROOM), list[SessionView]()
     with pytest.raises(AppError) as refused:
-        await reader.read(client_of(share_with(ROOM)), "t1", built.append)
+        await reader.read(client_of(bytes_in_flight(ROOM)), "t1", built.append)
     assert (refused.value.code, built) == (ErrorCode.RATE_LIMIT_EXCEEDED, [])
 
 
 @requirement("caller.loop")
 async def test_a_session_counts_only_while_it_is_read() -> None:
-    reader, share = await reader_of(ROOM // 2), share_with(ROOM)
-    client = client_of(share)
-    used = [await reader.read(client, "t1", lambda _: share.used) for _ in range(3)]
+    reader, quota = await reader_of(ROOM // 2), bytes_in_flight(ROOM)
+    client = client_of(quota)
+    used = [await reader.read(client, "t1", lambda _: used_bytes(quota)) for _ in range(3)]
     assert [size > ROOM // 2 for size in used] == [True] * 3
-    assert share.used == 0
+    assert used_bytes(quota) == 0
 
 
 @requirement("caller.loop")
 async def test_a_session_that_is_the_answer_counts_until_the_end_of_the_request() -> None:
-    reader, share = await reader_of(ROOM // 2), share_with(ROOM)
-    client = client_of(share)
+    reader, quota = await reader_of(ROOM // 2), bytes_in_flight(ROOM)
+    client = client_of(quota)
     answer = await reader.read(client, "t1", session_json)
-    assert share.used == len(answer)
+    assert used_bytes(quota) == len(answer)
 
 
 @requirement("caller.loop")
@@ -97,7 +98,8 @@ async def test_the_thread_before_a_run_that_is_followed_counts_while_it_is_read(
 
 @requirement("caller.streams")
 async def test_polls_that_wait_count_as_streams_of_their_caller() -> None:
-    async with serving_api(caller_limits='{"streams": 1}') as api:
+    async with serving_api(caller_limits='{"streams": 1}', limit_by="session") as api:
+        api.http.headers[SESSION_HEADER] = "session"
         held = await api.finished(await api.start("stream 1"))
         once = {**held, **await api.delta(held)}
         polls = [asyncio.create_task(poll(api, once)) for _ in range(2)]

@@ -36,21 +36,25 @@ def test_a_token_that_is_none_is_refused(token: str) -> None:
 
 
 def test_a_client_without_a_token_lacks_everything_also_its_own_words() -> None:
-    lacks = missing([make_message("user", "Hello", is_sent=True)], NOTHING)
+    lacks = missing([make_message("user", "Hello", is_sent=True)], NOTHING, can_drop=True)
     assert text_of(lacks.messages[0]) == "Hello"
 
 
 def test_only_the_text_that_was_not_sent_is_sent() -> None:
     position = at_end_of(make_message("user", "Hello"), make_message("assistant", "Hel", status="generating"))
     lacks = missing(
-        [make_message("user", "Hello"), make_message("assistant", "Hello you", status="generating")], position
+        [make_message("user", "Hello"), make_message("assistant", "Hello you", status="generating")],
+        position,
+        can_drop=True,
     )
     assert [(at, text_of(it), it.status) for at, it in lacks.messages.items()] == [(1, "lo you", "generating")]
 
 
 def test_the_end_of_a_message_is_told_without_blocks_and_with_what_follows() -> None:
     position = at_end_of(make_message("assistant", "Done.", status="generating"))
-    lacks = missing([make_message("assistant", "Done."), make_message("roboto", USE, name="r")], position)
+    lacks = missing(
+        [make_message("assistant", "Done."), make_message("roboto", USE, name="r")], position, can_drop=True
+    )
     assert [(at, it.blocks, it.status) for at, it in lacks.messages.items()] == [
         (0, [], "completed"),
         (1, [USE], "completed"),
@@ -60,24 +64,33 @@ def test_the_end_of_a_message_is_told_without_blocks_and_with_what_follows() -> 
 def test_blocks_behind_those_that_were_sent_are_sent_in_their_order() -> None:
     position = at_end_of(make_message("assistant", "One", USE, status="generating"))
     grown = make_message("assistant", "One", USE, "Two", USE, status="generating")
-    assert text_of(missing([grown], position).messages[0]) == "Two<>"
+    assert text_of(missing([grown], position, can_drop=True).messages[0]) == "Two<>"
 
 
 def test_the_words_that_a_client_sent_are_not_repeated_to_it() -> None:
     position = at_end_of(make_message("user", "Hello"))
-    lacks = missing([make_message("user", "Hello"), make_message("user", "Again", name="n", is_sent=True)], position)
+    lacks = missing(
+        [make_message("user", "Hello"), make_message("user", "Again", name="n", is_sent=True)], position, can_drop=False
+    )
     assert [(at, it.blocks, it.status) for at, it in lacks.messages.items()] == [(1, [], "completed")]
 
 
+def test_a_client_that_can_drop_its_own_words_gets_all_that_follows_anew() -> None:
+    position = at_end_of(make_message("user", "Hello"))
+    now = [make_message("user", "Hello"), make_message("user", "A", name="a"), make_message("user", "B", is_sent=True)]
+    lacks = missing(now, position, can_drop=True)
+    assert (lacks.reset_from, list(lacks.messages.values())) == (1, now[1:])
+
+
 def test_a_history_that_was_emptied_is_sent_anew() -> None:
-    lacks = missing([], at_end_of(make_message("user", "Hello")))
-    assert (lacks.messages, lacks.is_reset) == ({}, True)
+    lacks = missing([], at_end_of(make_message("user", "Hello")), can_drop=True)
+    assert (lacks.messages, lacks.reset_from) == ({}, 0)
 
 
 def test_nothing_is_missing_where_nothing_has_changed() -> None:
     messages = [make_message("user", "Hello"), make_message("assistant", "Hi", name="a", status="generating")]
-    lacks = missing(messages, at_end_of(*messages))
-    assert (lacks.messages, lacks.is_reset) == ({}, False)
+    lacks = missing(messages, at_end_of(*messages), can_drop=True)
+    assert (lacks.messages, lacks.reset_from) == ({}, None)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +102,8 @@ def test_nothing_is_missing_where_nothing_has_changed() -> None:
     ],
 )
 def test_a_history_that_was_changed_elsewhere_is_sent_anew(now: list[SessionMessage]) -> None:
-    lacks = missing(now, at_end_of(make_message("user", "Hello"), make_message("assistant", "Hi", name="a")))
-    assert lacks.is_reset
+    lacks = missing(
+        now, at_end_of(make_message("user", "Hello"), make_message("assistant", "Hi", name="a")), can_drop=True
+    )
+    assert lacks.reset_from == 0
     assert list(lacks.messages.values()) == now

@@ -3,11 +3,8 @@
 import asyncio
 from uuid import uuid4
 
-import pytest
-
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from agui_container.transports.roboto import views
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
 from tests.engine.doubles import WAIT
@@ -19,8 +16,7 @@ from tests.waiting_agent import WaitingAgent
 
 
 @requirement("roboto.replicas", "replica.read")
-async def test_a_session_is_begun_at_one_replica_and_polled_at_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "CHECK_SECONDS", 0.05)
+async def test_a_session_is_begun_at_one_replica_and_polled_at_another() -> None:
     replicas, agent = Replicas(), WaitingAgent(lambda _: "so far", ", and the rest")
     settings = Settings(roboto=True)
     first, second = await replicas.start(agent), await replicas.start(agent)

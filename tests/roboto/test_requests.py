@@ -24,6 +24,7 @@ from agui_container.transports.roboto.requests import (
     goals_of,
     read,
 )
+from agui_container.transports.roboto.sessions import check_agent
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 
@@ -243,3 +244,12 @@ def test_a_list_of_very_many_items_is_refused_with_one_error(
         read(kind, document)
     assert refused.value.message.startswith(message)
     assert ";" not in refused.value.message
+
+
+def test_an_agent_of_ones_own_decides_about_prompts_and_models_itself() -> None:
+    body = {"messages": [HELLO], "system_prompt": "Be brief.", "model_profile": "advanced"}
+    request = read(StartRequest, body)
+    check_agent(request, {"commands": []})
+    notes = Notes(model_profile=request.model_profile)
+    found = inputs.start_input(inputs.NewRun("t1", "r1", 5.0, notes), request)
+    assert (found.messages[0].content, (found.forwarded_props or {})["model"]) == ("Be brief.", "advanced")

@@ -83,7 +83,7 @@ def test_goals_are_achieved_by_the_calls_of_their_tools(release: Release) -> Non
     assert found["goals"] == [["dataset_summary", "achieved", 0], ["dataset_triage", "achieved", 0]]
     assert found["declared"] == ["ds_1", "ds_1"]
     typed = release.name == "roboto"  # the older release has no typed results
-    assert (found["summary"], found["labels"]) == ((["A short drive."], ["good"]) if typed else ([], []))
+    assert (found["summary"], found["labels"]) == ((["A short drive."], ["good", "bad"]) if typed else ([], []))
 
 
 @NEWEST
@@ -141,8 +141,12 @@ def test_refusals_raise_the_exceptions_of_the_package(release: Release) -> None:
         "fork of what is generated": invalid,
         "feedback on what is generated": invalid,
         "send to a busy session": invalid,
+        "empty text": invalid,
+        "blank text": invalid,
+        "unknown model": invalid,
         "results nobody waits for": invalid,
     }
+    assert found["unknown model"][1] == "model_profile: 'standard' cannot be chosen; allowed are advanced."
     assert found["send to a busy session"][1] == "The session is not waiting for a message: the agent is at work."
 
 
@@ -180,9 +184,43 @@ def test_visibility_and_pin_are_kept_and_a_fork_has_neither(release: Release) ->
     }
 
 
+@requirement("roboto.package", "roboto.approvals")
+def test_a_turn_that_meets_an_approval_says_so_and_the_next_message_is_answered(release: Release) -> None:
+    found = release.play("approval")
+    ((code, message),) = found["error"]
+    assert (found["asked"], code) == (["ToolUse", "Error"], "APPROVAL_REQUIRED")
+    assert "current_time" in message
+    assert found["activity"] == "Waiting for an answer through another protocol: current_time"
+    assert found["answered"] == ["StartText", "TextDelta", "TextEnd"]
+    assert (found["latest"], found["after"]) == ([2 * HELLO], ["user_turn", None])
+    assert found["same"]
+
+
+@requirement("roboto.package", "roboto.delta")
+def test_the_time_limit_of_a_run_holds_while_the_agent_is_silent(release: Release) -> None:
+    found = release.play("short_run")
+    assert found["raised"] == "TimeoutError"
+    assert found["seconds"] < 15  # a poll may be held for one second, and a slow machine needs some more
+
+
+@requirement("roboto.package")
+def test_a_fork_at_a_call_of_the_server_is_the_users_turn(release: Release) -> None:
+    found = release.play("forked_at_call")
+    assert (found["status"], found["latest"]) == ("user_turn", [2 * HELLO])
+    assert found["last"] == ["assistant", "completed", [["tool_use", {"expression": "6*7"}]]]
+
+
+@NEWEST
+@requirement("roboto.package")
+def test_a_message_of_another_client_is_readable_after_a_refresh(release: Release) -> None:
+    found = release.play("two_clients")
+    assert found == {"users": [["stream 1"], ["calculate 6*7"], ["stream 2"]], "same": True}
+
+
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
+PATIENCE = 300.0
 STYLE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 """Colours and movements of the cursor."""
 
@@ -199,7 +237,7 @@ class Terminal:
     def type(self, line: str) -> None:
         os.write(self._here, f"{line}\n".encode())
 
-    def read_until(self, text: str, seconds: float = 60.0) -> str:
+    def read_until(self, text: str, seconds: float = PATIENCE) -> str:
         """Return the output of the terminal up to this text."""
         seen, deadline = b"", time.monotonic() + seconds
         while text.encode() not in seen:
@@ -209,7 +247,7 @@ class Terminal:
         return seen.decode()
 
     def close(self) -> int:
-        status = self._process.wait(30)
+        status = self._process.wait(PATIENCE)
         os.close(self._here)
         return status
 
@@ -224,6 +262,10 @@ def test_the_command_chats_in_a_terminal(release: Release) -> None:
     assert "calculate" in terminal.read_until("The result of calculate is 42.")
     terminal.type("stream 2")
     terminal.read_until("hello world, hello world")
+    terminal.type("what time is it")
+    terminal.read_until("through another protocol only: current_time.")
+    terminal.type("stream 3")
+    terminal.read_until("hello world, hello world, hello world")
     terminal.type("quit")
     terminal.read_until("Goodbye!")
     assert terminal.close() == 0

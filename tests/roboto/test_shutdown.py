@@ -8,13 +8,14 @@ import pytest
 
 from agui_container.main import build_app
 from agui_container.settings import Settings
+from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.roboto.views import SessionReader
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
 THREADS = "/v1/ai/threads"
-BOUND = 60.0
+BOUND = 300.0
 
 
 async def poll(http: httpx.AsyncClient, delta: Json) -> httpx.Response:
@@ -48,15 +49,16 @@ def is_last(delta: Json) -> bool:
 async def test_a_poll_that_waits_is_answered_when_the_server_begins_to_stop(
     text: str, status: str, streams: int
 ) -> None:
-    limits = json.dumps({"streams": streams})
-    with ServerProcess(AGUI_AGENT="assistant", AGUI_ROBOTO="on", AGUI_CALLER_LIMITS=limits) as server:
+    limits = {"AGUI_LIMIT_BY": "session", "AGUI_CALLER_LIMITS": json.dumps({"streams": streams})}
+    with ServerProcess(AGUI_AGENT="assistant", AGUI_ROBOTO="on", **limits) as server:
         base = f"http://127.0.0.1:{server.port}"
         async with asyncio.timeout(BOUND), httpx.AsyncClient(base_url=base, timeout=BOUND) as http:
+            http.headers[SESSION_HEADER] = "session"
             delta = await started(http, text, status)
             unchanged = {**delta, **(await poll(http, delta)).json()["data"]} if status == "user_turn" else delta
             polls = [asyncio.create_task(poll(http, unchanged)) for _ in range(2)]
             (refused,), (waiting,) = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
-            assert (await refused).status_code == 429  # the other one waits, because it has the caller's only stream
+            assert (await refused).status_code == 429  # the other one waits, because it has the identity's only stream
             server.term()
             answer = await waiting
         assert answer.status_code == 200, answer.text

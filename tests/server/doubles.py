@@ -22,7 +22,7 @@ UPGRADE = (
     b"GET /ws HTTP/1.1\r\nhost: here\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: 13\r\n"
     b"sec-websocket-key: " + base64.b64encode(bytes(16)) + b"\r\n"
 )
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = 120.0
 
 
 class RecordingTransport(asyncio.Transport):

@@ -27,7 +27,7 @@ from tests.secret_search import search
 
 ROOT = Path(__file__).parents[2]
 PREFIX = "/agents/tea"
-WAIT = 60
+WAIT = 120
 
 
 async def teapot(request: RunAgentInput) -> AsyncIterator[str]:

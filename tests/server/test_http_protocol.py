@@ -10,8 +10,13 @@ from collections.abc import Iterator
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from agui_container.server.request_heads import HEADER_BYTES, MAX_HEAD, MAX_WAITING
-from agui_container.server.uvicorn_protocols import MAX_UNPARSED, HttpProtocol
+from agui_container.server.uvicorn_protocols import (
+    HEADER_BYTES,
+    MAX_HEAD,
+    MAX_PIPELINED,
+    MAX_UNPARSED,
+    HttpProtocol,
+)
 from tests.server.doubles import (
     HEAD,
     UPGRADE,
@@ -58,20 +63,29 @@ async def test_more_requests_than_may_wait_are_refused_and_the_rest_of_the_read_
     transport, app = RecordingTransport(), RecordingApp()
     connection = connect_http(app, transport)
     connection.data_received((HEAD + b"\r\n") * 10_000)
-    assert len(connection.pipeline) == MAX_WAITING
+    assert len(connection.pipeline) == MAX_PIPELINED
     assert transport.written.endswith(b"Too many requests wait on this connection.")
+    assert transport.is_closing()
+
+
+async def test_heads_of_requests_that_wait_take_the_memory_of_one() -> None:
+    transport = RecordingTransport()
+    connection = connect_http(RecordingApp(), transport)
+    for _ in range(3):
+        connection.data_received(HEAD + b"a: " + b"x" * (MAX_HEAD // 2) + b"\r\n\r\n")
+    assert transport.written.endswith(b"The head of the request is too large.")
     assert transport.is_closing()
 
 
 async def test_as_many_requests_as_may_wait_are_answered_in_order() -> None:
     transport, app = RecordingTransport(), RecordingApp()
     connection = connect_http(app, transport)
-    for begun in (0, MAX_WAITING + 1):
-        connection.data_received(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % (begun + n) for n in range(MAX_WAITING + 1)))
-        for _ in range(MAX_WAITING + 1):
+    for begun in (0, MAX_PIPELINED + 1):
+        connection.data_received(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % (begun + n) for n in range(MAX_PIPELINED + 1)))
+        for _ in range(MAX_PIPELINED + 1):
             app.may_answer.release()
-        await until(lambda begun=begun: transport.written.count(b"HTTP/1.1 200 ") == begun + MAX_WAITING + 1)  # type: ignore[misc]
-    assert [scope["path"] for scope in app.scopes] == [f"/{number}" for number in range(2 * MAX_WAITING + 2)]
+        await until(lambda begun=begun: transport.written.count(b"HTTP/1.1 200 ") == begun + MAX_PIPELINED + 1)  # type: ignore[misc]
+    assert [scope["path"] for scope in app.scopes] == [f"/{number}" for number in range(2 * MAX_PIPELINED + 2)]
     assert not transport.is_closing()
 
 

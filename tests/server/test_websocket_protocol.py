@@ -6,10 +6,11 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.server import uvicorn_protocols
 from agui_container.server.uvicorn_protocols import MAX_FRAMES, MAX_MESSAGES, MAX_UNPARSED, WebSocketProtocol
-from agui_container.transports.bytes_in_flight import SHARE, ByteBudget
-from tests.engine.doubles import caller
+from agui_container.transports.caller_middleware import QUOTA
+from tests.engine.doubles import bytes_in_flight
 from tests.server.doubles import (
     UPGRADE,
     RecordingApp,
@@ -117,19 +118,19 @@ async def test_a_message_that_does_not_arrive_in_time_ends_its_connection(monkey
 
 
 async def test_frames_that_arrive_count_until_they_are_received() -> None:
-    transport, budget = RecordingTransport(), ByteBudget(1_000_000)
+    transport, quota = RecordingTransport(), bytes_in_flight(500_000)
     connection = await connect_socket(transport)
-    connection.scope["state"][SHARE] = budget.share_of(caller())
+    connection.scope["state"][QUOTA] = quota
     connection.data_received(masked(Opcode.TEXT, b"x" * 100_000)[:-1])
-    assert budget.used == 99_999
+    assert quota.amounts(Limit.BYTES_IN_FLIGHT)[0].used == 99_999
     connection.connection_lost(None)
-    assert budget.used == 0
+    assert quota.amounts(Limit.BYTES_IN_FLIGHT)[0].used == 0
 
 
 async def test_a_frame_for_which_there_is_no_room_ends_its_connection() -> None:
     transport = RecordingTransport()
     connection = await connect_socket(transport)
-    connection.scope["state"][SHARE] = ByteBudget(100_000).share_of(caller())
+    connection.scope["state"][QUOTA] = bytes_in_flight(50_000)
     connection.data_received(masked(Opcode.TEXT, b"x" * 100_000)[:-1])
     reason = Frame(Opcode.CLOSE, (1013).to_bytes(2) + b"RATE_LIMIT_EXCEEDED").serialize(mask=False)
     assert transport.written.endswith(reason)
@@ -164,7 +165,19 @@ async def test_a_server_that_stops_says_goodbye() -> None:
     connection = await connect_socket(transport)
     connection.shutdown()
     assert transport.written.endswith(close_frame(1012))
+    assert not transport.is_closing()
+    connection.data_received(masked(Opcode.CLOSE, (1012).to_bytes(2)))
     assert transport.is_closing()
+
+
+async def test_a_peer_that_does_not_answer_the_goodbye_of_a_server_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(uvicorn_protocols, "LINGER_SECONDS", 0.0)
+    transport = RecordingTransport()
+    connection = await connect_socket(transport)
+    connection.shutdown()
+    await until(transport.is_closing)
 
 
 async def test_a_frame_that_is_no_text_with_a_goodbye_behind_it_ends_its_connection() -> None:

@@ -17,7 +17,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 Json = dict[str, Any]
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 POLL = 0.02
 RESET = struct.pack("ii", 1, 0)
 """SO_LINGER that makes close() send RST."""

@@ -15,8 +15,8 @@ from tests.secret_search import search
 
 ROOT = Path(__file__).parents[2]
 AGENT = "tests.sockets.agents:agent"
-START_SECONDS = 60.0
-STOP_SECONDS = 30.0
+START_SECONDS = 300.0
+STOP_SECONDS = 120.0
 """Far more than a stop takes: drain, connections, tools' processes: 6 s, or 11 where one of those must be killed."""
 
 LISTENING = re.compile(r"listening host=127\.0\.0\.1 port=(\d+)")

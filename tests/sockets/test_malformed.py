@@ -11,6 +11,7 @@ import pytest_asyncio
 from websockets.exceptions import ConnectionClosed
 
 from tests.sockets.client import (
+    PATIENCE,
     HttpExchange,
     ask,
     get,
@@ -123,7 +124,7 @@ async def test_a_client_that_ends_its_body_early_gets_no_run(server: ServerProce
     sent = request("POST", "/invocations", body, [f"Content-Length: {len(body) + 1}"])
     exchange = await HttpExchange.open(server.port, sent)
     exchange.writer.write_eof()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         assert_discreet((await exchange.reader.read()).decode())
     assert document["runId"] not in [run["runId"] for run in (await get(server.port, "/runs"))["runs"]]
 

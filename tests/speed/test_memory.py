@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput, RunStartedEvent, TextMessageContentEvent, TextMessageStartEvent
 
-from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.service import Service
 from agui_container.ports import Item
-from tests.engine.doubles import asking, caller, make_service
+from tests.engine.doubles import asking, caller, log_memory, make_service
 from tests.requirements import requirement
 
 TEXT = "hello world, "
@@ -51,7 +51,7 @@ def mixed(number: int) -> list[Item]:
 @requirement("speed.memory")
 @pytest.mark.parametrize("number", [1, 2, 3, 10])
 async def test_tokens_among_other_events_take_about_what_is_counted(number: int) -> None:
-    log = EventLog("r1", LogBudget(1 << 30, 1 << 30), Flusher())
+    log = EventLog("r1", log_memory(1 << 30, 1 << 30), Flusher())
     pipeline = EventPipeline(asking(), lambda: "id", log)
     pipeline.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     pipeline.submit(TextMessageStartEvent(message_id="m"))

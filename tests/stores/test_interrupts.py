@@ -84,17 +84,6 @@ async def test_an_expired_interrupt_is_neither_listed_nor_settled(store: Store) 
     assert [held.id for held in await store.interrupts.list_open(PLACE, 0.0)] == ["b"]
 
 
-async def test_in_memory_interrupts_of_one_caller_push_out_its_own_only() -> None:
-    interrupts = MemoryInterrupts(max_scopes=10, max_bytes=200)
-    waiting = InterruptScope(0, "second", "t")
-    await interrupts.put(waiting, [PendingInterrupt("a", b"x" * 50, 50.0)])
-    for n in range(100):
-        await interrupts.put(InterruptScope(0, "first", f"t{n}"), [PendingInterrupt("a", b"x" * (n % 40), 50.0)])
-    assert len(await interrupts.list_open(waiting, 1.0)) == 1
-    await interrupts.put(InterruptScope(0, "first", "huge"), [PendingInterrupt("a", b"x" * 500, 50.0)])
-    assert len(await interrupts.list_open(waiting, 1.0)) == 1
-
-
 async def test_in_memory_all_interrupts_of_a_deleted_thread_are_removed() -> None:
     interrupts = MemoryInterrupts()
     places = [InterruptScope(depth, "owner", thread) for depth in (-1, 0, 1) for thread in ("t1", "t2")]

@@ -15,7 +15,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.secret_search import search
 
-SECONDS = 30.0
+SECONDS = 120.0
 T = TypeVar("T")
 KINDS: dict[str, type[Message]] = {
     "/v1/traces": ExportTraceServiceRequest,

@@ -12,7 +12,7 @@ from agui_container.ports import Item
 from agui_container.telemetry import export
 from tests.behaviour.client import outcome
 from tests.conftest import Connect
-from tests.engine.doubles import ask, eventually
+from tests.engine.doubles import WAIT, ask, eventually
 from tests.requirements import requirement
 
 
@@ -26,7 +26,7 @@ class Provider:
 
     def force_flush(self) -> bool:
         self.asked += 1
-        self.gate.wait(10)
+        self.gate.wait(WAIT)
         self.sent += 1
         return True
 

@@ -14,14 +14,14 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
 
 from agui_container.agents.as_agent import ThreadAgent
-from agui_container.engine.policy import CallerLimits
+from agui_container.engine.admission.quota import SMALL_BYTES, Limit
+from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.daemon_threads import DaemonThreadPool
 from agui_container.telemetry import limits
-from agui_container.transports.bytes_in_flight import SMALL_BYTES, ByteBudget
 from tests.contexts import collect_items, run_context, run_input
-from tests.engine.doubles import asking, caller, forever, make_service
+from tests.engine.doubles import WAIT, asking, caller, forever, make_quota, make_service
 from tests.requirements import requirement
 
 
@@ -51,15 +51,15 @@ def metric_rows(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str,
 
 
 @requirement("trace.limits")
-async def test_refusals_and_use_are_measured_by_limit_and_by_no_caller(reader: InMemoryMetricReader) -> None:
-    service = make_service(forever, caller_limits=CallerLimits(runs=1))
+async def test_refusals_and_use_are_measured_by_limit_and_by_no_identity(reader: InMemoryMetricReader) -> None:
+    service = make_service(forever, caller_limits=IdentityLimits(runs=1))
     await service.open()
     service.start(asking(), caller())
     for number in range(3):
         with pytest.raises(AppError):
             service.start(asking(f"other {number}"), caller())
     assert metric_rows(reader, "agui.limit.refusals") == [
-        ({"agui.limit.name": "runs", "agui.limit.scope": "caller"}, 3),
+        ({"agui.limit.name": "runs", "agui.limit.scope": "identity"}, 3),
     ]
     assert {str(row["agui.limit.name"]): used for row, used in metric_rows(reader, "agui.limit.used")} == {
         "runs": 1,
@@ -68,6 +68,7 @@ async def test_refusals_and_use_are_measured_by_limit_and_by_no_caller(reader: I
         "sockets": 0,
         "backgroundTasks": 0,
         "logBytes": 0,
+        "bytesInFlight": 0,
     }
     await service.drain(0)
 
@@ -82,16 +83,16 @@ LARGE = 2 * SMALL_BYTES
 
 @asynccontextmanager
 async def full_budget(*owners: str) -> AsyncIterator[Ask]:
-    """A budget of bytes in which each of these callers has all that it may have."""
-    budget = ByteBudget(2 * LARGE)
-    reserved = [budget.share_of(caller(owner)).reserve(LARGE) for owner in owners]
+    """Bytes in flight of which each of these callers has all that it may have."""
+    quota = make_quota(CapacityLimits(bytes_in_flight=2 * LARGE))
+    leases = [quota.of(owner).acquire(Limit.BYTES_IN_FLIGHT, LARGE) for owner in owners]
 
     async def ask(owner: str) -> object:
-        return budget.share_of(caller(owner)).reserve(LARGE)
+        return quota.of(owner).acquire(Limit.BYTES_IN_FLIGHT, LARGE)
 
     yield ask
-    for reservation in reserved:
-        reservation.resize(0)
+    for lease in leases:
+        lease.release()
 
 
 @asynccontextmanager
@@ -100,7 +101,7 @@ async def full_threads(*owners: str) -> AsyncIterator[Ask]:
     released = threading.Event()
 
     def start(_: RunAgentInput, __: RunContext) -> Generator[Item, None, None]:
-        released.wait(30)
+        released.wait(WAIT)
         yield "a"
 
     agent = ThreadAgent(start, start, DaemonThreadPool(2, 1))
@@ -120,7 +121,7 @@ FULL: dict[str, Callable[..., AbstractAsyncContextManager[Ask]]] = {
     "bytesInFlight": full_budget,
     "agentThreads": full_threads,
 }
-OWNERS = {"caller": ["first"], "process": ["second", "third"]}
+OWNERS = {"identity": ["first"], "process": ["second", "third"]}
 
 
 @requirement("trace.limits")
@@ -135,4 +136,4 @@ async def test_limits_outside_of_the_engine_are_measured_and_logged_once_in_a_mi
             with pytest.raises(AppError):
                 await ask("first")
     assert metric_rows(reader, "agui.limit.refusals") == [({"agui.limit.name": name, "agui.limit.scope": scope}, 3)]
-    assert caplog.messages == [f"limit reached limit={name} caller={caller('first').account}"]
+    assert caplog.messages == [f"limit reached limit={name} identity=first"]

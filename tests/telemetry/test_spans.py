@@ -21,7 +21,7 @@ from tests.behaviour import approval_tools
 from tests.behaviour.client import begin_run, outcome, types
 from tests.behaviour.subagents import team
 from tests.conftest import Connect, Serve
-from tests.engine.doubles import ask
+from tests.engine.doubles import WAIT, ask
 from tests.requirements import requirement
 from tests.telemetry.conftest import Recorded, attributes_of, is_error
 from tests.waiting_agent import WaitingAgent
@@ -122,7 +122,7 @@ async def test_a_cancelled_run_is_no_error(connect: Connect, recorded: Recorded)
     await stream.until("TOOL_CALL_END")
     await client.cancel("t1", "r1")
     await stream.rest()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WAIT):
         while len(recorded.spans) < 3:  # noqa: ASYNC110 - the tool is unwound behind the run's end
             await asyncio.sleep(0)
     assert recorded.tree() == ["invoke_agent", ["chat offline", "execute_tool stick"]]

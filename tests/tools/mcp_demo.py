@@ -85,8 +85,8 @@ class Demo:
 
     async def progress(self, ctx: Context) -> str:
         """Tell of progress for longer than the client would wait in silence."""
-        for step in range(12):
-            await ctx.report_progress(step, 12)
+        for step in range(60):
+            await ctx.report_progress(step, 60)
             await asyncio.sleep(0.05)
         return "arrived"
 

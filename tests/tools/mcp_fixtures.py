@@ -12,7 +12,7 @@ from agui_container.tools.mcp.source import Clocks, McpSource
 from tests.contexts import run_context
 from tests.tools.mcp_demo import Demo, old_server, serve_app
 
-WAIT = 30.0
+WAIT = 120.0
 ENVIRONMENT = {"PYTHONPATH": str(Path(__file__).parents[2] / "app")}
 """A process that a server starts inherits nothing but this."""
 

@@ -10,12 +10,13 @@ import pytest
 
 from agui_container.ports import RunContext, ToolContent, ToolError
 from agui_container.runtime.daemon_threads import DaemonThreadPool
+from agui_container.runtime.identity_limiter import IdentityLimiter
 from agui_container.tools import threads
 from agui_container.tools.function_tool import FunctionTool
 from agui_container.tools.threads import run_in_thread
 from tests.contexts import run_context
 
-WAIT = 30
+WAIT = 120
 """Seconds after which a wait has failed; no test waits this long."""
 
 
@@ -190,7 +191,7 @@ async def test_a_blocked_thread_does_not_hold_up_the_exit_of_the_process() -> No
 
 
 async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "ACTIVE", 1)
+    monkeypatch.setattr(threads, "_turns", IdentityLimiter("one tool", 1, 1))
     began, go_on = threading.Event(), threading.Event()
 
     def first() -> str:
@@ -214,9 +215,8 @@ async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> Non
     assert order == ["first", "second"]
 
 
-async def test_calls_of_one_caller_leave_turns_and_threads_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "ACTIVE", 2)
-    monkeypatch.setattr(threads, "CALLER_ACTIVE", 1)
+async def test_calls_of_one_identity_leave_turns_and_threads_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_turns", IdentityLimiter("two tools", 2, 1))
     monkeypatch.setattr(threads, "_pool", DaemonThreadPool(4, 1))
     began, go_on = threading.Event(), threading.Event()
 

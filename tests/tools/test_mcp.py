@@ -100,7 +100,7 @@ async def test_a_silent_call_is_given_up_and_cancelled() -> None:
 
 
 async def test_progress_is_a_sign_of_life() -> None:
-    async with rigged(timeout=0.5) as rig:
+    async with rigged(timeout=2.5) as rig:
         assert await rig.call("progress") == "arrived"
 
 

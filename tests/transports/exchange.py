@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp, Message, Scope, Send
 
-from agui_container.transports.bytes_in_flight import RESPONSE_BYTES, SHARE, ByteBudget
-from agui_container.transports.caller_middleware import OUTER_SEND
-from tests.engine.doubles import WAIT, ask, caller
+from agui_container.engine.admission.quota import Limit
+from agui_container.transports.caller_middleware import OUTER_SEND, QUOTA, RESPONSE_LEASE
+from tests.engine.doubles import WAIT, ask, bytes_in_flight
 
 BUDGET = 1_000_000
 """Bytes that may be in flight."""
@@ -43,8 +43,9 @@ class AsgiExchange:
         self._faults = list[str]()
         self._is_sending = self._is_over = self._is_received = False
         self._left = asyncio.Event()
-        share = ByteBudget(BUDGET).share_of(caller())
-        self.state: dict[str, object] = {OUTER_SEND: self.send, SHARE: share, RESPONSE_BYTES: share.reserve()}
+        quota = bytes_in_flight(BUDGET // 2)
+        lease = quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
+        self.state: dict[str, object] = {OUTER_SEND: self.send, QUOTA: quota, RESPONSE_LEASE: lease}
 
     def leave(self) -> None:
         """Disconnect."""

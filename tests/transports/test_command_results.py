@@ -6,8 +6,9 @@ from collections.abc import Mapping
 import pytest
 from pydantic_core import from_json, to_json
 
+from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.transports import commands
-from agui_container.transports.commands import LARGE_BYTES, encode_result
+from agui_container.transports.commands import encode_result
 
 RESULT: dict[str, object] = {
     "threadId": "é",

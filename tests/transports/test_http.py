@@ -40,7 +40,7 @@ async def test_silence_is_broken_by_a_comment(serve: Serve) -> None:
     client, _ = await serve(forever, keepalive=0.01)
     stream = await client.start(ask())
     seen = b""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WAIT):
         async for piece in stream.response.aiter_bytes():
             seen += piece
             if b": keep-alive\n\n" in seen:

@@ -9,9 +9,9 @@ from websockets.asyncio.client import connect
 
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from agui_container.transports.bytes_in_flight import CallerBytes
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
+from tests.counted_bytes import record_used_bytes
 from tests.engine.conversations import QUESTION, store_conversation
 from tests.engine.doubles import eventually, forever, make_service
 from tests.requirements import requirement
@@ -61,13 +61,7 @@ READS = {
 async def test_a_result_counts_without_a_gap_from_its_read_to_its_end(
     read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    used, change = list[int](), CallerBytes.change
-
-    def note(share: CallerBytes, difference: int) -> None:
-        change(share, difference)
-        used.append(share.used)
-
-    monkeypatch.setattr(CallerBytes, "change", note)
+    used = record_used_bytes(monkeypatch)
     settings = Settings(roboto=True)
     service = make_service(forever, settings)
     await store_conversation(service.cluster.store, {**QUESTION, "content": "x" * SIZE})

@@ -9,25 +9,23 @@ import pytest
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agui_container.engine.admission.offload import LARGE_BYTES
+from agui_container.engine.admission.quota import IdentityQuota, Limit
 from agui_container.engine.service import Service
 from agui_container.main import build_app
 from agui_container.protocol.errors import AppError
 from agui_container.settings import Settings
 from agui_container.transports import request_body
-from agui_container.transports.bytes_in_flight import SHARE, ByteBudget, CallerBytes
-from agui_container.transports.request_body import LARGE_BYTES, BodyBuffer, read_body, read_fields, read_request
-from tests.engine.doubles import caller, forever, make_service
+from agui_container.transports.caller_middleware import QUOTA
+from agui_container.transports.request_body import BodyBuffer, read_body, read_fields, read_request
+from tests.engine.doubles import WAIT, bytes_in_flight, caller, forever, make_service
 
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
 
 
-def request_from(receive: Receive, share: CallerBytes | None = None, *, account: str = "first") -> Request:
-    state = {SHARE: share or share_of(1_000_000), "caller": caller(account)}
+def request_from(receive: Receive, quota: IdentityQuota | None = None, *, identity: str = "first") -> Request:
+    state = {QUOTA: quota or bytes_in_flight(500_000), "caller": caller(identity)}
     return Request({"type": "http", "headers": [], "state": state}, receive)
-
-
-def share_of(limit: int) -> CallerBytes:
-    return ByteBudget(limit).share_of(caller())
 
 
 def client_with_chunks(*chunks: bytes) -> Receive:
@@ -65,20 +63,20 @@ async def test_a_large_body_of_a_second_caller_is_not_behind_fifty_of_the_first(
 
     def record(body: bytes, warn: object = None) -> object:
         parsed.append(body[:1].decode())
-        assert gate.wait(5)
+        assert gate.wait(WAIT)
         return {}
 
-    async def read(account: str) -> None:
-        body = account.encode() + LARGE
-        await read_request(request_from(client_with_chunks(body), account=account), len(body), make_service(forever))
+    async def read(identity: str) -> None:
+        body = identity.encode() + LARGE
+        await read_request(request_from(client_with_chunks(body), identity=identity), len(body), make_service(forever))
 
     monkeypatch.setattr(request_body, "parse", record)
-    tasks = [asyncio.create_task(read(account)) for account in "a" * 50 + "b"]
-    while not parsed:  # noqa: ASYNC110 - the thread announces nothing
+    tasks = [asyncio.create_task(read(identity)) for identity in "a" * 50 + "b"]
+    while len(parsed) < 2:  # noqa: ASYNC110 - the thread announces nothing
         await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(*tasks)
-    assert parsed.index("b") <= 2
+    assert parsed[:2] == ["a", "b"]
 
 
 async def test_a_refusal_holds_nothing_of_the_bodies_that_were_refused_before() -> None:
@@ -113,8 +111,8 @@ async def silent() -> Message:
 
 async def read_from(receive: Receive, service: Service) -> bytes:
     request = request_from(receive)
-    with share_of(1_000_000).reserve() as reservation:
-        return await read_body(request, 100, service, reservation)
+    with bytes_in_flight(500_000).acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
+        return await read_body(request, 100, service, lease)
 
 
 async def test_a_callers_own_timeout_is_the_callers() -> None:

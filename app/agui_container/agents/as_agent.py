@@ -24,14 +24,14 @@ from agui_container.ports.store import Store, StoreUser
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.runtime.daemon_threads import (
-    AccountBusy,
     CannotStartThread,
     DaemonThreadPool,
+    IdentityBusy,
     ThreadPoolBusy,
     ThreadStream,
 )
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.user_code import CodePosition, suspended_at, user_exc_info
+from agui_container.runtime.user_code import CodePosition, suspended_at
 from agui_container.telemetry import RefusalLog, count_refusal
 
 T = TypeVar("T")
@@ -188,7 +188,7 @@ def _kind(source: object) -> str:
 THREADS = 256
 """Maximum number of live threads per agent."""
 
-CALLER_THREADS = 128
+IDENTITY_THREADS = 128
 """Maximum number of live threads per agent and caller."""
 
 LIMIT_NAME = "agentThreads"
@@ -207,12 +207,12 @@ class ThreadAgent(Struct, frozen=True):
         source: the user's function or object.
         start: opens the user's generator.
         threads: the pool that the runs of this agent share.
-        refusal_log: log of the callers that the pool has no thread for.
+        refusal_log: log of the identities that the pool has no thread for.
     """
 
     source: object
     start: Start
-    threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS, CALLER_THREADS))
+    threads: DaemonThreadPool = field(default_factory=lambda: DaemonThreadPool(THREADS, IDENTITY_THREADS))
     refusal_log: RefusalLog = field(default_factory=RefusalLog)
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
@@ -230,22 +230,22 @@ class ThreadAgent(Struct, frozen=True):
             stream.stop()
 
     def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[YieldedItem]:
-        account = ctx.caller.account
+        identity = ctx.caller.identity
         try:
             work = partial(self._run_generator, request, ctx)
-            return self.threads.stream(f"run-{ctx.run_id}", work, account)
+            return self.threads.stream(f"run-{ctx.run_id}", work, identity)
         except CannotStartThread as error:
-            raise self._refusal("process", account, "The server has no thread left. Try again later.") from error
-        except AccountBusy as error:
-            message = f"You have reached the limit of {self.threads.per_account} threads of agents for one caller."
-            raise self._refusal("caller", account, message) from error
+            raise self._refusal("process", identity, "The server has no thread left. Try again later.") from error
+        except IdentityBusy as error:
+            message = f"You have reached the limit of {self.threads.per_identity} threads of agents for one caller."
+            raise self._refusal("identity", identity, message) from error
         except ThreadPoolBusy as error:
-            raise self._refusal("process", account, "Too many runs are open at once. Try again later.") from error
+            raise self._refusal("process", identity, "Too many runs are open at once. Try again later.") from error
 
-    def _refusal(self, scope: str, account: str, message: str) -> AppError:
+    def _refusal(self, scope: str, identity: str, message: str) -> AppError:
         """Return the error for a run without a thread, count it, and log it now and then."""
         count_refusal(LIMIT_NAME, scope)
-        self.refusal_log.report(LIMIT_NAME, account)
+        self.refusal_log.report(LIMIT_NAME, identity)
         return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message)
 
     def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[YieldedItem]) -> None:
@@ -255,7 +255,7 @@ class ThreadAgent(Struct, frozen=True):
                 stream.feed(_with_positions(items, ctx))
         except BaseException as error:
             if stream.is_stopped:
-                exc_info = user_exc_info(error)
+                exc_info = error
                 ctx.logger.warning(
                     "agent failed after its run had ended %s", format_fields({"run": ctx.run_id}), exc_info=exc_info
                 )

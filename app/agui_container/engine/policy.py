@@ -1,7 +1,7 @@
-"""The operator's policy for runs, as frozen data, the choices of callers within it, and the error beyond a limit.
+"""The operator's policy for runs, as frozen data, and the choices of callers within it.
 
 Rule: settings are parsed to these classes; the engine does not read settings. A caller never gets more than the
-operator allows. An error names the limit, and the setting that changes it.
+operator allows.
 """
 
 import math
@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from agui_container.ports import RunLimits
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import read_forwarded_prop
-from agui_container.telemetry import count_refusal
 
 
 class OnBusy(StrEnum):
@@ -64,6 +63,7 @@ class CapacityLimits(Struct, frozen=True):
         open_bytes: bytes of the requests of all open runs; more are refused with RATE_LIMIT_EXCEEDED.
         open_streams: number of open readers of runs; more are refused with RATE_LIMIT_EXCEEDED.
         open_sockets: number of open WebSockets and gRPC calls; more are refused with RATE_LIMIT_EXCEEDED.
+        bytes_in_flight: bytes of requests that are arriving and of responses that their clients have not taken.
         background_tasks: number of tasks that outlive their runs; while there are as many, runs are refused with
             RATE_LIMIT_EXCEEDED.
         queued_runs: number of queued runs of one thread; more are refused with THREAD_BUSY.
@@ -78,6 +78,7 @@ class CapacityLimits(Struct, frozen=True):
     open_bytes: int = 100_000_000
     open_streams: int = 4_000
     open_sockets: int = 2_000
+    bytes_in_flight: int = 200_000_000
     background_tasks: int = 2_000
     queued_runs: int = 16
     kept_runs: int = 1_000
@@ -85,8 +86,8 @@ class CapacityLimits(Struct, frozen=True):
     remembered_ids: int = 100_000
 
 
-class CallerLimits(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Limits of one caller, by their names in ``AGUI_CALLER_LIMITS``. The defaults are half of the process's limits.
+class IdentityLimits(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Limits of one identity, by their names in ``AGUI_CALLER_LIMITS``. The defaults are half of the process's limits.
 
     Attributes:
         runs: open runs.
@@ -126,7 +127,7 @@ class CallerLimits(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
 
 
 MAX_RATE = 1_000_000_000
-"""Largest rate of a caller. It is no limit in practice."""
+"""Largest rate of an identity. It is no limit in practice."""
 
 PositiveInt = Annotated[int, Field(ge=1, strict=True)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
@@ -159,14 +160,14 @@ class Policy(Struct, frozen=True):
         on_disconnect: treatment of a run without readers.
         run_timeout: longest duration of a run, in seconds.
         limits: limits of the process.
-        caller_limits: limits of one caller.
+        identity_limits: limits of one identity.
     """
 
     on_busy: OnBusy = OnBusy.REJECT
     on_disconnect: OnDisconnect = field(default_factory=lambda: OnDisconnect(30.0))
     run_timeout: float = 3300.0
     limits: CapacityLimits = field(default_factory=CapacityLimits)
-    caller_limits: CallerLimits = field(default_factory=CallerLimits)
+    identity_limits: IdentityLimits = field(default_factory=IdentityLimits)
 
     def run_limits(self, props: object) -> RunLimits:
         """Return the limits that the caller asks for in ``forwardedProps.budget``, within ``run_timeout``.
@@ -187,24 +188,3 @@ def busy_choice(props: object, default: OnBusy) -> OnBusy:
     if choice not in tuple(OnBusy):
         raise AppError(ErrorCode.VALIDATION_ERROR, f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
     return OnBusy(choice)
-
-
-LIMITS_SETTING = "AGUI_CALLER_LIMITS"
-
-
-def limit_error(name: str, noun: str, limit: int, *, is_callers: bool, wait_seconds: float | None = None) -> AppError:
-    """Return RATE_LIMIT_EXCEEDED for a limit that is reached.
-
-    Args:
-        name: name of the limit in ``AGUI_CALLER_LIMITS``.
-        noun: the counted things, in the plural.
-        limit: number of things that are allowed.
-        is_callers: True for the limit of one caller, False for that of the process.
-        wait_seconds: seconds until the next one is allowed, if they are known.
-    """
-    count_refusal(name, "caller" if is_callers else "process")
-    if is_callers:
-        message = f"You have reached the limit of {limit} {noun} for one caller ({LIMITS_SETTING}, {name})."
-    else:
-        message = f"This server has reached its limit of {limit} {noun}."
-    return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message, wait_seconds=wait_seconds)

@@ -7,13 +7,13 @@ ids joins that run instead of running it again (two of the promises in docs/arch
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
-from agui_container.engine.caller_usage import CallerUsages, Resource
+from agui_container.engine.admission.offload import offload_if_large
+from agui_container.engine.admission.quota import Limit, Quota
 from agui_container.engine.health import Health
-from agui_container.engine.log.event_log import EventLog
+from agui_container.engine.log.event_log import EventLog, LogMemory
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.loop_monitor import LoopMonitor
 from agui_container.engine.persistence.cluster import Cluster
@@ -24,20 +24,19 @@ from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCon
 from agui_container.engine.registry.finder import RunFinder
 from agui_container.engine.registry.interrupt_answers import is_answer, is_derived_run, with_derived_run_id
 from agui_container.engine.registry.local_runs import LocalRuns
-from agui_container.engine.registry.registry import RunRegistry, shutting_down
+from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.registry.retries import check_same_messages, fingerprint_of
 from agui_container.engine.registry.run_services import RunServices
 from agui_container.engine.registry.subscriptions import Subscriptions
 from agui_container.engine.registry.thread_queues import runs_to_cancel, thread_busy, wait_admitted
-from agui_container.engine.run.fairness import RequestTurns
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.run.run import Run
 from agui_container.engine.threads.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
-from agui_container.engine.threads.threads import ThreadCommands, off_loop_if_large
+from agui_container.engine.threads.threads import ThreadCommands
 from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, RunState, ThreadCleanup, Tool
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.telemetry import observe_use
 
 agent_logger = logging.getLogger("agent")
@@ -67,8 +66,7 @@ class Service:
         runs: finds, lists and cancels runs.
         threads: the callers' operations on threads.
         clock: source of time.
-        usages: resources in use by each caller.
-        request_turns: turns of callers, which each request and message waits for.
+        quota: what the process and each identity have in use.
         registry: the runs of this process.
         subscriptions: the open readers of this process.
         local_runs: this process's runs as the leases and other replicas need them.
@@ -99,10 +97,9 @@ class Service:
         self._policy = policy
         self.clock = clock
         self._tools = tools
-        self.usages = CallerUsages(policy.limits, policy.caller_limits, clock)
-        self.request_turns = RequestTurns()
-        self.registry = RunRegistry(agent, policy.limits, self.usages, self.health)
-        self.subscriptions = Subscriptions(self.registry, self.usages, policy.on_disconnect, clock)
+        self.quota = Quota(policy.limits, policy.identity_limits, clock)
+        self.registry = RunRegistry(agent, policy.limits, self.quota, self.health)
+        self.subscriptions = Subscriptions(self.registry, self.quota, policy.on_disconnect, clock)
         self.local_runs = LocalRuns(self.registry, self.subscriptions, clock)
         self.runs = RunFinder(self.registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
@@ -159,18 +156,19 @@ class Service:
             key,
             on_busy,
             predecessors,
-            account=caller.account,
+            identity=caller.identity,
             size=size,
             condition=condition,
             fingerprint=fingerprint,
         )
         on_flush = recorder.notify if self.cluster.durable else None
-        usage = self.usages.of(caller.account)
-        log = EventLog(key.run_id, usage.logs, self.registry.flusher, on_flush)
+        quota = self.quota.of(caller.identity)
+        memory = LogMemory(self._policy.limits.run_bytes, quota.amounts(Limit.LOG_BYTES))
+        log = EventLog(key.run_id, memory, self.registry.flusher, on_flush)
         run = self._run(run_input, caller, log, recorder)
-        usage.check(Resource.STREAMS)
+        quota.check(Limit.STREAMS)
         plan = self.registry.plan_room(run, size, to_cancel, now)
-        usage.count_run()
+        quota.count(Limit.RUNS_PER_MINUTE)
         for other in reversed(plan):
             other.cancel()
         self.registry.add(run, size)
@@ -179,7 +177,15 @@ class Service:
     async def admit(
         self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
     ) -> Subscription:
-        """Start or join a run, and wait until it is active or queued. A retry of another replica's run joins that run.
+        """Answer a run input, after one look-up, in one of five ways. Wait until a run is active or queued.
+
+        | case | if | the client reads |
+        |---|---|---|
+        | continue | ``resume`` answers the run with the same ids | a run under a derived id: one of the cases below |
+        | join | this process has a run with these ids | that run |
+        | attach | the store has one | that run |
+        | show | the input has no new messages, and the thread has some | the thread, as a run |
+        | start | otherwise | a new run |
 
         The caller's connection to the previous run may be closing at this moment. So a busy thread is tried again for
         ``CLOSING_READER_SECONDS``. The arguments are those of ``start``.
@@ -187,28 +193,61 @@ class Service:
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
-        fingerprint = None
-        if run_input.resume and await self._answers_same_run(run_input, caller):
-            run_input = with_derived_run_id(run_input)  # the answers are a part of this id
-        else:
-            fingerprint = await off_loop_if_large(caller.account, size, fingerprint_of, run_input.messages)
-        if (stored := await self._find_stored(run_input, caller)) is not None:
-            check_same_messages(fingerprint, stored.fingerprint)
-            return self._attach_remote(stored, 0, caller)
-        if is_connect(run_input) and (snapshot := await self._snapshot(run_input, caller)):
-            return snapshot
+        run_input, fingerprint = await self._continued(run_input, caller, size)
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
-                return await self._start_admitted(run_input, caller, size, condition, fingerprint)
+                return await self._answer(run_input, caller, size, condition, fingerprint)
             except RunAlreadyStored as error:
                 check_same_messages(fingerprint, error.record.fingerprint)
-                return self._attach_remote(error.record, 0, caller)
+                return self._attach_stored(error.record, 0, caller)
             except AppError as error:
                 is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
                 if error.code is not ErrorCode.THREAD_BUSY or is_late:
                     raise
             await self.subscriptions.wait_for_close(deadline)
+
+    async def _answer(
+        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
+    ) -> Subscription:
+        known = await self._look_up(run_input, caller)
+        if isinstance(known, RunRecord):
+            check_same_messages(fingerprint, known.fingerprint)
+            return self._attach_stored(known, 0, caller)
+        if known is not None and condition == NO_CONDITION:
+            check_same_messages(fingerprint, known.recorder.fingerprint)
+            return await self._join(known, caller)
+        if known is None and is_connect(run_input) and (shown := await self._show(run_input, caller)):
+            return shown
+        return await self._start(run_input, caller, size, condition, fingerprint)
+
+    async def _look_up(self, run_input: RunAgentInput, caller: Caller) -> Run | RunRecord | None:
+        """Return the run with these ids, of this process or of the store, or None if it is unknown.
+
+        The claim finds a stored run as well. The store is read before it only if the run probably exists, or if the new
+        run would cancel others, wait for others or show the thread first. A retry must do none of these.
+        """
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        run = self.registry.get(key)
+        if run is not None or not (self.cluster.durable or self.registry.is_forgotten(key)):
+            return run
+        acts_before_claim = self.registry.queue(key.owner, key.thread_id) or is_connect(run_input)
+        if not acts_before_claim and not self.registry.is_forgotten(key):
+            return None
+        with store_errors_as_app_errors():
+            return await self.cluster.store.runs.get(key)
+
+    async def _continued(
+        self, run_input: RunAgentInput, caller: Caller, size: int
+    ) -> tuple[RunAgentInput, bytes | None]:
+        """Return the input and the fingerprint of its messages.
+
+        An input that answers the run with its own ids gets a derived run id. It has no fingerprint, because the answers
+        are a part of this id.
+        """
+        if run_input.resume and await self._answers_same_run(run_input, caller):
+            return with_derived_run_id(run_input), None
+        return run_input, await offload_if_large(caller.identity, size, fingerprint_of, run_input.messages)
 
     async def _answers_same_run(self, run_input: RunAgentInput, caller: Caller) -> bool:
         """True if ``resume`` answers the run that has the same ids as this input, or a run derived from that one."""
@@ -223,22 +262,10 @@ class Service:
         is_retry = latest.key.run_id == with_derived_run_id(run_input).run_id
         return is_retry or is_answer(run_input, await self.runs.pending_interrupts(latest))
 
-    async def _find_stored(self, run_input: RunAgentInput, caller: Caller) -> RunRecord | None:
-        """Return the stored run with these ids, or None if it is in this process or unknown.
+    async def _join(self, run: Run, caller: Caller) -> Subscription:
+        return await wait_with(self.subscriptions.open(run, 0, caller))
 
-        The claim finds such a run as well. The store is read before it only if the run probably exists, or if the new
-        run would cancel others, wait for others or show a snapshot first. A retry must do none of these.
-        """
-        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        if self.registry.get(key) is not None or not (self.cluster.durable or self.registry.is_forgotten(key)):
-            return None
-        acts_before_claim = self.registry.queue(key.owner, key.thread_id) or is_connect(run_input)
-        if not acts_before_claim and not self.registry.is_forgotten(key):
-            return None
-        with store_errors_as_app_errors():
-            return await self.cluster.store.runs.get(key)
-
-    async def _start_admitted(
+    async def _start(
         self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
     ) -> Subscription:
         # A run that the claim would refuse must not occupy the thread meanwhile.
@@ -248,23 +275,10 @@ class Service:
             latest = await self.runs.find_or_none(caller, run_input.thread_id)
             if latest is not None and latest.key.run_id != condition.latest_run:
                 raise thread_busy()
-        subscription = self.start(run_input, caller, size, condition, fingerprint)
-        run = subscription.run
-        try:
-            if isinstance(run, Run):
-                await run.admission.wait()
-        except BaseException:
-            subscription.close()
-            raise
-        return subscription
+        return await wait_with(self.start(run_input, caller, size, condition, fingerprint))
 
-    async def _snapshot(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
-        """Read the stored thread as a run.
-
-        Return None if this run is known, or if the thread is empty and the agent may produce its first message.
-        """
-        if self.registry.get(RunKey(caller.owner, run_input.thread_id, run_input.run_id)) is not None:
-            return None
+    async def _show(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
+        """Read the stored thread as a run. Return None if it is empty and the agent may produce its first message."""
         if self._draining:
             raise shutting_down()
         with store_errors_as_app_errors():
@@ -272,20 +286,19 @@ class Service:
         if self._responder is None and (thread is None or not thread.messages):
             return None
         interrupts = await self._pending_interrupts(caller, run_input.thread_id)
-        usage = self.usages.of(caller.account)
-        usage.check(Resource.STREAMS)
-        usage.count_run()
+        quota = self.quota.of(caller.identity)
+        quota.check(Limit.STREAMS)
+        quota.count(Limit.RUNS_PER_MINUTE)
         size, now_ms = 0 if thread is None else thread.size, int(self.clock.time() * 1000)
-        usage.logs.reserve(2 * size)  # the events, and the batch that is being sent
-        free = partial(usage.logs.release, 2 * size)
+        lease = quota.acquire(Limit.LOG_BYTES, 2 * size)  # the events, and the batch that is being sent
         try:
-            events = await off_loop_if_large(
-                caller.account, size, snapshot_events, run_input, caller, thread, interrupts, now_ms
+            events = await offload_if_large(
+                caller.identity, size, snapshot_events, run_input, caller, thread, interrupts, now_ms
             )
             key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-            return self.subscriptions.open(ThreadSnapshot(key, events, self.registry.flusher, free), 0, caller)
+            return self.subscriptions.open(ThreadSnapshot(key, events, self.registry.flusher, lease.release), 0, caller)
         except BaseException:
-            free()
+            lease.release()
             raise
 
     async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
@@ -296,7 +309,7 @@ class Service:
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder) -> Run:
         pipeline = EventPipeline(run_input, self.new_id, log)
-        services = RunServices(pipeline, log, self.registry, caller.account)
+        services = RunServices(pipeline, log, self.registry, caller.identity)
         ctx = RunContext(
             thread_id=run_input.thread_id,
             run_id=run_input.run_id,
@@ -327,15 +340,15 @@ class Service:
 
         Raises:
             AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE; VALIDATION_ERROR if ``after`` is ahead of the run;
-                RATE_LIMIT_EXCEEDED if the caller or the process has too many open readers.
+                RATE_LIMIT_EXCEEDED if the identity or the process has too many open readers.
         """
         run = await self.runs.find_any(caller, thread_id, run_id)
         if isinstance(run, Run) and await wait_admitted(run):
             return self.subscriptions.open(run, after, caller)
         record = run if isinstance(run, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
-        return self._attach_remote(record, after, caller)
+        return self._attach_stored(record, after, caller)
 
-    def _attach_remote(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
+    def _attach_stored(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
         if not record.has_events or not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         return self.subscriptions.open(RemoteRun(self.cluster, record), after, caller)
@@ -361,7 +374,7 @@ class Service:
         monitor = LoopMonitor(self.health, self.registry)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
-        observe_use(self.usages)
+        observe_use(self.quota)
 
     @property
     def is_draining(self) -> bool:
@@ -397,3 +410,14 @@ class Service:
         for close in self._closers:
             await close()
         await self.cluster.aclose()
+
+
+async def wait_with(subscription: Subscription) -> Subscription:
+    """Wait until the run of a subscription is active or queued. Closes it, and raises the error, if it is refused."""
+    try:
+        if isinstance(subscription.run, Run):
+            await subscription.run.admission.wait()
+    except BaseException:
+        subscription.close()
+        raise
+    return subscription

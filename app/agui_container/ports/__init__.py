@@ -36,10 +36,8 @@ from agui_container.ports.model import (
     ToolCallDelta,
     UsageDelta,
 )
+from agui_container.ports.policy import CallRules, Permission, Policy, PolicyDecision, allow_all
 from agui_container.ports.tool import (
-    Permission,
-    Policy,
-    PolicyDecision,
     Previewing,
     Resumable,
     StrictlyChecked,
@@ -53,6 +51,7 @@ from agui_container.protocol.expander import MessageText
 __all__ = [
     "LOG_FIELDS",
     "Agent",
+    "CallRules",
     "Caller",
     "Clock",
     "ContextWindowed",
@@ -93,4 +92,5 @@ __all__ = [
     "ToolSource",
     "ToolSuspension",
     "UsageDelta",
+    "allow_all",
 ]

@@ -16,6 +16,7 @@ from ag_ui.core import Tool as ToolSpec
 
 from agui_container.ports.auth import Principal
 from agui_container.ports.call_slots import CallSlots
+from agui_container.ports.policy import CallRules
 from agui_container.protocol.expander import MessageText
 
 Item = BaseEvent | MessageText | str
@@ -36,8 +37,8 @@ class Caller:
         principal: identity in the caller's verified token; None without authentication.
         headers: values by lower-case name, without cookies and transport headers. They may contain tokens and are
             therefore omitted from ``repr``.
-        account: name that the limits per caller are counted under. It is the owner for an authenticated caller, and
-            by default. Other callers with different owners may share an account.
+        identity: name whose limits count: the owner for an authenticated caller, or the session where a gateway sets
+            it. Empty without either.
     """
 
     owner: str
@@ -45,12 +46,12 @@ class Caller:
     session_id: str | None = None
     principal: Principal | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    account: str = ""
+    identity: str = ""
 
     def __post_init__(self) -> None:
-        """Set the account of an authenticated caller, and the default."""
-        if self.principal is not None or not self.account:
-            object.__setattr__(self, "account", self.owner)
+        """Set the identity of an authenticated caller."""
+        if self.principal is not None:
+            object.__setattr__(self, "identity", self.owner)
 
 
 class Timer(Protocol):
@@ -159,6 +160,7 @@ class RunContext:
         usage: list to which the agent appends one ``TokenUsage`` per model call. The terminal event reports the sum,
             also for failed runs.
         limits: limits of the run. An agent that makes model calls must respect them.
+        call_rules: rules for tool calls of the run, also in subagents. An assistant adds its own to them.
         yield_turn: waits until other runs had their turn. For long computations: call it every few milliseconds.
         call_slots: limit of concurrent tool calls, including those of subagents.
         tool_call_id: id of the current call, for a tool.
@@ -178,6 +180,7 @@ class RunContext:
     state: RunState
     usage: list[TokenUsage] = field(default_factory=list)
     limits: RunLimits = RunLimits()
+    call_rules: CallRules = field(default_factory=CallRules)
     yield_turn: Callable[[], Awaitable[None]] = next_loop_turn
     call_slots: CallSlots = field(default_factory=CallSlots)
     tool_call_id: str | None = None

@@ -105,7 +105,6 @@ class Claim(Struct, frozen=True):
         replica: name of the replica.
         now: time of the claim.
         until: end of the lease.
-        account: caller that the thread counts for, where threads are kept in memory.
         continues: id of the run that this run continues. A newer run of the thread prevents the claim.
         fingerprint: fingerprint of the messages of its input.
     """
@@ -114,7 +113,6 @@ class Claim(Struct, frozen=True):
     replica: str
     now: float
     until: float
-    account: str = ""
     continues: str | None = None
     fingerprint: bytes | None = None
 

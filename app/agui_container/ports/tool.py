@@ -1,11 +1,10 @@
-"""Ports around tools: sources of tools, permissions, previews, and calls that wait for answers.
+"""Ports around tools: sources of tools, previews, and calls that wait for answers.
 
 Rule: a tool reports a failure to the model by ``ToolError`` and a question to people by ``ToolSuspension``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from ag_ui.core import Interrupt, Message, ResumeEntry
@@ -83,24 +82,3 @@ class StrictlyChecked(Protocol):
 
 class ToolError(Exception):
     """A tool call failed. The message goes to the model and the client."""
-
-
-class Permission(StrEnum):
-    """Permission to execute a tool: always, after a person's approval, or never."""
-
-    ALLOW = "allow"
-    ASK = "ask"
-    DENY = "deny"
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyDecision:
-    """A permission and its reason. ``category`` is a group of tools that people see, such as ``physical``."""
-
-    permission: Permission
-    reason: str | None = None
-    category: str | None = None
-
-
-Policy = Callable[[str], PolicyDecision]
-"""Function from the name of a tool to the decision on it."""

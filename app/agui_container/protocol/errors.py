@@ -143,3 +143,8 @@ def clip_message(text: str) -> str:
 
 class IllegalEvent(Exception):
     """An event that AG-UI forbids, or forbids at this point of the run. The text is for the log, not for clients."""
+
+
+def shutting_down() -> AppError:
+    """Return the error of runs and requests after a drain has begun."""
+    return AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")

@@ -32,8 +32,8 @@ class ThreadPoolBusy(Exception):
     """All threads of the pool are in use."""
 
 
-class AccountBusy(ThreadPoolBusy):
-    """The caller uses as many threads of the pool as one caller may."""
+class IdentityBusy(ThreadPoolBusy):
+    """The identity uses as many threads of the pool as one identity may."""
 
 
 class CannotStartThread(ThreadPoolBusy):
@@ -45,32 +45,32 @@ class DaemonThreadPool:
 
     Args:
         limit: number of threads.
-        per_account: number of threads of one account; by default all.
+        per_identity: number of threads of one identity; by default all.
     """
 
-    def __init__(self, limit: int, per_account: int | None = None) -> None:
-        self.per_account = per_account or limit
+    def __init__(self, limit: int, per_identity: int | None = None) -> None:
+        self.per_identity = per_identity or limit
         self._free = limit
         self._used: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    async def call(self, name: str, function: Callable[[], T], account: str = "") -> T:
+    async def call(self, name: str, function: Callable[[], T], identity: str = "") -> T:
         """Run ``function`` in a thread and return its result.
 
         Raises its exception, and the exceptions of ``stream``.
         """
         results: list[T] = []
-        await self.stream(name, lambda _: results.append(function()), account).wait_for_items()
+        await self.stream(name, lambda _: results.append(function()), identity).wait_for_items()
         return results[0]
 
-    def stream(self, name: str, work: "Callable[[ThreadStream[T]], None]", account: str = "") -> "ThreadStream[T]":
-        """Start a thread that runs ``work`` with the caller's context variables. It counts for ``account``.
+    def stream(self, name: str, work: "Callable[[ThreadStream[T]], None]", identity: str = "") -> "ThreadStream[T]":
+        """Start a thread that runs ``work`` with the caller's context variables. It counts for ``identity``.
 
         ``work`` feeds the returned stream, which ends when ``work`` returns or raises.
 
         Raises:
             ThreadPoolBusy: All threads of the pool are in use.
-            AccountBusy: The account uses as many threads as it may.
+            IdentityBusy: The identity uses as many threads as it may.
             CannotStartThread: The operating system cannot start another thread.
         """
         stream: ThreadStream[T] = ThreadStream()
@@ -81,32 +81,32 @@ class DaemonThreadPool:
                 context.run(work, stream)
             except BaseException as error:  # noqa: BLE001 - raised in the event loop
                 stream.fail(error)
-            self._release(account)  # before the end, because the caller may start the next thread then
+            self._release(identity)  # before the end, because the caller may start the next thread then
             stream.end()
 
-        self._acquire(account)
+        self._acquire(identity)
         try:
             threading.Thread(target=run_work, name=name, daemon=True).start()
         except RuntimeError as error:
-            self._release(account)
+            self._release(identity)
             raise CannotStartThread from error
         return stream
 
-    def _acquire(self, account: str) -> None:
+    def _acquire(self, identity: str) -> None:
         with self._lock:
             if not self._free:
                 raise ThreadPoolBusy
-            if self._used[account] >= self.per_account:
-                raise AccountBusy
+            if identity and self._used[identity] >= self.per_identity:
+                raise IdentityBusy
             self._free -= 1
-            self._used[account] += 1
+            self._used[identity] += 1
 
-    def _release(self, account: str) -> None:
+    def _release(self, identity: str) -> None:
         with self._lock:
             self._free += 1
-            self._used[account] -= 1
-            if not self._used[account]:
-                del self._used[account]
+            self._used[identity] -= 1
+            if not self._used[identity]:
+                del self._used[identity]
 
 
 class ThreadStream(Generic[T]):

@@ -1,18 +1,17 @@
 """Pending interrupts in memory, within limits.
 
-Rule: at a limit, the scope without writes for the longest time is evicted, and the log reports it. The scopes of the
-largest caller are evicted first. The module is not part of ``stores``, because an assistant without a store uses it,
-too.
+Rule: at a limit, the scope without writes for the longest time is evicted, and the log reports it. The module is
+not part of ``stores``, because an assistant without a store uses it, too.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from agui_container.ports.records import InterruptScope, PendingInterrupt, ThreadKey
+from agui_container.runtime.eviction_queue import EvictionQueue
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.shares import EvictionQueue
 
 MAX_BYTES = 64_000_000
 MAX_SCOPES = 10_000
@@ -26,19 +25,12 @@ class MemoryInterrupts:
     Args:
         max_bytes: limit of the payloads' bytes.
         max_scopes: limit of the number of scopes.
-        account_of: returns the caller that the interrupts of a thread count for; by default the thread's owner.
     """
 
-    def __init__(
-        self,
-        max_bytes: int = MAX_BYTES,
-        max_scopes: int = MAX_SCOPES,
-        account_of: Callable[[ThreadKey], str] = lambda thread: thread.owner,
-    ) -> None:
+    def __init__(self, max_bytes: int = MAX_BYTES, max_scopes: int = MAX_SCOPES) -> None:
         self._scopes: dict[InterruptScope, dict[str, PendingInterrupt]] = {}
         self._of_thread: dict[ThreadKey, dict[InterruptScope, None]] = {}
         self._eviction = EvictionQueue[InterruptScope](max_scopes, max_bytes)
-        self._account_of = account_of
 
     async def put(self, scope: InterruptScope, interrupts: Sequence[PendingInterrupt]) -> None:
         """Store interrupts. Each replaces an earlier one with the same id."""
@@ -77,7 +69,7 @@ class MemoryInterrupts:
             return
         self._scopes[scope] = entries
         self._of_thread.setdefault(scope.thread, {})[scope] = None
-        self._eviction.put(scope, self._account_of(scope.thread), size_of_entries(entries))
+        self._eviction.put(scope, size_of_entries(entries))
 
     def _delete(self, scope: InterruptScope) -> None:
         if self._scopes.pop(scope, None) is None:
@@ -90,7 +82,7 @@ class MemoryInterrupts:
 
     def _evict(self) -> None:
         while self._eviction.is_full:
-            oldest = next(self._eviction.candidates())
+            oldest = next(iter(self._eviction))
             logger.warning("pending interrupts evicted from memory %s", format_fields({"thread": oldest.thread_id}))
             self._delete(oldest)
 

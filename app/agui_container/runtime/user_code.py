@@ -1,7 +1,7 @@
 """Lines of the user's own code, in tracebacks and in suspended generators, for log lines about faults of agents.
 
-Rule: the user's own code is every file outside this package, the standard library and installed packages. Frames of
-this package are removed from a traceback only if it has a frame of the user's code. Otherwise the fault may be ours.
+Rule: the user's own code is every file outside this package, the standard library and installed packages. A traceback
+is logged without the frames of this package only if it has a frame of the user's code. Otherwise the fault may be ours.
 """
 
 import inspect
@@ -9,14 +9,13 @@ import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from traceback import TracebackException
 from types import CodeType, TracebackType
 
 from msgspec import Struct
 
 PACKAGE = f"{Path(__file__).parents[1]}/"
 INSTALLED = ("/site-packages/", "/dist-packages/")
-
-ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None]
 
 
 class CodePosition(Struct, frozen=True):
@@ -64,26 +63,21 @@ def suspended_at(items: object) -> CodePosition | None:
     return next(filter(None, map(suspended_at, list(frame.f_locals.values()))), None)
 
 
-def user_exc_info(error: BaseException) -> ExcInfo:
-    """Return ``exc_info`` for a log line, without the frames of this package if the user's code raised the error."""
-    if raised_at(error) is not None:
-        _remove_own_frames(error, set())
-    return type(error), error, error.__traceback__
+def format_exception(error: BaseException) -> str:
+    """Return the traceback of an error, without the frames of this package if the user's code is in it."""
+    summary = TracebackException.from_exception(error)
+    parts = list(_parts(summary))
+    if any(_is_user_file(frame.filename) for part in parts for frame in part.stack):
+        for part in parts:
+            part.stack[:] = [frame for frame in part.stack if not frame.filename.startswith(PACKAGE)]
+    return "".join(summary.format()).rstrip("\n")
 
 
-def _remove_own_frames(error: BaseException, seen: set[int]) -> None:
-    """Remove the frames from the error, its causes and the members of a group."""
-    if id(error) in seen:
-        return
-    seen.add(id(error))
-    remaining = None
-    for entry in reversed(list(_entries(error.__traceback__))):
-        if not entry.tb_frame.f_code.co_filename.startswith(PACKAGE):
-            remaining = TracebackType(remaining, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    error.__traceback__ = remaining
-    members = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    for other in filter(None, (error.__cause__, error.__context__, *members)):
-        _remove_own_frames(other, seen)
+def _parts(summary: TracebackException) -> Iterator[TracebackException]:
+    """Iterate an error, its causes and the members of a group. Python has removed rings."""
+    yield summary
+    for other in filter(None, (summary.__cause__, summary.__context__, *(summary.exceptions or ()))):
+        yield from _parts(other)
 
 
 def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
@@ -94,7 +88,10 @@ def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def _is_user_code(code: CodeType) -> bool:
-    file = code.co_filename
+    return _is_user_file(code.co_filename)
+
+
+def _is_user_file(file: str) -> bool:
     if file.startswith(("<", PACKAGE)) or any(folder in file for folder in INSTALLED):
         return False
     return not file.startswith(_standard_library())

@@ -2,11 +2,7 @@
 
 Rule: if there are too many connections, the one that has waited longest for the head of a request is closed. If none
 waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the process
-silent.
-
-Rule: one network address may have all connections while no other address needs one. If there are too many, connections
-of the address with more than half of the limit are closed for those of others, first those that wait and then those in
-use. An address with more than half never pushes out connections of another one.
+silent. Connections of one address are the concern of a proxy (docs/limits.md).
 """
 
 import asyncio
@@ -18,9 +14,7 @@ from enum import StrEnum
 from starlette.types import Receive, Scope, Send
 
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.shares import EvictionQueue
 from agui_container.telemetry import count_refusal
-from agui_container.transports.accounts import Accounts
 
 MAX_DESCRIPTORS = 65_536
 """Open files that the process asks for, if its hard limit allows as many."""
@@ -34,7 +28,7 @@ MAX_SURPLUS = 16
 """Connections beyond the limit, which can only ask for ``/ping``."""
 
 MAX_HEAD_BYTES = 32_000_000
-"""Memory for heads that are incomplete, or whose requests wait behind another one, on all connections together."""
+"""Memory for heads that are incomplete, on all connections together."""
 
 LOG_SECONDS = 5.0
 """Seconds between two log lines about too many connections."""
@@ -44,9 +38,6 @@ STALLED_SECONDS = 60.0
 
 CLOSING_SECONDS = 10.0
 """The same for a connection that is being closed."""
-
-GATEWAYS = "gateways"
-"""Account of all connections if an address is no caller."""
 
 GONE = select.POLLERR | select.POLLHUP
 
@@ -63,7 +54,6 @@ class ConnectionEvent(StrEnum):
 
     CLOSED_WITHOUT_REQUEST = "closed_without_request"
     CLOSED_IN_HEAD = "closed_in_head"
-    CLOSED_IN_USE = "closed_in_use"
     REFUSED = "refused"
     LIMITED_TO_PING = "limited_to_ping"
 
@@ -111,20 +101,19 @@ class ConnectionLimit:
 
     Args:
         descriptors: files that the process may have open.
-        is_caller_address: False if clients connect through gateways, so that an address is no caller.
 
     Attributes:
         limit: connections that may be open. ``MAX_SURPLUS`` more can ask for ``/ping``.
     """
 
-    def __init__(self, descriptors: int, *, is_caller_address: bool = True) -> None:
+    def __init__(self, descriptors: int) -> None:
         self.limit = max(1, descriptors - min(MAX_RESERVED, max(MIN_RESERVED, descriptors // RESERVED_SHARE)))
-        self._is_caller_address = is_caller_address
-        self._accounts: dict[asyncio.Transport, str] = {}
-        self._open = EvictionQueue[asyncio.Transport](self.limit, max_bytes=0)
-        self._surplus = EvictionQueue[asyncio.Transport](MAX_SURPLUS, max_bytes=0)
-        self._waiting = EvictionQueue[asyncio.Transport](self.limit, max_bytes=0)
-        self._heads = EvictionQueue[asyncio.Transport](self.limit, MAX_HEAD_BYTES)
+        # Dictionaries, because they keep the order: the oldest is the first.
+        self._open: dict[asyncio.Transport, None] = {}
+        self._surplus: dict[asyncio.Transport, None] = {}
+        self._waiting: dict[asyncio.Transport, None] = {}
+        self._heads: dict[asyncio.Transport, int] = {}
+        self._head_bytes = 0
         self._unsent: dict[asyncio.Transport, tuple[int, float]] = {}
         self._half_closed = HalfClosedConnections()
         self._events: dict[str, int] = dict.fromkeys(ConnectionEvent, 0)
@@ -132,22 +121,21 @@ class ConnectionLimit:
 
     # --- the beginning and the end of a connection ---
 
-    def admit(self, transport: asyncio.Transport, address: str | None, now: float) -> bool:
+    def admit(self, transport: asyncio.Transport, now: float) -> bool:
         """Admit a new connection, which waits for a head. Return False if it can only ask for ``/ping``.
 
         Args:
             transport: the connection.
-            address: network address of the client; None for a Unix socket.
             now: the event loop's time, in seconds.
         """
-        account = self._accounts[transport] = Accounts().name(address, None) if self._is_caller_address else GATEWAYS
-        if self._has_room() or self._make_room(account, now, is_request=False):
-            self._open.put(transport, account, 0)
+        if self._has_room(now):
+            self._open[transport] = None
             self.begin_waiting(transport)
             return True
-        self._surplus.put(transport, account, 0)
-        if self._surplus.is_full:
-            self._abort(next(self._surplus.candidates()), ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
+        self._count_event(ConnectionEvent.LIMITED_TO_PING, now)
+        self._surplus[transport] = None
+        if len(self._surplus) > MAX_SURPLUS:
+            self._abort(next(iter(self._surplus)), ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
         return False
 
     def readmit(self, transport: asyncio.Transport, now: float) -> bool:
@@ -155,69 +143,49 @@ class ConnectionLimit:
 
         Return False if the request must be refused.
         """
-        account = self._accounts.get(transport)
-        if account is None or not (self._has_room() or self._make_room(account, now, is_request=True)):
+        if transport not in self._surplus:
             return False
-        self._surplus.remove(transport)
-        self._open.put(transport, account, 0)
+        if not self._has_room(now):
+            self._count_event(ConnectionEvent.REFUSED, now)
+            return False
+        del self._surplus[transport]
+        self._open[transport] = None
         self.begin_waiting(transport)
         return True
 
     def remove(self, transport: asyncio.Transport) -> None:
         """Forget a connection that has ended."""
-        self._accounts.pop(transport, None)
         self._unsent.pop(transport, None)
         self._half_closed.remove(transport)
-        for queue in (self._open, self._surplus, self._waiting, self._heads):
-            queue.remove(transport)
+        self.end_waiting(transport)
+        for connections in (self._open, self._surplus):
+            connections.pop(transport, None)
 
     def begin_waiting(self, transport: asyncio.Transport) -> None:
         """Note that a connection waits for the head of a request."""
         if transport in self._open:
-            self._waiting.put(transport, self._accounts[transport], 0)
+            self._waiting.pop(transport, None)
+            self._waiting[transport] = None
 
     def end_waiting(self, transport: asyncio.Transport) -> None:
         """Note that the head is complete."""
-        self._waiting.remove(transport)
-        self._heads.remove(transport)
+        self._waiting.pop(transport, None)
+        self._head_bytes -= self._heads.pop(transport, 0)
 
-    def count_heads(self, transport: asyncio.Transport, size: int, now: float) -> None:
-        """Count the memory of heads that are incomplete or wait. If all are too large, some connections are cut off."""
-        self._heads.remove(transport)
-        if size and (account := self._accounts.get(transport)) is not None:
-            self._heads.put(transport, account, size)
-        while self._heads.bytes.is_over:
-            self._abort(next(self._heads.candidates()), ConnectionEvent.CLOSED_IN_HEAD, now)
+    def count_head(self, transport: asyncio.Transport, size: int, now: float) -> None:
+        """Count the memory of a head that is incomplete. If all are too large, the oldest are cut off."""
+        if transport not in self._open and transport not in self._surplus:
+            return
+        self._head_bytes += size - self._heads.get(transport, 0)
+        self._heads[transport] = size
+        while self._head_bytes > MAX_HEAD_BYTES:
+            self._abort(next(iter(self._heads)), ConnectionEvent.CLOSED_IN_HEAD, now)
 
-    # --- room for a connection ---
-
-    def _has_room(self) -> bool:
-        return self._open.items.total < self.limit
-
-    def _make_room(self, account: str, now: float, *, is_request: bool) -> bool:
-        """Close one connection so that a connection of ``account`` fits. Return False if none can be closed.
-
-        A connection in use is closed only for a request other than ``/ping``, because ``/ping`` is answered beyond the
-        limit.
-        """
-        largest = self._open.items.largest()
-        evicted_account = next(
-            (each for each in (account, largest) if self._is_above_half(each, is_new=each == account)), None
-        )
-        waiting_connection = next(
-            self._waiting.candidates() if evicted_account is None else self._waiting.of(evicted_account), None
-        )
-        if waiting_connection is not None:
-            self._abort(waiting_connection, ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
-        elif is_request and evicted_account not in (None, account):
-            self._abort(next(self._open.of(evicted_account)), ConnectionEvent.CLOSED_IN_USE, now)
-        else:
-            self._count_event(ConnectionEvent.REFUSED if is_request else ConnectionEvent.LIMITED_TO_PING, now)
-        return self._has_room()
-
-    def _is_above_half(self, account: str | None, *, is_new: bool = False) -> bool:
-        """True if an account has more than half of all connections, with another one if ``is_new``."""
-        return account is not None and 2 * (self._open.items.of(account) + is_new) > self.limit
+    def _has_room(self, now: float) -> bool:
+        """Return True if another connection fits, perhaps because one that waits is closed for it."""
+        if len(self._open) >= self.limit and self._waiting:
+            self._abort(next(iter(self._waiting)), ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
+        return len(self._open) < self.limit
 
     def _abort(self, transport: asyncio.Transport, event: ConnectionEvent, now: float) -> None:
         self._count_event(event, now)
@@ -227,11 +195,10 @@ class ConnectionLimit:
     def _count_event(self, event: ConnectionEvent, now: float) -> None:
         """Count an event, and log the numbers once in a while."""
         self._events[event] += 1
-        largest = self._open.items.largest()
         if event is not ConnectionEvent.LIMITED_TO_PING:
-            count_refusal("connections", "caller" if self._is_above_half(largest) else "process")
+            count_refusal("connections", "process")
         if now - self._logged_at >= LOG_SECONDS:
-            state = {"open": self._open.items.total, "limit": self.limit, "largest_caller": largest}
+            state = {"open": len(self._open), "limit": self.limit}
             logger.warning("too many connections %s %s", format_fields(state), format_fields(self._events))
             self._logged_at, self._events = now, dict.fromkeys(ConnectionEvent, 0)
 
@@ -249,7 +216,7 @@ class ConnectionLimit:
 
     def check_progress(self, now: float) -> None:
         """Cut off connections whose clients do not read. ``now`` is the event loop's time, in seconds."""
-        for transport in tuple(self._accounts):
+        for transport in (*self._open, *self._surplus):
             unsent = transport.get_write_buffer_size()
             if unsent:
                 self._check_unsent(transport, unsent, now)

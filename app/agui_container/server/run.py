@@ -26,13 +26,16 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields, mask_passwords
 from agui_container.server.connections import ConnectionLimit, raise_descriptor_limit
-from agui_container.server.listeners import LISTENERS, QUEUES, add_listeners
 from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
-from agui_container.settings import Auth, LimitBy, Scope, Settings, SettingsError, load_settings
+from agui_container.settings import Auth, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
 
-FLUSH_SECONDS = 1
-"""Seconds for slow readers, and then for closing connections, after every run has ended."""
+FLUSH_SECONDS = 4.0
+"""Seconds for readers that are behind, after every run has ended."""
+
+CLOSE_SECONDS = 1
+"""Seconds for clients to close their connections, and then for requests that are cancelled to send their error. With
+all that comes before, the process ends within the ten seconds that Docker and others give it."""
 
 EXIT_SECONDS = 0.8
 """Seconds for the Python process to end after everything is closed."""
@@ -112,8 +115,6 @@ class Server(uvicorn.Server):
             return
         self.lifespan.state[CONNECTION_LIMIT] = self._connection_limit
         await super().startup(sockets)
-        if self.started:
-            await add_listeners(self)
         enable_gc()
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
@@ -139,11 +140,13 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the runs, then close the connections."""
+        """End the runs, then close the connections. Each wait ends as soon as there is nothing to wait for."""
         logger.info("shutting down")
         await self._service.drain(DRAIN_SECONDS)
         await self._service.wait_for_readers(FLUSH_SECONDS)
         await super().shutdown(sockets)
+        if self.server_state.tasks:  # cancelled, because they took too long
+            await asyncio.wait(self.server_state.tasks, timeout=CLOSE_SECONDS)
 
 
 def force_exit_after(seconds: float) -> None:
@@ -209,8 +212,7 @@ def run_server(agent: object = None, *, settings: Settings | None = None, **over
         print_start_error(str(error))
         return 2
     descriptors = raise_descriptor_limit()
-    limit = ConnectionLimit(descriptors - QUEUES * LISTENERS, is_caller_address=settings.limit_by is LimitBy.ADDRESS)
-    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, limit)
+    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, ConnectionLimit(descriptors))
     server.run()
     if server.start_error is not None:
         print_start_error(server.start_error)
@@ -245,7 +247,7 @@ def uvicorn_config(app: ASGIApp, settings: Settings, descriptors: int) -> uvicor
         ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB (docs/benchmarks.md)
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,
-        backlog=min(MAX_BACKLOG, descriptors // 4),  # all that wait are accepted at once
+        backlog=min(MAX_BACKLOG, descriptors // 4),  # one turn of the loop may accept all that wait
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=FLUSH_SECONDS,
+        timeout_graceful_shutdown=CLOSE_SECONDS,
     )

@@ -8,6 +8,7 @@ up to eight megabytes from one connection before it serves another one. The subc
 """
 
 import asyncio
+from typing import NoReturn
 
 from starlette.types import Send
 from uvicorn._types import ASGI3Application, ASGIReceiveEvent, ASGISendEvent
@@ -16,10 +17,10 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.exceptions import InvalidState
 from websockets.frames import CloseCode, Frame
 
+from agui_container.engine.admission.quota import IdentityQuota, Limit, QuotaLease
 from agui_container.protocol.errors import AppError
 from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, answer_overloaded
-from agui_container.server.request_heads import HEADER_BYTES, RequestHeads
-from agui_container.transports.bytes_in_flight import SHARE, CallerBytes, Reservation
+from agui_container.transports.caller_middleware import QUOTA
 
 CONNECTION_EXTENSION = "agui.connection"
 """Key in ``scope["extensions"]`` of an HTTP request. The value is its ``HttpProtocol``."""
@@ -32,13 +33,22 @@ CONNECTION_LIMIT = "agui.connection_limit"
 """Key in the application's lifespan state. The value is the ``ConnectionLimit`` of the process."""
 
 LINGER_SECONDS = 5.0
-"""Seconds in which a client may still send a body after its response has begun, so that it reads the response."""
+"""Seconds in which a client may still send a body or its answer to a close frame, so that it reads what it was sent."""
 
 MESSAGE_SECONDS = 60.0
 """Seconds in which a client must have sent a WebSocket message whose first frame has arrived."""
 
 MAX_UNPARSED = 128_000
 """Bytes a client may send without completing a head, a piece of a body or a request."""
+
+MAX_HEAD = 128_000
+"""Memory of one head: its URL, and the name, the value and ``HEADER_BYTES`` of each header."""
+
+HEADER_BYTES = 150
+"""Memory of a parsed header, besides its name and its value."""
+
+MAX_PIPELINED = 16
+"""Requests of a connection that may wait behind the one that is being answered."""
 
 PREFACE_START = b"P"
 """First byte of HTTP/2. A request for ``/ping`` begins with another one."""
@@ -56,13 +66,15 @@ BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: c
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """An HTTP/1.1 connection. The keep-alive timeout also bounds the time until a head is complete.
-
-    Attributes:
-        limit: the limit that the connection counts in.
-    """
+    """An HTTP/1.1 connection, which counts in ``limit``. The keep-alive timeout also bounds the time for a head."""
 
     _unparsed_bytes = 0
+    _head_bytes = 0
+    """Memory of the head that is being read, and of the heads of requests that wait."""
+    _is_in_head = True
+    """False while a body or trailers are being read."""
+    _refusal: str | None = None
+    """Text for the client once parsing has stopped."""
     _is_reading = False
     _is_surplus = False
     """True for a connection beyond the limit, which can only ask for ``/ping``."""
@@ -96,11 +108,9 @@ class HttpProtocol(HttpToolsProtocol):
         """Start the timeout for the first head."""
         super().connection_made(transport)
         self.limit: ConnectionLimit = self.app_state.get(CONNECTION_LIMIT) or ConnectionLimit(MAX_DESCRIPTORS)
-        address = self.client[0] if self.client is not None else None
-        self._is_surplus = not self.limit.admit(transport, address, self.loop.time())
+        self._is_surplus = not self.limit.admit(transport, self.loop.time())
         hand_over = self.app_state.get(HTTP2)
         self._opening = hand_over() if hand_over is not None else None
-        self._heads = RequestHeads()
         self._restart_head_timeout(self.timeout_keep_alive)
 
     def eof_received(self) -> bool:  # type: ignore[override] # as asyncio has it
@@ -159,7 +169,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Parse the data. Refuse heads that are too large or too many."""
         if self._opening is not None:
             if self._is_surplus and data.startswith(PREFACE_START):
-                self._readmit()
+                self._is_surplus = not self.limit.readmit(self.transport, self.loop.time())
             data = data if self._is_surplus else self._opening.read(self, data)
             if not data:
                 return
@@ -170,47 +180,50 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_reading = False
         if self._unparsed_bytes > MAX_UNPARSED and not self.transport.is_closing():
             self.send_400_response("The head of the request is too large.")
-        if self._heads.is_incomplete:
-            self._heads.add_unparsed(len(data))
-        if self._heads.is_incomplete or self.pipeline:
-            self._count_heads()
+        if self._is_in_head:
+            size = self._head_bytes + self._unparsed_bytes
+            self.limit.count_head(self.transport, size, self.loop.time())
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that cannot be parsed. uvicorn calls this for every exception of a method below."""
-        super().send_400_response(self._heads.refusal or msg)
+        super().send_400_response(self._refusal or msg)
 
-    def _count_heads(self) -> None:
-        bodies = sum(len(cycle.body) for cycle, _ in self.pipeline)
-        self.limit.count_heads(self.transport, self._heads.memory + bodies, self.loop.time())
-
-    def _readmit(self) -> None:
-        self._is_surplus = not self.limit.readmit(self.transport, self.loop.time())
+    def _refuse(self, reason: str) -> NoReturn:
+        """Stop parsing. uvicorn answers the exception with ``send_400_response``."""
+        self._refusal = reason
+        raise ValueError(reason)
 
     def on_message_begin(self) -> None:
-        """Begin a head."""
-        self._heads.begin()
+        """Begin a head. Refuse one more request behind the one that is being answered than may wait."""
+        if len(self.pipeline) >= MAX_PIPELINED:
+            self._refuse("Too many requests wait on this connection.")
+        self._is_in_head = True
+        if not self.pipeline:  # otherwise the heads of the requests that wait count, too
+            self._head_bytes = 0
         super().on_message_begin()
         self.scope["extensions"] = {CONNECTION_EXTENSION: self}  # type: ignore[dict-item] # uvicorn's type is narrower
         self._restart_head_timeout(self.timeout_keep_alive)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header. Ignore trailers, because proxies do not check them as they check headers."""
-        if self._heads.is_incomplete:
+        if self._is_in_head:
             super().on_header(name, value)
-            self._heads.add(len(name) + len(value) + HEADER_BYTES)
+            self._add_to_head(len(name) + len(value) + HEADER_BYTES)
+
+    def _add_to_head(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > MAX_HEAD:
+            self._refuse("The head of the request is too large.")
 
     def on_headers_complete(self) -> None:
         """End the head."""
         if self._is_surplus and self.url != b"/ping":
-            self._readmit()
+            self._is_surplus = not self.limit.readmit(self.transport, self.loop.time())
             if self._is_surplus:
                 self.app = answer_overloaded
-        self._heads.add(len(self.url))
+        self._add_to_head(len(self.url))
         super().on_headers_complete()
-        if self.pipeline and self.pipeline[0][0] is self.cycle:
-            self._heads.begin_waiting()
-        self._heads.end()
-        self._unparsed_bytes = 0
+        self._is_in_head, self._unparsed_bytes = False, 0
         super()._unset_keepalive_if_required()
         self.limit.end_waiting(self.transport)
 
@@ -226,13 +239,9 @@ class HttpProtocol(HttpToolsProtocol):
         if self._active_cycle is not None and self.cycle.response_complete and not self.transport.is_closing():
             self._restart_head_timeout(self.timeout_keep_alive)
 
-    # --- requests ---
-
     def on_response_complete(self) -> None:
         """Start the next pipelined request. While others wait, nothing is read, or each response would admit more."""
         super().on_response_complete()
-        if self._heads.end_waiting():
-            self._count_heads()
         if self.pipeline:
             self.flow.pause_reading()
         elif not self._is_idle():
@@ -270,7 +279,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     """Bytes of complete frames that the application has not received yet."""
     _message_begun: float | None = None
     """Time at which the first bytes of an incomplete message arrived."""
-    _reservation: Reservation | None = None
+    _lease: QuotaLease | None = None
 
     def data_received(self, data: bytes) -> None:
         """Parse the data. Read on in the next turn of the event loop, so that other connections are served first."""
@@ -322,8 +331,8 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         limit: ConnectionLimit | None = self.app_state.get(CONNECTION_LIMIT)
         if limit is not None:
             limit.remove(self.transport)
-        if self._reservation is not None:
-            self._reservation.resize(0)
+        if self._lease is not None:
+            self._lease.release()
 
     def send_keepalive_ping(self) -> None:
         """Send a ping, unless the client takes too long for a message."""
@@ -336,21 +345,30 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         partial = len(self.conn.reader.buffer)
         is_incomplete = partial > 0 or bool(self.frames)
         self._message_begun = (self._message_begun or self.loop.time()) if is_incomplete else None
-        if self._reservation is None:
-            share: CallerBytes | None = self.scope["state"].get(SHARE) if self.handshake_initiated else None
-            if share is None:
+        if self._lease is None:
+            quota: IdentityQuota | None = self.scope["state"].get(QUOTA) if self.handshake_initiated else None
+            if quota is None:
                 return
-            self._reservation = share.reserve()
+            self._lease = quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
         try:
-            self._reservation.resize(partial + self._message_bytes)
+            self._lease.resize(partial + self._message_bytes)
         except AppError as error:
             self._fail(CloseCode.TRY_AGAIN_LATER, error.code)
 
     def shutdown(self) -> None:
-        """Close the connection, with a close frame. An exception here would stop the shutdown of the server."""
+        """Begin to close. uvicorn would not wait for the client's answer, which could then reset the connection."""
         try:
-            super().shutdown()
-        except InvalidState:
+            if not self.handshake_complete:
+                super().shutdown()
+            elif not self.close_sent and not self.transport.is_closing():
+                self.stop_keepalive()
+                self.conn.send_close(CloseCode.SERVICE_RESTART)
+                self.queue.put_nowait({"type": "websocket.disconnect", "code": CloseCode.SERVICE_RESTART})
+                self.transport.write(b"".join(self.conn.data_to_send()))
+                self.close_sent, self.read_paused = True, False
+                self.transport.resume_reading()
+                self.close_timer = self.loop.call_later(LINGER_SECONDS, self.transport.close)
+        except InvalidState:  # it would stop the shutdown of the server
             self.transport.close()
 
     def handle_cont(self, event: Frame) -> None:

@@ -1,6 +1,6 @@
-"""Metrics and log lines of the limits of the process and of callers.
+"""Metrics and log lines of the limits of the process and of identities.
 
-Rule: no attribute of a metric names a caller, because each value of an attribute is a time series of its own.
+Rule: no attribute of a metric names an identity, because each value of an attribute is a time series of its own.
 """
 
 import logging
@@ -18,7 +18,7 @@ from agui_container import __version__
 from agui_container.runtime.log_values import format_fields
 
 REPORT_SECONDS = 60.0
-"""Seconds between two log lines about the same limit of the same caller."""
+"""Seconds between two log lines about the same limit of the same identity."""
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ LIMIT, SCOPE = "agui.limit.name", "agui.limit.scope"
 
 
 def count_refusal(name: str, scope: str) -> None:
-    """Count a request, run or message that a limit has refused or ended. ``scope`` is ``caller`` or ``process``."""
+    """Count a request, run or message that a limit has refused or ended. ``scope`` is ``identity`` or ``process``."""
     refusal_counter().add(1, {LIMIT: name, SCOPE: scope})
 
 
@@ -38,7 +38,7 @@ def refusal_counter() -> MetricCounter:
 
 
 class RefusalLog:
-    """Log lines about limits that callers have reached, once in ``REPORT_SECONDS`` for each limit of a caller.
+    """Log lines about limits that were reached, once in ``REPORT_SECONDS`` for each limit of an identity.
 
     Args:
         now: returns seconds.
@@ -48,14 +48,15 @@ class RefusalLog:
         self._now = now
         self._reported_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
-    def report(self, name: str, account: str) -> None:
-        """Log that a caller has reached a limit, unless that was logged a short while ago."""
+    def report(self, name: str, identity: str = "") -> None:
+        """Log that a limit was reached, unless that was logged a short while ago. ``identity`` is empty without one."""
         now = self._now()
         while self._reported_at and now - next(iter(self._reported_at.values())) >= REPORT_SECONDS:
             self._reported_at.popitem(last=False)
-        if (name, account) not in self._reported_at:
-            self._reported_at[name, account] = now
-            logger.warning("limit reached %s", format_fields({"limit": name, "caller": account}))
+        if (name, identity) not in self._reported_at:
+            self._reported_at[name, identity] = now
+            fields = {"limit": name, "identity": identity} if identity else {"limit": name}
+            logger.warning("limit reached %s", format_fields(fields))
 
 
 class LimitUse(Protocol):

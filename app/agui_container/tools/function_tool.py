@@ -139,7 +139,7 @@ class FunctionTool(Struct, Generic[P, R], frozen=True):
 
     async def _invoke(self, function: Callable[..., object], call: Callable[[], object], ctx: RunContext) -> object:
         is_async = inspect.iscoroutinefunction(function)
-        result = call() if is_async else await run_in_thread(call, ctx.caller.account)
+        result = call() if is_async else await run_in_thread(call, ctx.caller.identity)
         # A plain function may return a coroutine, for example a lambda around an async function.
         return await result if inspect.isawaitable(result) else result
 

@@ -14,13 +14,11 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agui_container.engine.run.fairness import RequestTurns
+from agui_container.engine.admission.quota import IdentityQuota, Limit, Quota, QuotaLease
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication, url_of
 from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
-from agui_container.transports.bytes_in_flight import RESPONSE_BYTES, SHARE, ByteBudget, response_bytes
 from agui_container.transports.error_responses import error_response, send_refusal
 
 INVOCATIONS = "/invocations"
@@ -46,6 +44,12 @@ shows or changes anything of a caller. Every other path needs one, also a path t
 ErrorForm = Callable[[AppError, HTTPConnection], Response]
 """Function that makes the response for an error."""
 
+QUOTA = "agui.quota"
+"""Key in the scope's state for the ``IdentityQuota`` of the caller."""
+
+RESPONSE_LEASE = "agui.response_lease"
+"""Key in the scope's state for the ``QuotaLease`` of the bytes of the response."""
+
 OUTER_SEND = "agui.outer_send"
 """Key in the scope's state for the ``send`` that this middleware received (see ``event_stream.chunk_writer``)."""
 
@@ -58,11 +62,10 @@ class CallerMiddleware:
         authentication: verifies the tokens of callers.
         by_session: True if the session header names the owner of threads and runs. Otherwise all callers share them.
             The principal of a token comes before both.
-        accounts: chooses the account that the limits per caller are counted under.
+        limits_by_session: True if a gateway sets the session header, so that it names an identity.
         refused_status: status of a refused invocation instead of the error table's. AgentCore replaces the body of any
             4xx or 5xx, so behind AgentCore only a 200 can carry the error.
-        budget: bytes in flight of the process, of which each caller gets a share.
-        turns: turns of callers, which every request but ``/ping`` waits for.
+        quota: what the process and each identity have in use.
         ensure_open: opens the engine if no lifespan has done so. Raises ``AppError`` if it cannot.
         error_forms: responses for errors below a path prefix, if they differ from AG-UI's.
     """
@@ -74,10 +77,9 @@ class CallerMiddleware:
         browsers: BrowserPolicy,
         authentication: CallerAuthentication,
         by_session: bool,
-        accounts: Accounts,
+        limits_by_session: bool,
         refused_status: int | None,
-        budget: ByteBudget,
-        turns: RequestTurns,
+        quota: Quota,
         ensure_open: Callable[[], Awaitable[None]],
         error_forms: Mapping[str, ErrorForm],
     ) -> None:
@@ -85,10 +87,9 @@ class CallerMiddleware:
         self._browsers = browsers
         self._authentication = authentication
         self._by_session = by_session
-        self._accounts = accounts
+        self._limits_by_session = limits_by_session
         self._refused_status = refused_status
-        self._budget = budget
-        self._turns = turns
+        self._quota = quota
         self._ensure_open = ensure_open
         self._error_forms = error_forms
 
@@ -99,8 +100,8 @@ class CallerMiddleware:
             return
         connection = HTTPConnection(scope)
         headers = connection.headers.items()
-        address = connection.client.host if connection.client is not None else None
-        caller = make_caller(agent_headers(connection, headers), address, self._accounts, by_session=self._by_session)
+        forwarded = agent_headers(connection, headers)
+        caller = make_caller(forwarded, by_session=self._by_session, limits_by_session=self._limits_by_session)
         state = scope.setdefault("state", {})  # the data of ``request.state``
         self._set_caller(state, caller)
         state[OUTER_SEND] = send
@@ -116,19 +117,16 @@ class CallerMiddleware:
                 self._set_caller(state, caller)
             await self._ensure_open()
         except AppError as error:
-            await self._turns.wait(caller.account)
             await send_refusal(error, self._refusal(error, connection), scope, receive, send)
             return
-        if path != PING:
-            await self._turns.wait(caller.account)
-        with response_bytes(connection):
+        with response_lease(connection):
             await self._app(scope, receive, send)
 
     def _set_caller(self, state: MutableMapping[str, object], caller: Caller) -> None:
-        """Put a caller into a scope's state, with what counts its bytes in flight."""
+        """Put a caller into a scope's state, with its quota and the lease of its response."""
         state["caller"] = caller
-        state[SHARE] = share = self._budget.share_of(caller)
-        state[RESPONSE_BYTES] = share.reserve()
+        state[QUOTA] = quota = self._quota.of(caller.identity)
+        state[RESPONSE_LEASE] = quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
 
     def _refusal(self, error: AppError, connection: HTTPConnection) -> Response:
         path = route_path(connection.scope)
@@ -145,8 +143,8 @@ def is_open_path(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(OPEN_PREFIX)
 
 
-def make_caller(headers: Mapping[str, str], address: str | None, accounts: Accounts, *, by_session: bool) -> Caller:
-    """Return the caller that forwarded headers describe, at a network address. Header names are in lower case."""
+def make_caller(headers: Mapping[str, str], *, by_session: bool, limits_by_session: bool) -> Caller:
+    """Return the caller that forwarded headers describe. Header names are in lower case."""
     session_id = headers.get(SESSION_HEADER)
     request_id = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
     return Caller(
@@ -154,7 +152,7 @@ def make_caller(headers: Mapping[str, str], address: str | None, accounts: Accou
         request_id=request_id if PLAIN_ID.fullmatch(request_id) else str(uuid.uuid4()),
         session_id=session_id,
         headers=headers,
-        account=accounts.name(address, session_id),
+        identity=f"session:{session_id}" if limits_by_session and session_id else "",
     )
 
 
@@ -187,6 +185,18 @@ def caller_of(connection: HTTPConnection) -> Caller:
     """Return the caller that ``CallerMiddleware`` has identified."""
     caller: Caller = connection.scope["state"]["caller"]
     return caller
+
+
+def quota_of(connection: HTTPConnection) -> IdentityQuota:
+    """Return the quota of the caller."""
+    quota: IdentityQuota = connection.scope["state"][QUOTA]
+    return quota
+
+
+def response_lease(connection: HTTPConnection) -> QuotaLease:
+    """Return the lease of the bytes of a response. They count from the time at which its data are read."""
+    lease: QuotaLease = connection.scope["state"][RESPONSE_LEASE]
+    return lease
 
 
 def agent_headers(connection: HTTPConnection, headers: Headers) -> Mapping[str, str]:

@@ -1,23 +1,18 @@
 """Results of the commands that need no stream.
 
-Rule: a command has the same result on every transport. A large result is encoded in a worker thread, where callers take
-turns, so that it does not block the event loop.
+Rule: a command has the same result on every transport. A large result is encoded in a worker thread, so that it does
+not block the event loop.
 """
 
 from collections.abc import Mapping
 
 from pydantic_core import to_json
 
+from agui_container.engine.admission.offload import LARGE_BYTES, offload
+from agui_container.engine.admission.quota import Resize
 from agui_container.engine.service import Service
-from agui_container.engine.threads.threads import Resize
 from agui_container.ports import Caller
 from agui_container.protocol.commands import Attach, Cancel, Capabilities, Command, Ping, RunsGet, RunsList
-from agui_container.runtime.large_work import LargeWork
-
-LARGE_BYTES = 100_000
-"""Bytes of a result up to which it is encoded on the event loop."""
-
-_large_results = LargeWork("large_result")
 
 
 class CommandResponder:
@@ -49,17 +44,17 @@ class CommandResponder:
                 return await self._service.threads.answer(caller, command, resize)
 
 
-async def encode_result(result: Mapping[str, object], account: str, size: int) -> bytes:
+async def encode_result(result: Mapping[str, object], identity: str, size: int) -> bytes:
     """Return a result as JSON.
 
     Args:
         result: the JSON object.
-        account: the caller whose turn the work takes.
+        identity: whose turn the work takes.
         size: estimated bytes of the result.
     """
     if size <= LARGE_BYTES:
         return to_json(result)
-    return await _large_results.run(account, encode_items, result)
+    return await offload(identity, encode_items, result)
 
 
 def encode_items(result: Mapping[str, object]) -> bytes:

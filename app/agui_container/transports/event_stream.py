@@ -19,12 +19,12 @@ from typing import Protocol
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
+from agui_container.engine.admission.quota import SMALL_BYTES, Limit, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.bytes_in_flight import SMALL_BYTES, Reservation, share_of
-from agui_container.transports.caller_middleware import OUTER_SEND
+from agui_container.transports.caller_middleware import OUTER_SEND, quota_of
 from agui_container.transports.formats import Format
 
 CHECK_SECONDS = 1.0
@@ -127,7 +127,7 @@ class EventStreamResponse:
         """Send events until the run ends or the client disconnects. Exceptions of ``send`` are raised."""
         if scope["method"] == "HEAD":
             self._subscription.close()  # headers only
-        self._send, self._write_chunk, self._share = send, chunk_writer(scope), share_of(HTTPConnection(scope))
+        self._send, self._write_chunk, self._quota = send, chunk_writer(scope), quota_of(HTTPConnection(scope))
         self._monitor.add(self)
         listener = asyncio.create_task(self._stop_at_disconnect(receive), name="wait for disconnect")
         try:
@@ -179,18 +179,18 @@ class EventStreamResponse:
         if not is_complete:
             await self._send_body(b"", more=False)
 
-    async def _reserve(self, batch: Batch) -> Reservation:
+    async def _reserve(self, batch: Batch) -> QuotaLease:
         """Reserve the bytes of a large body before it is made."""
         size = sum(map(len, batch.data)) + FRAME_BYTES * len(batch.data)
         if size <= PUSHED_BYTES:
-            return self._share.reserve()
+            return self._quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
         self._is_sending, self._last_write = True, asyncio.get_running_loop().time()
-        return await self._share.reserve_later(size)
+        return await self._quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, size)
 
     async def _body(self, batch: Batch) -> bytes:
         if not batch.data:
             return self._format.comment
-        return await self._format.body(self._subscription.run.log, batch, self._share.account)
+        return await self._format.body(self._subscription.run.log, batch, self._quota.identity)
 
     def _push(self, batch: Batch) -> bool:
         """Write a batch without waiting. Return False if the connection does not accept it."""

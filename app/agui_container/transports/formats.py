@@ -52,8 +52,8 @@ class Format(Protocol):
     def body_now(self, batch: envelope.Batch) -> bytes | None:
         """Encode a batch, or return None if encoding may take long."""
 
-    async def body(self, log: ReadableLog, batch: envelope.Batch, account: str) -> bytes:
-        """Encode a batch of a log. ``account`` is the caller that reads it."""
+    async def body(self, log: ReadableLog, batch: envelope.Batch, identity: str) -> bytes:
+        """Encode a batch of a log. ``identity`` is the reader's."""
 
     def complete_body(self, data: Sequence[bytes]) -> bytes:
         """Encode a complete body from events in JSON."""
@@ -73,7 +73,7 @@ class SseFormat:
         """Encode a batch."""
         return sse_frames(batch.data, batch.first)
 
-    async def body(self, _log: ReadableLog, batch: envelope.Batch, account: str) -> bytes:  # noqa: ARG002 - as in Format
+    async def body(self, _log: ReadableLog, batch: envelope.Batch, identity: str) -> bytes:  # noqa: ARG002 - as in Format
         """Encode a batch. SSE needs no log."""
         return sse_frames(batch.data, batch.first)
 
@@ -96,9 +96,9 @@ class ProtobufFormat:
     def body_now(self, _: envelope.Batch) -> None:
         """Return None. The encoding is shared by all readers of a log and may have to be computed first."""
 
-    async def body(self, log: ReadableLog, batch: envelope.Batch, account: str) -> bytes:
+    async def body(self, log: ReadableLog, batch: envelope.Batch, identity: str) -> bytes:
         """Encode a batch, or use the encoding that another reader of the log has caused."""
-        return b"".join(await log.transcoded(_frame_encoder()).encode(batch, account))
+        return b"".join(await log.transcoded(_frame_encoder()).encode(batch, identity))
 
     def complete_body(self, data: Sequence[bytes]) -> bytes:
         """Encode a complete body from events in JSON."""

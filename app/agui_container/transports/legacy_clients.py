@@ -15,18 +15,13 @@ from typing import Any
 
 import orjson
 
+from agui_container.engine.admission.offload import LARGE_BYTES, offload
 from agui_container.engine.log.subscription import ReadableLog
 from agui_container.protocol.parser import CommandRequest, Request
 from agui_container.protocol.wire import envelope
 from agui_container.protocol.wire.sse_frames import sse_frames
-from agui_container.runtime.large_work import LargeWork
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.formats import SseFormat
-
-LARGE_BYTES = 100_000
-"""Bytes of events up to which they are reduced on the event loop."""
-
-_large_batches = LargeWork("large_legacy_batch")
 
 logger = logging.getLogger(__name__)
 
@@ -38,10 +33,10 @@ class LegacySseFormat(SseFormat):
         """Encode a batch of reduced events, or return None if large events must be reduced."""
         return None if has_large_events(batch) else reduced_frames(batch)
 
-    async def body(self, _log: ReadableLog, batch: envelope.Batch, account: str) -> bytes:
+    async def body(self, _log: ReadableLog, batch: envelope.Batch, identity: str) -> bytes:
         """Encode a batch of reduced events, in a worker thread if they are large."""
         if has_large_events(batch):
-            return await _large_batches.run(account, reduced_frames, batch)
+            return await offload(identity, reduced_frames, batch)
         return reduced_frames(batch)
 
 

@@ -11,9 +11,10 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from agui_container.engine.admission.quota import SMALL_BYTES
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.bytes_in_flight import SMALL_BYTES, response_bytes
+from agui_container.transports.caller_middleware import response_lease
 from agui_container.transports.error_responses import error_response
 from agui_container.transports.event_stream import SEND_SECONDS
 
@@ -30,7 +31,7 @@ class PlainResponse(Response):
         """Send the response, or RATE_LIMIT_EXCEEDED if too many bytes are unread already."""
         connection, body = HTTPConnection(scope), b"" if scope["method"] == "HEAD" else bytes(self.body)
         try:
-            response_bytes(connection).resize(len(body))
+            response_lease(connection).resize(len(body))
         except AppError as error:
             await error_response(error, connection)(scope, receive, send)
             return

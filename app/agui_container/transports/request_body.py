@@ -3,7 +3,7 @@
 Rule: a body counts as in flight until it has been parsed. A body that the budget has no room for is read to its end
 without being kept, so that the client sees the error.
 
-Rule: a large body is parsed in a thread, so that it does not block the event loop. Callers take turns.
+Rule: a large body is parsed in a thread, so that it does not block the event loop.
 """
 
 import asyncio
@@ -14,15 +14,14 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-from agui_container.engine.registry.registry import shutting_down
+from agui_container.engine.admission.offload import offload_if_large
+from agui_container.engine.admission.quota import Limit, QuotaLease
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.parser import parse, parse_fields
-from agui_container.runtime.large_work import LargeWork
-from agui_container.transports.bytes_in_flight import Reservation, share_of
-from agui_container.transports.caller_middleware import caller_of
+from agui_container.transports.caller_middleware import caller_of, quota_of
 
 logger = logging.getLogger(__name__)
 
@@ -32,13 +31,7 @@ READ_SECONDS = 60.0
 DISCARDED_BYTES = 100_000_000
 """Bytes of a body that are read at most. A body that is too large is read so far, so that the client sees the error."""
 
-LARGE_BYTES = 100_000
-"""Largest body, in bytes, that is parsed on the event loop."""
-
 T = TypeVar("T")
-
-large_bodies = LargeWork("large_body")
-"""Decoding of large bodies and messages, of all transports."""
 
 
 async def read_request(request: Request, max_bytes: int, service: Service) -> AgentRequest:
@@ -47,8 +40,8 @@ async def read_request(request: Request, max_bytes: int, service: Service) -> Ag
     Raises:
         AppError: VALIDATION_ERROR, naming the field, or as raised by ``read_body``.
     """
-    with share_of(request).reserve() as reservation:
-        return await parse_body(await read_body(request, max_bytes, service, reservation), caller_of(request))
+    with quota_of(request).acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
+        return await parse_body(await read_body(request, max_bytes, service, lease), caller_of(request))
 
 
 async def read_fields(request: Request, max_bytes: int, service: Service) -> tuple[dict[str, object], int]:
@@ -57,12 +50,12 @@ async def read_fields(request: Request, max_bytes: int, service: Service) -> tup
     Raises:
         AppError: VALIDATION_ERROR if the body is no JSON object, or as raised by ``read_body``.
     """
-    with share_of(request).reserve() as reservation:
-        body = await read_body(request, max_bytes, service, reservation)
+    with quota_of(request).acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
+        body = await read_body(request, max_bytes, service, lease)
         return await _parse(partial(parse_fields, warn=logger.warning), body or b"{}", caller_of(request)), len(body)
 
 
-async def read_body(request: Request, max_bytes: int, service: Service, reservation: Reservation) -> bytes:
+async def read_body(request: Request, max_bytes: int, service: Service, lease: QuotaLease) -> bytes:
     """Read the whole body of a request.
 
     Raises:
@@ -73,7 +66,7 @@ async def read_body(request: Request, max_bytes: int, service: Service, reservat
     """
     if request.headers.get("content-encoding", "identity") != "identity":
         raise AppError(ErrorCode.VALIDATION_ERROR, "Content-Encoding: the body must be sent as it is, not compressed.")
-    buffer, limit = BodyBuffer(max_bytes, reservation), asyncio.timeout(READ_SECONDS)
+    buffer, limit = BodyBuffer(max_bytes, lease), asyncio.timeout(READ_SECONDS)
     try:
         async with limit:
             is_more = True
@@ -99,16 +92,16 @@ class BodyBuffer:
 
     Args:
         max_bytes: largest body.
-        reservation: counts the pieces.
+        lease: counts the pieces.
 
     Attributes:
         size: bytes that have arrived, kept or not.
     """
 
-    def __init__(self, max_bytes: int, reservation: Reservation) -> None:
+    def __init__(self, max_bytes: int, lease: QuotaLease) -> None:
         self.size = 0
         self._max_bytes = max_bytes
-        self._reservation = reservation
+        self._lease = lease
         self.chunks: list[bytes] = []
         self._refusal: AppError | None = None
 
@@ -118,12 +111,12 @@ class BodyBuffer:
         if self._refusal is None:
             try:
                 check_size(self.size, self._max_bytes)
-                self._reservation.resize(self.size)
+                self._lease.resize(self.size)
             except AppError as error:
                 # A new error, because a raised one refers to frames.
                 self._refusal = AppError(error.code, error.message, wait_seconds=error.wait_seconds)
                 self.chunks.clear()
-                self._reservation.resize(0)
+                self._lease.release()
             else:
                 self.chunks.append(chunk)
 
@@ -164,6 +157,4 @@ async def parse_body(body: bytes, caller: Caller) -> AgentRequest:
 
 
 async def _parse(parser: Callable[[bytes], T], body: bytes, caller: Caller) -> T:
-    if len(body) <= LARGE_BYTES:
-        return parser(body)
-    return await large_bodies.run(caller.account, parser, body)
+    return await offload_if_large(caller.identity, len(body), parser, body)

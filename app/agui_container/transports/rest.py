@@ -17,8 +17,7 @@ from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.parser import parse_command
 from agui_container.transports.browser_policy import route_path
-from agui_container.transports.bytes_in_flight import response_bytes
-from agui_container.transports.caller_middleware import caller_of
+from agui_container.transports.caller_middleware import caller_of, response_lease
 from agui_container.transports.commands import CommandResponder, encode_result
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
@@ -84,12 +83,12 @@ def thread_routes(service: Service, commands: CommandResponder, *, max_body: int
         if request.method in {"POST", "PATCH"}:
             body, _ = await read_fields(request, max_body, service)
         fields = {**request.query_params, **body, **request.path_params, "type": command_type}
-        return await commands.answer(parse_command(fields), caller_of(request), response_bytes(request).resize)
+        return await commands.answer(parse_command(fields), caller_of(request), response_lease(request).resize)
 
     def endpoint(command_type: str) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
             result = await execute(request, command_type)
-            body = await encode_result(result, caller_of(request).account, response_bytes(request).size)
+            body = await encode_result(result, caller_of(request).identity, response_lease(request).size)
             return PlainResponse(body, headers=NO_STORE, media_type="application/json")
 
         return respond

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from ag_ui.core import RunAgentInput
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnBusy, busy_choice
 from agui_container.engine.service import Service
@@ -35,8 +36,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import CommandRequest, MalformedRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire.ws_frames import make_frames
-from agui_container.transports.bytes_in_flight import share_of
-from agui_container.transports.caller_middleware import caller_of
+from agui_container.transports.caller_middleware import caller_of, quota_of
 from agui_container.transports.commands import CommandResponder, encode_result
 from agui_container.transports.error_responses import internal_error
 from agui_container.transports.request_body import check_size, parse_body
@@ -86,11 +86,10 @@ class WebSocketConnection:
     ) -> None:
         self._websocket = websocket
         self._check_expiry = check_expiry
-        self._share = share_of(websocket)
+        self._quota = quota_of(websocket)
         self._service = service
         self._commands = commands
         self._caller: Caller = caller_of(websocket)
-        self._usage = service.usages.of(self._caller.account)
         self._max_body = max_body
         self._on_busy = on_busy
         self._with_seq = websocket.query_params.get("cursor") == "1"
@@ -124,7 +123,7 @@ class WebSocketConnection:
             for subscription in self._subscriptions:
                 subscription.close()
             for frame in self._pending:
-                frame.reservation.resize(0)
+                frame.lease.release()
             self._subscriptions.clear()
 
     # --- outgoing frames ---
@@ -142,7 +141,7 @@ class WebSocketConnection:
         try:
             async for batch in subscription:
                 for frame in make_frames(batch.envelopes(), with_seq=self._with_seq):
-                    with await self._share.reserve_later(FRAME_COPIES * len(frame)):
+                    with await self._quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, FRAME_COPIES * len(frame)):
                         await self._send_frame(frame)
         except AppError as error:  # the run cannot be read any further now, but it may continue
             _, thread_id, run_id = subscription.run.key
@@ -154,7 +153,7 @@ class WebSocketConnection:
         Raises:
             AppError: RATE_LIMIT_EXCEEDED if too many bytes are unread already.
         """
-        with self._share.reserve(FRAME_COPIES * len(frame)):
+        with self._quota.acquire(Limit.BYTES_IN_FLIGHT, FRAME_COPIES * len(frame)):
             await self._send_frame(frame)
 
     async def _send_frame(self, frame: str) -> None:
@@ -194,9 +193,8 @@ class WebSocketConnection:
 
     async def _may_handle(self) -> bool:
         """Count a frame. If its caller has sent too many, answer with the error and read nothing for a while."""
-        await self._service.request_turns.wait(self._caller.account)
         try:
-            self._usage.count_message()
+            self._quota.count(Limit.MESSAGES_PER_SECOND)
         except AppError as error:
             await self._send_error(error)
             if not self._has_left:
@@ -208,8 +206,8 @@ class WebSocketConnection:
         """Parse a frame and execute it, or queue it. An error is answered; the connection and its runs continue."""
         with contextlib.ExitStack() as on_error:
             try:
-                reservation = on_error.enter_context(self._share.reserve(len(body or b"")))
-                frame = Frame(await self._parse_frame(body), reservation)
+                lease = on_error.enter_context(self._quota.acquire(Limit.BYTES_IN_FLIGHT, len(body or b"")))
+                frame = Frame(await self._parse_frame(body), lease)
             except AppError as error:
                 await self._send_error(error, id=error.frame_id if isinstance(error, MalformedRequest) else None)
                 return
@@ -232,7 +230,7 @@ class WebSocketConnection:
 
     def _end_immediate(self, frame: "Frame") -> None:
         self._immediate_slots.release()
-        frame.reservation.resize(0)
+        frame.lease.release()
 
     def _is_immediate(self, request: AgentRequest) -> bool:
         if isinstance(request, RunRequest) or not isinstance(request.command, ImmediateCommand):
@@ -248,7 +246,7 @@ class WebSocketConnection:
     async def _execute_pending(self) -> None:
         while self._pending:
             frame = self._pending.pop(0)
-            with frame.reservation:
+            with frame.lease:
                 await self._execute(frame.request)
         self._pending_task = None
 
@@ -327,16 +325,16 @@ class WebSocketConnection:
             return
         if isinstance(command, Cancel | Attach) and has_no_ids(command):
             command = self._with_ids(command)
-        with self._share.reserve() as reservation:
+        with self._quota.acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
 
             def resize(size: int) -> None:
-                reservation.resize(FRAME_COPIES * size)
+                lease.resize(FRAME_COPIES * size)
 
             result = await self._commands.answer(command, self._caller, resize)
             if isinstance(command, Attach):
                 await self._attach(command)
             fields = control_fields("result", id=request.frame_id, command=command.type, **result)
-            frame = (await encode_result(fields, self._caller.account, reservation.size)).decode()
+            frame = (await encode_result(fields, self._caller.identity, lease.size)).decode()
             del result, fields  # the client may take its time
             resize(len(frame))
             await self._send_frame(frame)

@@ -8,18 +8,18 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from agui_container.engine.admission.quota import QuotaLease
 from agui_container.protocol.commands import Attach, Cancel
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.parser import RunRequest
-from agui_container.transports.bytes_in_flight import Reservation
 
 
 class Frame(Struct, frozen=True):
     """A request of the client, whose bytes count as in flight until it has been executed."""
 
     request: AgentRequest
-    reservation: Reservation
+    lease: QuotaLease
 
 
 def control_fields(kind: str, **fields: object) -> dict[str, object]:

@@ -13,12 +13,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from agui_container.engine.caller_usage import Resource
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.policy import OnBusy
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError
 from agui_container.transports.authentication import CallerAuthentication
-from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of
+from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of, quota_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.error_responses import error_response, send_refusal
 from agui_container.transports.websocket import WebSocketConnection
@@ -45,15 +45,14 @@ def routes(
     async def socket(websocket: WebSocket) -> None:
         offered = websocket.scope.get("subprotocols", ())
         caller = caller_of(websocket)
-        usage = service.usages.of(caller.account)
         try:
-            usage.check(Resource.SOCKETS)
+            lease = quota_of(websocket).acquire(Limit.SOCKETS)
         except AppError as error:
             response = error_response(error, websocket)
             await send_refusal(error, response, websocket.scope, websocket.receive, websocket.send)
             return
         check_expiry = partial(authentication.check_expiry, caller)
-        with usage.use(Resource.SOCKETS):
+        with lease:
             await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
             connection = WebSocketConnection(
                 websocket, service, commands, check_expiry, max_body=max_body, on_busy=on_busy
@@ -61,7 +60,7 @@ def routes(
             await connection.serve()
 
     async def explain_refusal(request: Request) -> Response:
-        service.usages.of(caller_of(request).account).check(Resource.SOCKETS)
+        quota_of(request).check(Limit.SOCKETS)
         message = "This path takes the handshake of a WebSocket only"
         raise HTTPException(HTTPStatus.UPGRADE_REQUIRED, message, {"Upgrade": "websocket"})
 

@@ -7,8 +7,8 @@ import { join } from "node:path";
 
 export const ROOT = join(import.meta.dirname, "..", "..", "..", "..");
 const LISTENING = /listening host=127\.0\.0\.1 port=(\d+)/;
-const START_MS = 30_000;
-const STOP_MS = 10_000;
+const START_MS = 300_000;
+const STOP_MS = 100_000;
 
 export interface Server {
   port: number;

@@ -75,7 +75,7 @@ class BedrockModels:
     pauses: Pauses
 
     def __call__(self, model_id: str = MODEL, **options: Any) -> BedrockModel:  # noqa: ANN401
-        chosen = replace(BedrockOptions(endpoint_url=self.url, read_timeout=20), **options)
+        chosen = replace(BedrockOptions(endpoint_url=self.url, read_timeout=120), **options)
         return BedrockModel(model_id, chosen, pause=self.pauses)
 
 

@@ -9,6 +9,7 @@ import pytest
 from agui_container.models.bedrock.client import BedrockEvents
 from agui_container.ports import Delta
 from agui_container.protocol.errors import AppError
+from tests.engine.doubles import WAIT
 from tests.models.bedrock.doubles import (
     ANSWER,
     END,
@@ -29,7 +30,7 @@ from tests.models.bedrock.server import BedrockResponse, BedrockServer
 async def cancel_task(task: asyncio.Task[list[Delta]]) -> None:
     """Cancel a task that waits. The server holds the stream meanwhile, so nothing that it sends can end the task."""
     task.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WAIT):
         with pytest.raises(asyncio.CancelledError):
             await task
 

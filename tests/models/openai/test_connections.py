@@ -12,6 +12,7 @@ from agui_container.models.openai import OpenAIModel, transport
 from agui_container.models.openai import model as model_module
 from agui_container.ports import TextDelta
 from agui_container.protocol.errors import ErrorCode
+from tests.engine.doubles import WAIT
 from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import End, OpenAIResponse, OpenAIServer, says, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in
@@ -90,14 +91,14 @@ async def test_a_cancel_closes_the_connection(wire: OpenAIServer, models: Models
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(wire.closed.wait(), 5)
+    await asyncio.wait_for(wire.closed.wait(), WAIT)
 
 
 async def test_a_reader_that_leaves_closes_the_connection(wire: OpenAIServer, models: Models) -> None:
     wire.gives(OpenAIResponse(sse(says("a")), end=End.SILENT))
     async with aclosing(models().stream(PROMPT)) as deltas:
         assert await anext(deltas) == TextDelta("a")
-    await asyncio.wait_for(wire.closed.wait(), 5)
+    await asyncio.wait_for(wire.closed.wait(), WAIT)
 
 
 async def test_a_cancel_before_the_answer_closes_the_connection(wire: OpenAIServer, models: Models) -> None:
@@ -107,7 +108,7 @@ async def test_a_cancel_before_the_answer_closes_the_connection(wire: OpenAIServ
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.wait_for(wire.closed.wait(), 5)
+    await asyncio.wait_for(wire.closed.wait(), WAIT)
 
 
 async def test_a_closed_model_opens_new_connections(wire: OpenAIServer, models: Models) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-STOP_SECONDS = 30.0
+STOP_SECONDS = 120.0
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -16,7 +15,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.stores.agentcore import AgentCoreStore
 from agui_container.stores.agentcore.histories import UNREAD, UNWRITTEN
 from agui_container.stores.agentcore.service import ATTEMPTS, CALLS, MemoryService
-from tests.engine.doubles import FakeClock, asking, caller, make_service
+from tests.engine.doubles import WAIT, FakeClock, asking, caller, make_service
 from tests.engine.doubles import envelopes as envelopes_of
 from tests.requirements import requirement
 from tests.secret_search import planted
@@ -146,9 +145,7 @@ async def test_a_list_says_when_a_thread_of_it_cannot_be_read(process: Process, 
 async def test_a_service_that_stalls_is_not_waited_for(process: Process, service: Memory) -> None:
     store = process(call_seconds=0.2)
     stalled = service.down = Fault(hold=True)
-    began = time.monotonic()
     await turn(store)
-    assert time.monotonic() - began < 5
     assert {lapse.name for lapse in take_warnings(store)} == {UNREAD.name, UNWRITTEN.name}
     service.down = None
     stalled.release.set()
@@ -175,7 +172,7 @@ async def test_the_event_loop_goes_on_while_the_service_stalls(store: AgentCoreS
     service.faults.append(stalled)
     await claim_run(store)
     ended = asyncio.create_task(store.runs.finish(run("r1"), A, [], ending(Change([user("u1", "hi")]))))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WAIT):
         await stalled.held.wait()
         assert not ended.done()
         await turn(store, 2, thread_id="t2")
@@ -191,7 +188,7 @@ async def test_a_call_waits_for_a_thread_also_for_one_that_nobody_waits_for_any_
 
     def stalled() -> None:
         began.set()
-        go_on.wait(10)
+        go_on.wait(WAIT)
         raise LookupError
 
     service = MemoryService(MEMORY_ID)

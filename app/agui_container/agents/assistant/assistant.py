@@ -37,7 +37,6 @@ from pydantic import StrictStr, TypeAdapter
 
 from agui_container.agents.assistant.approvals.approvals import (
     Approval,
-    ApprovalOptions,
     Approvals,
     read_approval_options,
 )
@@ -61,18 +60,19 @@ from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, result
 from agui_container.agents.run_limits import check_step, with_limits
 from agui_container.ports import (
     Caller,
+    CallRules,
     GoalRecords,
     Item,
     Model,
     Permission,
     Policy,
-    PolicyDecision,
     Prompt,
     RunContext,
     RunLimits,
     Suspension,
     Tool,
     ToolSource,
+    allow_all,
 )
 from agui_container.ports.store import Store
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
@@ -83,11 +83,6 @@ from agui_container.telemetry import ModelCall
 
 SYSTEM_PROMPT = "You are a helpful assistant. Answer briefly. Use the tools when they help."
 MAX_STEPS = 16
-
-
-def allow_all(_tool_name: str) -> PolicyDecision:
-    """Allow every tool. This is the policy if the operator sets no rules."""
-    return PolicyDecision(Permission.ALLOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +98,7 @@ class Assistant:
         max_steps: maximum number of model calls per run. A run that needs more ends with RUN_LIMIT_EXCEEDED.
         max_tokens: maximum number of tokens per run, subagents included; None means no limit. A run over the limit ends
             with RUN_LIMIT_EXCEEDED.
-        policy: decides for each tool name if it may run, needs an approval, or is denied.
+        policy: decides for each tool name if it may run, needs an approval, or is denied. It holds for subagents, too.
         trust_instructions: True if a caller's system and developer messages reach the model.
         asks: True if the policy may require approvals for tools of sources, which are unknown until a run.
         approvals: the calls that wait for an answer.
@@ -142,15 +137,16 @@ class Assistant:
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Call the model and its tools in turn until it makes no more calls or a call must be answered elsewhere."""
-        ctx = with_limits(ctx, RunLimits(tokens=self.max_tokens))
         props = input.forwarded_props
-        options, model = read_approval_options(props), chosen_model(props, self.models, self.model)
+        rules = read_approval_options(props).added_to(ctx.call_rules.with_policy(self.policy))
+        ctx = replace(with_limits(ctx, RunLimits(tokens=self.max_tokens)), call_rules=rules)
+        model = chosen_model(props, self.models, self.model)
         skill = requested_skill(props, self.skills)
         goals = await track_goals(input, self.goals, self.goal_prompts, ctx)
         tools, source_failures = await gather_tools(self._tools, self.sources, ctx)
         for source_failure in source_failures:
             yield source_failure.event
-        toolbox = self._toolbox(tools, source_failures, goals, input.tools or (), options)
+        toolbox = self._toolbox(tools, source_failures, goals, input.tools or (), rules)
         new_approvals: Sequence[Approval] = ()
         async with goals:
             resumption = Resumption(input, self.approvals, toolbox, ctx)
@@ -158,7 +154,7 @@ class Assistant:
                 async for result in answered_calls:
                     yield result_event(result)
             goals.begin()
-            if resumption.outcome.has_denial and options.on_denial == "cancel":
+            if resumption.outcome.has_denial and rules.cancels_on_denial:
                 await goals.give_up()
                 yield cancelled_event(ctx)
                 return
@@ -197,18 +193,11 @@ class Assistant:
         source_failures: Sequence[SourceFailure],
         goals: GoalTracker,
         offered: Sequence[ToolSpec],
-        options: ApprovalOptions,
+        rules: CallRules,
     ) -> Toolbox:
         is_complete = not any(failure.is_down for failure in source_failures)
         own = [*tools, *goals.tools(tools, offered)]
-        return Toolbox.build(
-            own,
-            offered,
-            self.policy,
-            is_complete=is_complete,
-            asks_always=options.asks_always,
-            monotonic=self.monotonic,
-        )
+        return Toolbox.build(own, offered, rules, is_complete=is_complete, monotonic=self.monotonic)
 
     async def pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the interrupts of the thread's open approvals. Implements ``ports.Responder``."""
@@ -286,7 +275,12 @@ class Assistant:
 
     def _custom(self) -> dict[str, object]:
         custom: dict[str, object] = {"goals": {"max": MAX_GOALS, "prompts": self.goal_prompts}}
-        return {**custom, "skills": [skill.name for skill in self.skills]} if self.skills else custom
+        configured = {
+            "skills": [skill.name for skill in self.skills],
+            "models": list(self.models),
+            "trustsInstructions": self.trust_instructions,
+        }
+        return custom | {name: value for name, value in configured.items() if value}
 
     def _subagents(self) -> MultiAgentCapabilities | None:
         agents = [tool for tool in self.tools if isinstance(tool, Subagent)]

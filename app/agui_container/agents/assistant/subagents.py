@@ -56,7 +56,6 @@ from agui_container.protocol.validator import ProducerRules, RunSequence, tag_of
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.runtime.daemon_threads import LoopBridge
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.user_code import user_exc_info
 from agui_container.telemetry import Delegation
 
 NO_RESULT = "Error: this call was not answered."
@@ -307,7 +306,7 @@ class Subagent(Struct, frozen=True):
                     await run_agent(items, invocation, ctx)
                 return invocation.finish()
         except AppError as error:
-            exc_info = user_exc_info(error)
+            exc_info = error
             ctx.logger.warning(
                 "subagent failed %s", format_fields({"subagent": self.name, "code": error.code}), exc_info=exc_info
             )
@@ -319,7 +318,7 @@ class Subagent(Struct, frozen=True):
             if isinstance(error, ToolError | ToolSuspension) or not is_failure(error):
                 raise
             ctx.logger.error(  # noqa: TRY400 - only the trace of user code
-                "subagent failed %s", format_fields({"subagent": self.name}), exc_info=user_exc_info(error)
+                "subagent failed %s", format_fields({"subagent": self.name}), exc_info=error
             )
             raise invocation.fail(FAILED, ErrorCode.AGENT_ERROR) from error
 

@@ -30,8 +30,8 @@ from pydantic import ValidationError
 
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.ports import (
+    CallRules,
     Permission,
-    Policy,
     PolicyDecision,
     Previewing,
     Resumable,
@@ -48,7 +48,6 @@ from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.strict_json import parse_finite_json, whole_text
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.user_code import user_exc_info
 from agui_container.telemetry import ToolCall
 
 
@@ -110,34 +109,31 @@ class Toolbox(Struct, frozen=True):
     Attributes:
         server: server tools by name.
         client: descriptions of client tools by name.
-        policy: decides for each tool name if it may run, needs approval or is denied.
+        rules: decide for each tool name if it may run, needs approval or is denied.
         is_complete: False while a tool source is unavailable.
-        asks_always: True if every call needs an approval, also one that cannot run.
         monotonic: monotonic clock in seconds, by which calls are timed.
     """
 
     server: Mapping[str, Tool]
     client: Mapping[str, ToolSpec]
-    policy: Policy
+    rules: CallRules
     is_complete: bool
-    asks_always: bool
     monotonic: Callable[[], float]
 
     @classmethod
-    def build(  # noqa: PLR0913 - each is a part of the toolbox
+    def build(
         cls,
         tools: Sequence[Tool],
         offered: Sequence[ToolSpec],
-        policy: Policy,
+        rules: CallRules,
         *,
         is_complete: bool = True,
-        asks_always: bool = False,
         monotonic: Callable[[], float],
     ) -> "Toolbox":
         """Build a toolbox of the server's tools and the tools that a client offers."""
         server = {tool.spec.name: tool for tool in tools}
         client = {spec.name: spec for spec in offered if spec.name not in server}
-        return cls(server, client, policy, is_complete, asks_always, monotonic)
+        return cls(server, client, rules, is_complete, monotonic)
 
     @property
     def specs(self) -> Sequence[ToolSpec]:
@@ -159,8 +155,8 @@ class Toolbox(Struct, frozen=True):
 
     def required_approval(self, call: ModelToolCall) -> PolicyDecision | None:
         """Return the policy decision if the call needs an approval before it runs, else None."""
-        decision = self.policy(call.name)
-        if self.asks_always:
+        decision = self.rules.decide(call.name)
+        if self.rules.asks_always:
             return decision
         if self.denial(call) is not None or decision.permission is not Permission.ASK or not is_object(call.arguments):
             return None
@@ -173,7 +169,7 @@ class Toolbox(Struct, frozen=True):
         if call.name not in self.server:
             error = argument_error(call) if call.name in self.client else None
             return error or f"Error: there is no tool named '{call.name}'."
-        decision = self.policy(call.name)
+        decision = self.rules.decide(call.name)
         if decision.permission is Permission.DENY:
             return f"Error: this tool is not allowed{f': {decision.reason}' if decision.reason else '.'}"
         return None
@@ -186,7 +182,7 @@ class Toolbox(Struct, frozen=True):
         try:
             return await tool.preview(arguments_of(call), replace(ctx, tool_call_id=call.id))
         except Exception as error:
-            exc_info = user_exc_info(error)
+            exc_info = error
             ctx.logger.error(  # noqa: TRY400 - only the trace of user code
                 "tool preview failed %s", format_fields({"tool": call.name, "call": call.id}), exc_info=exc_info
             )
@@ -349,16 +345,14 @@ async def _run_in_span(
         return failed_result(f"Error: {error}")
     except TimeoutError as error:
         span.record_error(error)
-        ctx.logger.warning(
-            "tool timed out %s", format_fields({"tool": call.name, "call": call.id}), exc_info=user_exc_info(error)
-        )
+        ctx.logger.warning("tool timed out %s", format_fields({"tool": call.name, "call": call.id}), exc_info=error)
         return failed_result("Error: the tool timed out.")
     except BaseException as error:
         if not is_failure(error):
             raise
         span.record_error(error)
         ctx.logger.error(  # noqa: TRY400 - only the trace of user code
-            "tool failed %s", format_fields({"tool": call.name, "call": call.id}), exc_info=user_exc_info(error)
+            "tool failed %s", format_fields({"tool": call.name, "call": call.id}), exc_info=error
         )
         return failed_result("Error: the tool failed.")
 

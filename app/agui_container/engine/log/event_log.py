@@ -15,10 +15,11 @@ from contextvars import Context
 from itertools import accumulate, pairwise
 
 from ag_ui.core import EventType
+from msgspec import Struct
 
+from agui_container.engine.admission.quota import Amount
 from agui_container.engine.log.subscription import LocalSubscription
 from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
-from agui_container.engine.policy import limit_error
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.runtime.log_values import format_fields
@@ -32,47 +33,16 @@ ENVELOPE_BYTES = 64
 """Counted for each event besides its JSON: offsets, type, and what lists and arrays allocate ahead."""
 
 
-class LogBudget:
-    """Memory limits of the event logs of a process or of one caller, and the memory in use.
-
-    Args:
-        run_bytes: limit of one run's events. The event that exceeds it is still appended.
-        all_bytes: limit of the events of all runs, open and ended, in every encoding.
-        process: the budget of the process, if this one belongs to a caller. Its logs count in both.
+class LogMemory(Struct, frozen=True):
+    """Memory limits of a log.
 
     Attributes:
-        used_bytes: memory of all logs.
-        kept_bytes: the part of it that belongs to logs of ended runs.
-        chain: this budget and that of the process.
+        run_bytes: limit of the run's events. The event that exceeds it is still appended.
+        amounts: the events of all runs, in every encoding, of the identity and of the process.
     """
 
-    def __init__(self, run_bytes: int, all_bytes: int, process: "LogBudget | None" = None) -> None:
-        self.run_bytes = run_bytes
-        self.all_bytes = all_bytes
-        self.used_bytes = 0
-        self.kept_bytes = 0
-        self.chain: tuple[LogBudget, ...] = (self,) if process is None else (self, process)
-
-    @property
-    def is_callers(self) -> bool:
-        """True if this is the budget of one caller."""
-        return len(self.chain) > 1
-
-    def reserve(self, size: int) -> None:
-        """Count memory that is no log's, until ``release``. Raises ``AppError`` if there is no room for it."""
-        for budget in self.chain:
-            if budget.used_bytes + size > budget.all_bytes:
-                raise budget.limit_error()
-        self.release(-size)
-
-    def release(self, size: int) -> None:
-        """Count memory that was reserved as free."""
-        for budget in self.chain:
-            budget.used_bytes -= size
-
-    def limit_error(self) -> AppError:
-        """Return RATE_LIMIT_EXCEEDED."""
-        return limit_error("logBytes", "bytes of events", self.all_bytes, is_callers=self.is_callers)
+    run_bytes: int
+    amounts: tuple[Amount, ...] = ()
 
 
 class EventLog:
@@ -80,14 +50,14 @@ class EventLog:
 
     Args:
         run_id: the run id of every envelope.
-        budget: limits the memory of this log and of all logs together.
+        memory: limits the memory of this log and of all logs together.
         flusher: flushes the dirty logs of the process.
         on_flush: called when there are new events, which must be stored before readers may see them. Without it readers
             see new events at once.
     """
 
     def __init__(
-        self, run_id: str, budget: LogBudget, flusher: "Flusher", on_flush: Callable[[], None] | None = None
+        self, run_id: str, memory: LogMemory, flusher: "Flusher", on_flush: Callable[[], None] | None = None
     ) -> None:
         self.run_id = run_id
         self.watermark = 0
@@ -95,8 +65,8 @@ class EventLog:
         self.has_ended = False
         self.bytes = 0
         """Size of the run by the events it has produced."""
-        self._run_bytes = budget.run_bytes
-        self._budgets = budget.chain
+        self._run_bytes = memory.run_bytes
+        self._amounts = memory.amounts
         self._flusher = flusher
         self._on_flush = on_flush
         self._is_dirty = False
@@ -125,15 +95,13 @@ class EventLog:
         self._unflushed.append(data)
         size = len(data) + ENVELOPE_BYTES
         self.bytes += size
-        self._account(size)
+        self._count(size)
         if not self._is_dirty:
             self._mark_dirty()
 
     def end(self) -> None:
         """Record that nothing more will come. Subscriptions stop after the last event."""
         self.has_ended = True
-        for budget in self._budgets:
-            budget.kept_bytes += self.memory_bytes
         self._mark_dirty()
 
     def _mark_dirty(self) -> None:
@@ -189,7 +157,7 @@ class EventLog:
         del self._buffer[self._ends[-1] if self._ends else 0 :]
         removed = size - len(self._buffer) - ENVELOPE_BYTES * len(self._ends)
         self.bytes -= removed
-        self._account(-removed)
+        self._count(-removed)
 
     def append_foreign(self, envelopes: Iterable[Envelope]) -> None:
         """Append the events that another replica has stored for this run, and let readers see them."""
@@ -200,21 +168,19 @@ class EventLog:
 
     # --- limits ---
 
-    def _account(self, size: int) -> None:
+    def _count(self, size: int) -> None:
         """Count memory of the log in any encoding. The limit of the run counts its events only."""
         self.memory_bytes += size
-        for budget in self._budgets:
-            budget.used_bytes += size
-            if self.has_ended:
-                budget.kept_bytes += size
+        for amount in self._amounts:
+            amount.used += size
 
     @property
     def has_room(self) -> bool:
         """True if the agent may append more events. The closing events of a run may always be appended."""
         if self.bytes > self._run_bytes:
             return False
-        for budget in self._budgets:  # noqa: SIM110 - for each event, and a generator costs more than the loop
-            if budget.used_bytes > budget.all_bytes:
+        for amount in self._amounts:  # noqa: SIM110 - for each event, and a generator costs more than the loop
+            if amount.used > amount.most:
                 return False
         return True
 
@@ -225,13 +191,12 @@ class EventLog:
         """
         if self.bytes > self._run_bytes:
             return AppError(ErrorCode.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
-        full = next((budget for budget in self._budgets if budget.used_bytes > budget.all_bytes), self._budgets[-1])
-        return full.limit_error()
+        return next((amount for amount in self._amounts if amount.used > amount.most), self._amounts[-1]).error()
 
     def discard(self) -> None:
-        """Return the memory to the budget. The run has ended and can no longer be found."""
-        self._account(-self.memory_bytes)
-        self._budgets = ()  # an open subscription may still transcode
+        """Give the memory back. The run has ended and can no longer be found."""
+        self._count(-self.memory_bytes)
+        self._amounts = ()  # an open subscription may still transcode
 
     # --- reading ---
 
@@ -265,7 +230,7 @@ class EventLog:
     def transcoded(self, encode: EncodeEvent) -> TranscodedLog:
         """Return the events in the other encoding, shared by all subscriptions. Only one other encoding exists."""
         if self._transcoded is None:
-            self._transcoded = TranscodedLog(encode, self._account)
+            self._transcoded = TranscodedLog(encode, self._count)
         return self._transcoded
 
 

@@ -1,7 +1,7 @@
 """A run's events in another encoding than the log's, made when a subscription asks for it.
 
 Rule: an event is encoded once for all subscriptions that read it at about the same time. A large batch is encoded in a
-worker thread, where callers take turns, so that it does not block the event loop. The last events are cached, up to
+worker thread, so that it does not block the event loop. The last events are cached, up to
 ``RECENT_BYTES``; older ones are encoded again for a late reader. The cache counts towards the limit of the process, not
 towards that of the run, because readers must not end a run.
 """
@@ -10,18 +10,16 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
+from agui_container.engine.admission.offload import offload
 from agui_container.protocol.wire.envelope import Batch, Envelope
-from agui_container.runtime.large_work import LargeWork
 
 EncodeEvent = Callable[[bytes], bytes]
 
-LARGE_BYTES = 20_000
+TRANSCODED_BYTES = 20_000
 """A batch with more bytes is encoded in a worker thread: a kilobyte of JSON takes about a tenth of a millisecond."""
 
 RECENT_BYTES = 64_000
 """Limit of the encoded events that are cached for other readers of the run."""
-
-_large_batches = LargeWork("large_batch")
 
 
 class TranscodedLog:
@@ -39,12 +37,12 @@ class TranscodedLog:
         self._bytes = 0
         self._lock = asyncio.Lock()
 
-    async def encode(self, batch: Batch, account: str) -> list[bytes]:
-        """Return the encoding of each event in the batch, in order. ``account`` is the caller that reads them."""
+    async def encode(self, batch: Batch, identity: str) -> list[bytes]:
+        """Return the encoding of each event in the batch, in order. ``identity`` is the reader's."""
         async with self._lock:
             missing = [envelope for envelope in batch.envelopes() if envelope.seq not in self._recent]
-            if sum(len(envelope.data) for envelope in missing) > LARGE_BYTES:
-                encoded = await _large_batches.run(account, self._encode_all, missing)
+            if sum(len(envelope.data) for envelope in missing) > TRANSCODED_BYTES:
+                encoded = await offload(identity, self._encode_all, missing)
             else:
                 encoded = self._encode_all(missing)
             events = {**self._recent, **encoded}

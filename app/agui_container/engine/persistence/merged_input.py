@@ -1,6 +1,6 @@
 """Input of a run, merged with the stored messages and the stored state of its thread.
 
-Rule: a merge that takes long is made in a worker thread, in turn with those of other callers.
+Rule: a merge that takes long is made in a worker thread.
 """
 
 from collections.abc import Collection, Sequence
@@ -8,19 +8,14 @@ from collections.abc import Collection, Sequence
 from ag_ui.core import Message, RunAgentInput
 from msgspec import Struct
 
+from agui_container.engine.admission.offload import LARGE_BYTES, offload
 from agui_container.ports.records import Change, StoredMessage, ThreadDelta
 from agui_container.protocol.conversation.merge import MergedHistory, merge_after_others, merge_history
 from agui_container.protocol.conversation.state import dump_state, load_state
 from agui_container.protocol.conversation.stored_parts import ResultAuthors, restore_call_values
-from agui_container.runtime.large_work import LargeWork
 
 MERGED_AT_ONCE = 1_000
 """Messages up to which a history is merged on the event loop."""
-
-LARGE_HISTORY = 100_000
-"""Bytes of a thread and of the request that continues it, up to which both are merged on the event loop."""
-
-_large_histories = LargeWork("large_history")
 
 
 class MergedInput(Struct, frozen=True):
@@ -31,12 +26,12 @@ class MergedInput(Struct, frozen=True):
 
 
 async def merge_in_turn(
-    account: str, size: int, run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]
+    identity: str, size: int, run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]
 ) -> MergedInput:
     """Merge an input with its stored thread, in a worker thread if the two are large or have many messages.
 
     Args:
-        account: whose turn a large merge takes.
+        identity: whose turn a large merge takes.
         size: bytes of the request with the input.
         run_input: what the client has sent.
         stored: messages and state of the thread.
@@ -45,9 +40,9 @@ async def merge_in_turn(
     """
     count = len(stored.messages) + len(run_input.messages)
     size += len(stored.state or b"") + sum(len(message.data) for message in stored.messages)
-    if count <= MERGED_AT_ONCE and size <= LARGE_HISTORY:
+    if count <= MERGED_AT_ONCE and size <= LARGE_BYTES:
         return merge(run_input, stored, predecessors)
-    return await _large_histories.run(account, merge, run_input, stored, tuple(predecessors))
+    return await offload(identity, merge, run_input, stored, tuple(predecessors))
 
 
 def merge(run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]) -> MergedInput:

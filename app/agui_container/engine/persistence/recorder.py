@@ -55,6 +55,20 @@ class RunAlreadyStored(Exception):
         self.record = record
 
 
+class StoreState(Enum):
+    """Position of a run in the store.
+
+    A run begins as UNCLAIMED. The claim of its thread makes it CLAIMED, or DUPLICATE if the store already has a run
+    with its ids. A run that ended before its claim becomes DUPLICATE, too, if the store turns out to have such a run.
+    CLAIMED becomes STORED once the end is in a store that outlives this process. There are no other transitions.
+    """
+
+    UNCLAIMED = auto()
+    CLAIMED = auto()
+    DUPLICATE = auto()
+    STORED = auto()
+
+
 class WriteOutcome(Enum):
     """Result of one attempt to write."""
 
@@ -72,7 +86,7 @@ class RunRecorder:
         key: owner, thread and run.
         on_busy: the treatment of another replica's active run on the thread.
         predecessors: ids of the local runs that end before this one begins. Those of other replicas are added later.
-        account: the caller that the thread counts for.
+        identity: whose turn a merge of large histories takes.
         size: bytes of the request.
         condition: condition on the thread, which is checked with the claim.
         fingerprint: fingerprint of the messages of the run's input.
@@ -85,7 +99,7 @@ class RunRecorder:
         on_busy: OnBusy,
         predecessors: Iterable[str] = (),
         *,
-        account: str = "",
+        identity: str = "",
         size: int = 0,
         condition: ThreadCondition = NO_CONDITION,
         fingerprint: bytes | None = None,
@@ -93,18 +107,13 @@ class RunRecorder:
         self.cluster = cluster
         self.key = key
         self.fingerprint = fingerprint
-        self._account = account
+        self._identity = identity
         self._size = size
         self._condition = condition
         self._on_busy = on_busy
         self.predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
-        self.is_claimed = False
-        """True if this run has claimed its thread."""
-        self.is_duplicate = False
-        """True if the store already had a run with these ids."""
-        self.persisted = False
-        """True if the run has ended and is complete in a store that outlives this process."""
+        self.state = StoreState.UNCLAIMED
         self.warnings: Sequence[StoreWarning] = ()
         """Problems of the store that did not fail the run, known when the run begins."""
         self._unstored_input: RunAgentInput | None = None
@@ -144,13 +153,13 @@ class RunRecorder:
         while self._ending is None:
             now = cluster.clock.time()
             lease, latest_run = cluster.lease(), self._condition.latest_run
-            claim = Claim(self.key, cluster.replica, now, lease, self._account, latest_run, self.fingerprint)
+            claim = Claim(self.key, cluster.replica, now, lease, latest_run, self.fingerprint)
             result = await cluster.store.runs.claim(claim)
             if isinstance(result, Claimed):
-                self.is_claimed = True
+                self.state = StoreState.CLAIMED
                 return
             if isinstance(result, AlreadyExists):
-                self.is_duplicate = True
+                self.state = StoreState.DUPLICATE
                 raise RunAlreadyStored(result.run)
             is_local = result.run.replica == cluster.replica
             if not result.run.is_active:
@@ -168,12 +177,12 @@ class RunRecorder:
         cluster, thread = self.cluster, self.key.thread
         stored = await cluster.store.threads.changes(thread)
         self.warnings = cluster.store.take_warnings(thread)
-        if not self.is_claimed or stored is None:
+        if self.state is not StoreState.CLAIMED or stored is None:
             return with_state(run_input, None)
         if self._condition.is_empty and stored.messages:
             self._unstored_input = None
             raise has_messages_error()
-        merged = await merge_in_turn(self._account, self._size, run_input, stored, self.predecessors)
+        merged = await merge_in_turn(self._identity, self._size, run_input, stored, self.predecessors)
         if merged.change is not None:
             await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), merged.change)
         self._unstored_input = None
@@ -217,7 +226,8 @@ class RunRecorder:
         """
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
-        outcome = WriteOutcome.CONTINUE if self.is_claimed else await self._record_unclaimed()
+        is_claimed = self.state is StoreState.CLAIMED
+        outcome = WriteOutcome.CONTINUE if is_claimed else await self._record_unclaimed()
         while outcome is WriteOutcome.CONTINUE:
             await self._wait_dirty()
             if self._ending is None:
@@ -232,7 +242,8 @@ class RunRecorder:
         if outcome is WriteOutcome.LEASE_LOST:
             on_loss(LEASE_TAKEN)
             await self._append_foreign(log)
-        self.persisted = self.cluster.durable
+        if self.cluster.durable and self.state is StoreState.CLAIMED:
+            self.state = StoreState.STORED
 
     async def _record_unclaimed(self) -> WriteOutcome:
         """Look for a stored run with the same ids, because this run ended before its claim.
@@ -241,9 +252,9 @@ class RunRecorder:
         """
         try:
             stored = await self.cluster.store.runs.get(self.key) if self.cluster.durable else None
-            self.is_duplicate = self.is_duplicate or stored is not None
-            if stored is not None and not stored.is_active:
-                return WriteOutcome.LEASE_LOST
+            if stored is not None:
+                self.state = StoreState.DUPLICATE
+                return WriteOutcome.FAILED if stored.is_active else WriteOutcome.LEASE_LOST
         except StoreUnavailable as error:
             logger.warning("store read failed %s", format_fields({"run": self.key.run_id, "error": error}))
         except Exception:

@@ -9,6 +9,7 @@ from ag_ui.core import Interrupt
 
 from agui_container.engine.log.subscription import Readable
 from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.persistence.recorder import StoreState
 from agui_container.engine.persistence.remote_run import RemoteRun
 from agui_container.engine.registry.interrupt_answers import interrupts_of
 from agui_container.engine.registry.registry import RunRegistry
@@ -112,7 +113,7 @@ class RunFinder:
 
     def _awaits_claim(self, run: Run) -> bool:
         """Return True if an open run has not claimed its thread in the store."""
-        return self._cluster.durable and not run.recorder.is_claimed and not run.log.has_ended
+        return self._cluster.durable and run.recorder.state is not StoreState.CLAIMED and not run.log.has_ended
 
     async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> View:
         """Cancel a run on any replica. Return its view.

@@ -9,29 +9,33 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import islice
 
-from agui_container.engine.caller_usage import CallerUsages, Resource
+from agui_container.engine.admission.eviction import EvictionPlan, UnreadRuns
+from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import Flusher
 from agui_container.engine.log.subscription import Readable
 from agui_container.engine.outcome import Status
-from agui_container.engine.persistence.recorder import RunRecorder
+from agui_container.engine.persistence.recorder import RunRecorder, StoreState
 from agui_container.engine.policy import CapacityLimits
-from agui_container.engine.registry.eviction import EvictionPlan, UnreadRuns
 from agui_container.engine.registry.run_groups import RunGroups
 from agui_container.engine.registry.thread_queues import ThreadQueues
 from agui_container.engine.run.fairness import FairScheduler
 from agui_container.engine.run.run import Run
 from agui_container.ports import Agent
 from agui_container.ports.records import RunKey, ThreadKey
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.runtime.eviction_queue import EvictionQueue
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.shares import EvictionQueue
 from agui_container.telemetry import make_exporter
 
 logger = logging.getLogger(__name__)
 
 REQUEST_SECONDS = 0.1
 """Wait before telemetry is exported. The span of a request ends shortly after its run."""
+
+TURN_SECONDS = 0.1
+"""Seconds of one turn of a wait. A shutdown counts its seconds in turns: a process that does not get the processor for
+a while loses one turn, and not the time in which its runs would have ended."""
 
 UNWIND_SECONDS = 1.0
 """Longest wait of ``drain`` for agents that were cancelled. Agents that still block then end with the process."""
@@ -43,7 +47,7 @@ class RunRegistry:
     Args:
         agent: answers every run.
         limits: the limits of runs and memory.
-        usages: resources in use by each caller.
+        quota: what the process and each identity have in use.
         health: is set to busy while there are open runs or background work.
 
     Attributes:
@@ -54,16 +58,16 @@ class RunRegistry:
         unread: open runs without a reader, which may be evicted for new runs.
     """
 
-    def __init__(self, agent: Agent, limits: CapacityLimits, usages: CallerUsages, health: Health) -> None:
+    def __init__(self, agent: Agent, limits: CapacityLimits, quota: Quota, health: Health) -> None:
         self.flusher = Flusher()
-        self.budget = usages.logs
-        self.unread = UnreadRuns()
+        self.unread = UnreadRuns[Run]()
         self._agent = agent
         self._limits = limits
-        self._usages = usages
+        self._quota = quota
         self._health = health
         self.scheduler = FairScheduler()
-        self._sizes: dict[Run, int] = {}
+        self._leases: dict[Run, tuple[QuotaLease, QuotaLease]] = {}
+        """The place of each open run, and the bytes of its request."""
         self.queues = ThreadQueues()
         self.by_key: dict[RunKey, Run] = {}
         self._by_owner = RunGroups[str](lambda key: key.owner)
@@ -71,7 +75,7 @@ class RunRegistry:
         self._by_run_id = RunGroups[tuple[str, str]](lambda key: (key.owner, key.run_id))
         self._ended_runs: dict[RunKey, Run] = {}
         self._eviction = EvictionQueue[RunKey](limits.kept_runs, limits.kept_bytes)
-        self._forgotten = EvictionQueue[RunKey](limits.remembered_ids, max_bytes=0)
+        self._forgotten = EvictionQueue[RunKey](limits.remembered_ids)
         self._forgotten_of: dict[ThreadKey, dict[RunKey, None]] = {}
         self.tasks: set[asyncio.Task[None]] = set()
         self._background: set[asyncio.Task[None]] = set()
@@ -94,7 +98,7 @@ class RunRegistry:
 
     def claimed_runs(self) -> Sequence[Run]:
         """Return the open runs that are claimed in the store."""
-        return [run for run in self.queues.active() if run.recorder.is_claimed]
+        return [run for run in self.queues.active() if run.recorder.state is StoreState.CLAIMED]
 
     def active_run_ids(self, limit: int) -> list[str]:
         """Return the ids of runs that are active, ``limit`` at most."""
@@ -127,26 +131,24 @@ class RunRegistry:
         """Return the runs that must end so that there is room for a new run: ``to_cancel`` and abandoned ones.
 
         Called before any run is cancelled, so that a refused run ends no other. ``to_cancel`` are open runs of the new
-        run's thread, ``size`` is the size of its request in bytes. Abandoned runs of its caller end first; those of
-        others end only if the process is at a limit, not if the caller is.
+        run's thread, ``size`` is the size of its request in bytes. Runs of other identities end only if the process is
+        at a limit, not if the identity is.
 
         Raises:
-            AppError: THREAD_BUSY if the queue is full, RATE_LIMIT_EXCEEDED if the caller or the process is at a limit.
+            AppError: THREAD_BUSY if the queue is full, RATE_LIMIT_EXCEEDED if a limit leaves no room.
         """
         if len(self.queues.of(new.key.thread)) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
-        account = new.ctx.caller.account
-        usage = self._usages.of(account)
-        usage.check(Resource.BACKGROUND_TASKS)
-        plan = EvictionPlan(account)
+        quota = self._quota.of(new.ctx.caller.identity)
+        quota.check(Limit.BACKGROUND_TASKS)
+        plan = EvictionPlan[Run](quota, size)
         for run in to_cancel:
-            plan.add(run, self._sizes[run])
-        abandoned = self.unread.abandoned(account, now)
-        while (reached := plan.reached_limit(usage, size)) is not None:
-            oldest = next((run for run in abandoned if run not in plan.runs), None)
-            if oldest is None or (reached.is_callers and oldest.ctx.caller.account != account):
-                raise usage.refusal(reached)
-            plan.add(oldest, self._sizes[oldest])
+            plan.add(run, self._size(run))
+        while (full := plan.shortage()) is not None:
+            oldest = next((run for run in self.unread.abandoned(now) if plan.may_end(run, full)), None)
+            if oldest is None:
+                raise quota.refusal(full)
+            plan.add(oldest, self._size(oldest))
         return list(plan.runs)
 
     def add(self, run: Run, size: int) -> None:
@@ -154,8 +156,8 @@ class RunRegistry:
 
         ``size`` is the size of the run's request in bytes.
         """
-        self._sizes[run] = size
-        self._count(run, 1, size)
+        quota = self._quota.of(run.ctx.caller.identity)
+        self._leases[run] = quota.hold(Limit.RUNS), quota.hold(Limit.REQUEST_BYTES, size)
         self.by_key[run.key] = run
         for groups in (self._by_owner, self._by_thread, self._by_run_id):
             groups.add(run)
@@ -165,21 +167,21 @@ class RunRegistry:
             run.admission.settle()
         self._update_health()
 
-    def _count(self, run: Run, runs: int, size: int) -> None:
-        usage = self._usages.of(run.ctx.caller.account)
-        usage.add(Resource.RUNS, runs)
-        usage.add(Resource.REQUEST_BYTES, size)
+    def _size(self, run: Run) -> int:
+        """Return the bytes of the request of an open run."""
+        return self._leases[run][1].size
 
     def run_ended(self, run: Run) -> None:
         """Free the thread of an ended run, start the next one in the queue, and keep the log for late readers."""
-        self._count(run, -1, -self._sizes.pop(run))
+        for lease in self._leases.pop(run):
+            lease.release()
         self.unread.discard(run)
         run.presence.stop_grace()
-        if run.status is Status.QUEUED or run.recorder.is_duplicate:
+        if run.status is Status.QUEUED or run.recorder.state is StoreState.DUPLICATE:
             self._remove_refused(run)
         else:
             self._ended_runs[run.key] = run
-            self._eviction.put(run.key, run.ctx.caller.account, run.log.memory_bytes)
+            self._eviction.put(run.key, run.log.memory_bytes)
             self._start_recorder(run)
         # The recorder has started: an in-memory store has this end before the next run's claim.
         following = self.queues.remove(run)
@@ -218,31 +220,35 @@ class RunRegistry:
             logger.exception("run recording failed %s", format_fields({"run": run.ctx.run_id}))
         finally:
             self.recorder_tasks.pop(run, None)
-            if self._ended_runs.get(run.key) is run and recorder.is_duplicate:
+            if self._ended_runs.get(run.key) is run and recorder.state is StoreState.DUPLICATE:
                 self._pop_ended(run.key)  # it ended before the store answered that these ids are another run's
                 self._remove_refused(run)
             self.release_unread(run)
 
     def release_unread(self, run: Readable) -> None:
         """Remove an ended run without local readers if it is in a durable store, where late readers find it."""
-        is_persisted = isinstance(run, Run) and run.recorder.persisted
+        is_persisted = isinstance(run, Run) and run.recorder.state is StoreState.STORED
         if is_persisted and not run.presence.local and self._ended_runs.get(run.key) is run:
             self._forget(run)
         if isinstance(run, Run):
-            self._trim_caller(run.ctx.caller.account)
+            if run.key in self._eviction:
+                self._eviction.resize(run.key, run.log.memory_bytes)  # readers in another encoding take memory, too
+            self._trim_identity(run.ctx.caller.identity)
         self.trim()
 
     def trim(self) -> None:
-        """Remove ended runs without readers until the limits are met: the oldest ones of the largest caller first."""
-        while self._eviction.is_full or self.budget.kept_bytes > self._limits.kept_bytes:
-            if not self._forget_first(self._eviction.candidates()):
+        """Remove ended runs without readers until the limits are met, the oldest ones first."""
+        while self._eviction.is_full:
+            if not self._forget_first(iter(self._eviction)):
                 return
 
-    def _trim_caller(self, account: str) -> None:
-        """Remove the caller's oldest ended runs until half of the caller's bytes of events are left to open runs."""
-        logs = self._usages.of(account).logs
-        while logs.kept_bytes > logs.all_bytes // 2:
-            if not self._forget_first(self._eviction.of(account)):
+    def _trim_identity(self, identity: str) -> None:
+        """Remove the oldest ended runs of an identity until half of its bytes of events are left to open runs."""
+        amount = self._quota.of(identity).amounts(Limit.LOG_BYTES)[0]
+        while amount.is_of_identity and amount.used > amount.most // 2:
+            if not self._forget_first(
+                key for key in self._eviction if self.by_key[key].ctx.caller.identity == identity
+            ):
                 return
 
     def _forget_first(self, keys: Iterator[RunKey]) -> bool:
@@ -261,10 +267,10 @@ class RunRegistry:
         self._pop_ended(run.key)
         self._remove(run)
         run.log.discard()
-        self._forgotten.put(run.key, run.ctx.caller.account, 0)
+        self._forgotten.put(run.key)
         self._forgotten_of.setdefault(run.key.thread, {})[run.key] = None
         if self._forgotten.is_full:
-            oldest = next(self._forgotten.candidates())
+            oldest = next(iter(self._forgotten))
             self._forgotten.remove(oldest)
             of_thread = self._forgotten_of[oldest.thread]
             del of_thread[oldest]
@@ -282,12 +288,12 @@ class RunRegistry:
     # --- tasks ---
 
     def background(
-        self, work: Awaitable[object], on_done: Callable[[], None] = lambda: None, *, account: str | None = None
+        self, work: Awaitable[object], on_done: Callable[[], None] = lambda: None, *, identity: str | None = None
     ) -> None:
         """Run work that may outlive its run. The process is busy until it is done, then ``on_done`` is called.
 
-        The work is never refused, because it may store what has happened. While a caller has too much of it, the
-        caller's new runs are refused. ``account`` is None for work of the server's own.
+        The work is never refused, because it may store what has happened. While there is too much of it, new runs are
+        refused. ``identity`` is None for work of the server's own.
         """
 
         async def wait() -> None:
@@ -297,10 +303,9 @@ class RunRegistry:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         task.add_done_callback(lambda _: on_done())
-        if account is not None:
-            usage = self._usages.of(account)
-            usage.add(Resource.BACKGROUND_TASKS)
-            task.add_done_callback(lambda _: usage.add(Resource.BACKGROUND_TASKS, -1))
+        if identity is not None:
+            lease = self._quota.of(identity).hold(Limit.BACKGROUND_TASKS)
+            task.add_done_callback(lambda _: lease.release())
         self._own_task(task)
         self._update_health()
 
@@ -337,13 +342,10 @@ class RunRegistry:
             await asyncio.wait(self.recorder_tasks.values(), timeout=UNWIND_SECONDS)
 
     async def _wait_for_tasks(self, seconds: float) -> None:
-        if self.tasks:
-            await asyncio.wait(self.tasks, timeout=seconds)
-
-
-def shutting_down() -> AppError:
-    """Return the error of runs and requests after a drain has begun."""
-    return AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")
+        turns = round(seconds / TURN_SECONDS)
+        while self.tasks and turns > 0:
+            await asyncio.wait(self.tasks, timeout=TURN_SECONDS)
+            turns -= 1
 
 
 async def export_after_requests(export: Awaitable[None]) -> None:

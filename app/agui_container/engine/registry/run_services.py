@@ -19,10 +19,10 @@ class RunServices:
     One object per run takes less memory than one closure per function.
     """
 
-    __slots__ = ("_account", "_bridge", "_log", "_pipeline", "_registry")
+    __slots__ = ("_bridge", "_identity", "_log", "_pipeline", "_registry")
 
-    def __init__(self, pipeline: EventPipeline, log: EventLog, registry: RunRegistry, account: str) -> None:
-        self._account = account
+    def __init__(self, pipeline: EventPipeline, log: EventLog, registry: RunRegistry, identity: str) -> None:
+        self._identity = identity
         self._pipeline = pipeline
         self._log = log
         self._registry = registry
@@ -42,11 +42,11 @@ class RunServices:
 
     def _start_background(self, work: Awaitable[object]) -> None:
         self._pipeline.acquire_state()
-        self._registry.background(work, self._pipeline.release_state, account=self._account)
+        self._registry.background(work, self._pipeline.release_state, identity=self._identity)
 
     async def yield_turn(self) -> None:
         """Wait until other runs had their turn. May be called on the event loop only."""
-        await self._registry.scheduler.yield_turn(self._log, self._account)
+        await self._registry.scheduler.yield_turn(self._log)
 
     def has_ended(self) -> bool:
         """Return True if the run has ended for its readers."""

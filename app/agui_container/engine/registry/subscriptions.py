@@ -6,12 +6,13 @@ a call that ended at its deadline: the run continues without readers until anoth
 
 import asyncio
 import contextlib
+from collections import Counter
 from functools import partial
 
-from agui_container.engine.caller_usage import CallerUsage, CallerUsages, Resource
+from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import OnDisconnect
-from agui_container.engine.registry.registry import RunRegistry
+from agui_container.engine.registry.registry import TURN_SECONDS, RunRegistry
 from agui_container.engine.run.run import Run
 from agui_container.ports import Caller, Clock
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -22,38 +23,40 @@ class Subscriptions:
 
     Args:
         registry: stores ended runs while they are read.
-        usages: resources in use by each caller, which count its readers.
+        quota: limits the number of readers.
         on_disconnect: the time after which a run without readers is cancelled.
         clock: the time and timers.
     """
 
-    def __init__(self, registry: RunRegistry, usages: CallerUsages, on_disconnect: OnDisconnect, clock: Clock) -> None:
+    def __init__(self, registry: RunRegistry, quota: Quota, on_disconnect: OnDisconnect, clock: Clock) -> None:
         self._registry = registry
-        self._usages = usages
+        self._quota = quota
         self._on_disconnect = on_disconnect
         self._clock = clock
-        self.open_count = 0
-        self._all_closed: asyncio.Event | None = None
+        self._readers: Counter[Readable] = Counter()
         self._one_closed: asyncio.Event | None = None
         """None while no task waits for it."""
+
+    @property
+    def open_count(self) -> int:
+        """Number of open subscriptions."""
+        return self._readers.total()
 
     def open(self, run: Readable, after: int, caller: Caller) -> Subscription:
         """Read the events of a run after ``seq`` ``after``.
 
         Raises:
-            AppError: VALIDATION_ERROR if ``after`` is ahead of the run; RATE_LIMIT_EXCEEDED if the caller or the
-                process has too many open readers.
+            AppError: VALIDATION_ERROR if ``after`` is ahead of the run; RATE_LIMIT_EXCEEDED if the identity or
+                the process has too many open readers.
         """
         if after > len(run.log):
             raise AppError(ErrorCode.VALIDATION_ERROR, "after: is ahead of the last event of the run.")
-        usage = self._usages.of(caller.account)
-        usage.check(Resource.STREAMS)
-        usage.add(Resource.STREAMS)
+        lease = self._quota.of(caller.identity).acquire(Limit.STREAMS)
         if isinstance(run, Run):
             self._registry.unread.discard(run)
         run.presence.add_local()
-        self.open_count += 1
-        return run.subscribe(after, partial(self._on_close, run, usage))
+        self._readers[run] += 1
+        return run.subscribe(after, partial(self._on_close, run, lease))
 
     def remote_reader_seen(self, run: Run, reader: str) -> None:
         """Record a reader on another replica, and restart the grace of a run without local readers."""
@@ -62,12 +65,12 @@ class Subscriptions:
             run.presence.stop_grace()
             self._handle_unread(run)
 
-    def _on_close(self, run: Readable, usage: CallerUsage) -> None:
-        usage.add(Resource.STREAMS, -1)
+    def _on_close(self, run: Readable, lease: QuotaLease) -> None:
+        lease.release()
         run.presence.remove_local()
-        self.open_count -= 1
-        if self._all_closed is not None and not self.open_count:
-            self._all_closed.set()
+        self._readers[run] -= 1
+        if not self._readers[run]:
+            del self._readers[run]
         if not run.presence.local:
             self._handle_unread(run)
         if self._one_closed is not None:
@@ -94,8 +97,15 @@ class Subscriptions:
                 await closed.wait()
 
     async def wait_all_closed(self, seconds: float) -> None:
-        """Wait until all subscriptions are closed, for ``seconds`` at most."""
-        self._all_closed = asyncio.Event()
-        if self.open_count:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._all_closed.wait(), seconds)
+        """Wait until the readers of ended runs have closed, for ``seconds`` at most without one that closes.
+
+        The seconds are counted in turns, as those of ``RunRegistry.drain``.
+        """
+        loop, turns = asyncio.get_running_loop(), seconds / TURN_SECONDS
+        while turns > 0 and (count := self._count_at_end()):
+            await self.wait_for_close(loop.time() + TURN_SECONDS)
+            turns -= self._count_at_end() == count
+
+    def _count_at_end(self) -> int:
+        """Return the number of readers of runs that have ended. A run on another replica may continue."""
+        return sum(count for run, count in self._readers.items() if run.log.has_ended)

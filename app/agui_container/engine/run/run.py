@@ -16,7 +16,7 @@ from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.log.subscription import LocalSubscription, Presence
 from agui_container.engine.outcome import Status, make_ending
-from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder
+from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, StoreState
 from agui_container.engine.run.fairness import BURST, EVENT_COST, FairScheduler
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.terminal_events import (
@@ -39,7 +39,7 @@ from agui_container.protocol.errors import AppError, IllegalEvent, run_error
 from agui_container.protocol.token_usage import count_tokens
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.runtime.log_values import FACTS, format_fields
-from agui_container.runtime.user_code import CodePosition, raised_at, suspended_at, user_exc_info
+from agui_container.runtime.user_code import CodePosition, raised_at, suspended_at
 from agui_container.telemetry import RunTrace
 
 logger = logging.getLogger(__name__)
@@ -174,7 +174,7 @@ class Run:
                     del item  # free its memory while the agent waits for the next one
                     if remaining <= 0:
                         remaining = BURST
-                        await scheduler.yield_turn(log, self.ctx.caller.account)
+                        await scheduler.yield_turn(log)
             finally:
                 self._agent_position = suspended_at(stream)  # the generator is closed after this
 
@@ -205,7 +205,7 @@ class Run:
 
     def _refuse(self, error: RunAlreadyStored | AppError) -> None:
         # A run that was queued or has claimed its thread is visible to readers and needs a terminal event.
-        if self.admission.is_settled or self.recorder.is_claimed:
+        if self.admission.is_settled or self.recorder.state is StoreState.CLAIMED:
             self.fail(error if isinstance(error, AppError) else RUN_ID_USED)
             return
         self.log.end()
@@ -309,7 +309,7 @@ class Run:
             facts["at"] = position
         is_breach = isinstance(cause, IllegalEvent | AppError) and raised is None and position is not None
         is_explained = is_breach or (isinstance(cause, AppError) and cause.is_caller_fault)
-        exc_info = None if is_explained else user_exc_info(cause)
+        exc_info = None if is_explained else cause
         logger.log(level, "%s", f"{phrase} {format_fields(facts)}".strip(), exc_info=exc_info)
 
     def _end(

@@ -17,7 +17,7 @@ from ag_ui.core import (
     StateSnapshotEvent,
 )
 
-from agui_container.engine.log.event_log import EventLog, Flusher, LogBudget
+from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
 from agui_container.engine.log.subscription import LocalSubscription, Presence
 from agui_container.engine.terminal_events import start_event
 from agui_container.ports import Caller
@@ -57,7 +57,7 @@ class ThreadSnapshot:
         self, key: RunKey, events: Sequence[EncodedEvent], flusher: Flusher, on_close: Callable[[], None]
     ) -> None:
         self.key = key
-        self.log = EventLog(key.run_id, LogBudget(run_bytes=0, all_bytes=0), flusher)  # its caller counts the bytes
+        self.log = EventLog(key.run_id, LogMemory(run_bytes=0), flusher)  # its caller counts the bytes
         self.presence = Presence()
         self._on_close = on_close
         for event_type, data in events:

@@ -9,10 +9,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Protocol
 
-from ag_ui.core import Interrupt
+from ag_ui.core import Interrupt, ToolMessage
 
+from agui_container.engine.admission.offload import offload_if_large
+from agui_container.engine.admission.quota import Resize
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.threads.views import (
     View,
@@ -39,8 +41,8 @@ from agui_container.protocol.commands import (
     ThreadsTranscript,
 )
 from agui_container.protocol.conversation.merge import unanswered_calls
+from agui_container.protocol.conversation.transcript import is_answered_by_server
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.large_work import LargeWork
 from agui_container.runtime.log_values import format_fields
 
 ExistingThreadCommand = ThreadsGet | ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
@@ -51,13 +53,6 @@ CANCEL_SECONDS = 2.0
 POLL_SECONDS = 0.01
 """Pause between two checks if the active run has ended."""
 
-LARGE_BYTES = 100_000
-"""A thread with more bytes is processed in a worker thread."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-Resize = Callable[[int], None]
 """Sets the bytes of a result. They belong to the transport, which counts them until the client has taken the result.
 Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for them."""
 
@@ -65,8 +60,6 @@ Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for them."""
 def without_limit(_size: int) -> None:
     """Count nothing, for commands whose results have no messages, goals or feedback."""
 
-
-_large_threads = LargeWork("large_thread")
 
 logger = logging.getLogger(__name__)
 
@@ -203,18 +196,18 @@ class ThreadCommands:
             partial(shown_thread_view, with_messages=command.messages),
         )
         resize(size)
-        view = await off_loop_if_large(caller.account, size, build, delta, feedback)
+        view = await offload_if_large(caller.identity, size, build, delta, feedback)
         return {**view, "waiting": waiting}
 
     async def _delta(self, caller: Caller, key: ThreadKey, since: str | None, resize: Resize) -> View:
         delta = await self._changes(key, since)
         resize(delta.size)
-        return await off_loop_if_large(caller.account, delta.size, delta_view, delta)
+        return await offload_if_large(caller.identity, delta.size, delta_view, delta)
 
     async def _transcript(self, caller: Caller, key: ThreadKey, resize: Resize) -> View:
         delta = await self._changes(key)
         resize(delta.size)
-        text = await off_loop_if_large(caller.account, delta.size, transcript_view, delta)
+        text = await offload_if_large(caller.identity, delta.size, transcript_view, delta)
         return {"threadId": key.thread_id, "transcript": text}
 
     async def _changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta:
@@ -274,7 +267,7 @@ class ThreadCommands:
         source = await self._changes(key)
         resize(source.size)
         find_turn = partial(turn_after_message, message_id=command.message_id)
-        turn = await off_loop_if_large(caller.account, source.size, find_turn, source)
+        turn = await offload_if_large(caller.identity, source.size, find_turn, source)
         del source  # the store may take its time
         resize(0)
         new_id, now = command.new_thread_id or self._new_id(), self._cluster.clock.time()
@@ -291,7 +284,7 @@ class ThreadCommands:
         """Store the feedback on a message of the assistant."""
         delta = await self._changes(key)
         resize(delta.size)
-        role = await off_loop_if_large(caller.account, delta.size, role_of_message, delta, command.message_id)
+        role = await offload_if_large(caller.identity, delta.size, role_of_message, delta, command.message_id)
         del delta  # the store may take its time
         resize(0)
         if role != "assistant":
@@ -309,16 +302,6 @@ def thread_not_found(message: str = "There is no such thread.") -> AppError:
     return AppError(ErrorCode.THREAD_NOT_FOUND, message)
 
 
-async def off_loop_if_large(account: str, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function on a thread, in a worker thread if the thread is large enough to block the event loop.
-
-    ``account`` is the caller whose turn the work takes, and ``size`` the bytes of the thread.
-    """
-    if size <= LARGE_BYTES:
-        return work(*args, **kwargs)
-    return await _large_threads.run(account, work, *args, **kwargs)
-
-
 def role_of_message(delta: ThreadDelta, message_id: str) -> str:
     """Return the role of a message. Raises ``AppError`` THREAD_NOT_FOUND if the thread does not have it."""
     stored = next((message for message in delta.messages if message.id == message_id), None)
@@ -332,13 +315,14 @@ def role_of_message(delta: ThreadDelta, message_id: str) -> str:
 def turn_after_message(delta: ThreadDelta, message_id: str) -> ThreadStatus:
     """Return the status of a thread that ends with this message.
 
-    A call without a result up to the message is the client's to answer. If the call has no result in the whole thread
-    either, this is so only if the thread waits for the client. Otherwise the call waits for an approval or is
-    abandoned.
+    A call without a result up to the message is the client's to answer, unless its later result says that the server
+    ran it. If the call has no result in the whole thread either, it is the client's only if the thread waits for the
+    client. Otherwise the call waits for an approval or is abandoned.
     """
     messages = parse_messages(delta.messages)
     end = next((at for at, message in enumerate(messages, 1) if message.id == message_id), 0)
-    calls = set(unanswered_calls(messages[:end]))
+    answered_here = {it.tool_call_id for it in messages if isinstance(it, ToolMessage) and is_answered_by_server(it)}
+    calls = set(unanswered_calls(messages[:end])) - answered_here
     still_open = not calls.isdisjoint(unanswered_calls(messages))
     if not calls or (still_open and delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN):
         return ThreadStatus.USER_TURN

@@ -29,8 +29,8 @@ from agui_container.ports.records import (
     size_of_messages,
 )
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.eviction_queue import EvictionQueue
 from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_SCOPES
-from agui_container.runtime.shares import EvictionQueue
 from agui_container.stores.memory.sorted_groups import Position, SortedGroups
 
 NUMBER_BITS = 59
@@ -83,14 +83,12 @@ class MemoryThread(Struct, eq=False):
         goals: goals of each run that has some, by run id and index, oldest first.
         reviews: number and review of each feedback, by message id.
         place: place in the list of its owner's threads.
-        account: caller that the thread counts for: the one who began its last run.
         turn: status before the active run.
         items_size: bytes of messages, goals and feedback.
     """
 
     record: ThreadRecord
     number: int
-    account: str
     place: Position
     messages: dict[str, StoredMessage] = field(default_factory=dict)
     revisions: dict[str, int] = field(default_factory=dict)
@@ -171,7 +169,7 @@ class MemoryData:
         self.runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._ended_runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
         self._run_eviction = EvictionQueue[RunKey](bounds.runs, bounds.run_bytes)
-        self._record_eviction = EvictionQueue[RunKey](bounds.records, max_bytes=0)
+        self._record_eviction = EvictionQueue[RunKey](bounds.records)
         self.eviction = EvictionQueue[ThreadKey](bounds.threads, bounds.thread_bytes)
         self._last_number = 0
         self._evicted = 0
@@ -185,32 +183,27 @@ class MemoryData:
         self._last_number = (self._last_number or secrets.randbits(NUMBER_BITS) | 1 << NUMBER_BITS) + 1
         return self._last_number
 
-    def create_thread(self, record: ThreadRecord, account: str = "") -> MemoryThread:
-        """Create a thread that counts for an account; by default for its owner."""
+    def create_thread(self, record: ThreadRecord) -> MemoryThread:
+        """Create a thread."""
         number = self.next_number()
-        thread = MemoryThread(record, number, account or record.key.owner, (record.changed_at, number))
+        thread = MemoryThread(record, number, (record.changed_at, number))
         self.threads[record.key] = thread
         self.threads_by_owner.add(record.key.owner, thread.place, thread)
-        self.eviction.put(record.key, thread.account, 0)
+        self.eviction.put(record.key)
         return thread
 
     def add_run(self, thread: MemoryThread, run: MemoryRun) -> None:
-        """Add a run to its thread. It counts for the account of the thread."""
+        """Add a run to its thread."""
         key = run.record.key
         self.runs[key] = thread.runs[key.run_id] = run
-        self._record_eviction.put(key, thread.account, 0)
-
-    def account_of(self, key: ThreadKey) -> str:
-        """Return the account that the data of a thread counts for."""
-        thread = self.threads.get(key)
-        return key.owner if thread is None else thread.account
+        self._record_eviction.put(key)
 
     def change(self, thread: MemoryThread, change: Change) -> None:
         """Apply a change to a thread after ``touch``, and enforce the limits."""
         thread.apply(change)
         self._move_in_list(thread)
         self.threads.move_to_end(thread.record.key)
-        self.eviction.put(thread.record.key, thread.account, thread.size)
+        self.eviction.put(thread.record.key, thread.size)
         self._evict_threads()
 
     def _move_in_list(self, thread: MemoryThread) -> None:
@@ -235,9 +228,9 @@ class MemoryData:
         key = run.record.key
         self._ended_runs[key] = run
         size = sum(len(envelope.data) for envelope in run.envelopes)
-        self._run_eviction.put(key, self.account_of(key.thread), size)
+        self._run_eviction.put(key, size)
         while self._run_eviction.is_full:
-            self.forget(self.runs[next(self._run_eviction.candidates())])
+            self.forget(self.runs[next(iter(self._run_eviction))])
         self._evict_records()
 
     def ended_runs(self, ended_before: float, limit: int) -> list[MemoryRun]:
@@ -263,7 +256,7 @@ class MemoryData:
 
     def _evict_records(self) -> None:
         while self._record_eviction.is_full:
-            runs = (self.runs[key] for key in self._record_eviction.candidates())
+            runs = (self.runs[key] for key in self._record_eviction)
             evictable = (run for run in runs if not run.record.is_active and not run.record.has_events)
             run = next(evictable, None)
             if run is None:
@@ -281,7 +274,7 @@ class MemoryData:
         """Evict idle threads, but never the thread that changed last."""
         last = next(reversed(self.threads), None)
         while self.eviction.is_full:
-            threads = (self.threads[key] for key in self.eviction.candidates() if key != last)
+            threads = (self.threads[key] for key in self.eviction if key != last)
             idle = next((thread for thread in threads if thread.record.active_run is None), None)
             if idle is None:
                 return

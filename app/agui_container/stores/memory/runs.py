@@ -44,12 +44,11 @@ class MemoryRuns:
         thread = self._data.threads.get(key)
         if thread is None:
             record = ThreadRecord(key, ThreadStatus.NOT_STARTED, claim.now, claim.now)
-            thread = self._data.create_thread(record, claim.account)
+            thread = self._data.create_thread(record)
         elif thread.record.active_run is not None:
             return ThreadBusy(thread.runs[thread.record.active_run].record)
         elif (newest := newest_run(thread)) and claim.continues not in {None, newest.key.run_id}:
             return ThreadBusy(newest)
-        thread.account = claim.account or thread.account
         active = claimed_run(claim)
         self._data.add_run(thread, MemoryRun(active, self._data.next_number()))
         thread.turn = thread.record.status

@@ -119,7 +119,7 @@ class MemoryThreads:
     def _copy_thread(self, thread: MemoryThread, message_id: str, record: ThreadRecord) -> ThreadRecord:
         ids = list(thread.messages)
         history = [replace(thread.messages[name], run_id=None) for name in ids[: ids.index(message_id) + 1]]
-        fork = self._data.create_thread(record, thread.account)
+        fork = self._data.create_thread(record)
         fork.touch(record)
         self._data.change(fork, Change(history, state=thread.state))
         return fork.record

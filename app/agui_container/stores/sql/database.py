@@ -25,7 +25,11 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from agui_container.ports.store import StoreUnavailable
 
 TIMEOUT_SECONDS = 10.0
-"""Limit of one read or write, including the wait for a connection."""
+"""Limit of one read or write in PostgreSQL, including the wait for a connection."""
+
+FILE_SECONDS = 60.0
+"""Limit of one read or write in a SQLite file. A busy disk may take half of it to write what SQLite waits for, and
+there is no other server that could answer earlier."""
 
 GIVE_UP_SECONDS = 1.0
 """Seconds between the first and the second cancellation of a statement. After the second, psycopg stops waiting for the
@@ -63,11 +67,12 @@ class Database:
 
     Args:
         url: URL of SQLite or PostgreSQL.
-        timeout: limit of one read or write, in seconds.
+        timeout: limit of one read or write, in seconds. None is that of the kind of database.
     """
 
-    def __init__(self, url: URL, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, url: URL, timeout: float | None = None) -> None:
         self.is_sqlite = url.get_backend_name() == "sqlite"
+        timeout = timeout or (FILE_SECONDS if self.is_sqlite else TIMEOUT_SECONDS)
         engine = create_sqlite_engine(url, timeout) if self.is_sqlite else create_postgresql_engine(url, timeout)
         self._engine = engine
         self._writer = engine.execution_options(writes=True)
@@ -186,7 +191,7 @@ class Database:
     async def aclose(self) -> None:
         """Wait for started work, then close all connections."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self._timeout)
+            await asyncio.wait(self._tasks, timeout=min(self._timeout, TIMEOUT_SECONDS))
         await self._engine.dispose()
 
 

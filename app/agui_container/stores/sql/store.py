@@ -15,7 +15,7 @@ from sqlalchemy import URL, Connection, text
 
 from agui_container.ports.records import StoreWarning, ThreadKey
 from agui_container.ports.store import StoreUnavailable
-from agui_container.stores.sql.database import TIMEOUT_SECONDS, Database
+from agui_container.stores.sql.database import Database
 from agui_container.stores.sql.interrupts import SqlInterrupts
 from agui_container.stores.sql.runs import SqlRuns
 from agui_container.stores.sql.threads import SqlFeedbacks, SqlGoals, SqlThreads
@@ -51,10 +51,10 @@ class SqlStore:
 
     Args:
         url: URL of the database.
-        timeout: limit of one call, in seconds.
+        timeout: limit of one call, in seconds. None is that of the kind of database.
     """
 
-    def __init__(self, url: URL, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, url: URL, timeout: float | None = None) -> None:
         self._database = Database(url, timeout)
         self.runs = SqlRuns(self._database)
         self.threads = SqlThreads(self._database)

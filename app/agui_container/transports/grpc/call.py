@@ -25,23 +25,20 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
-from agui_container.engine.caller_usage import CallerUsages
+from agui_container.engine.admission.offload import LARGE_BYTES, offload
+from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.log.subscription import Subscription
-from agui_container.engine.run.fairness import RequestTurns
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import CallerAuthentication, server_url
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
-from agui_container.transports.bytes_in_flight import ByteBudget, Reservation
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.interrupts import Event
 from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed, is_larger
 from agui_container.transports.grpc.open_calls import OpenCalls, UnverifiedCalls
 from agui_container.transports.grpc.status import status_of
-from agui_container.transports.request_body import LARGE_BYTES, large_bodies
 
 SEND_SECONDS = 60.0
 """Seconds that a client may take for one piece of a write until its call is ended."""
@@ -87,12 +84,10 @@ class CallAdmission:
         by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
         authentication: verifies the tokens of callers.
-        accounts: chooses the account that the limits per caller are counted under.
-        usages: resources in use by each caller, which count its messages.
+        limits_by_session: True if a gateway sets the session header, so that it names an identity.
+        quota: what the process and each identity have in use.
         unverified_calls: counts calls while their callers are verified.
         open_calls: counts open calls.
-        turns: turns of callers, which each message waits for.
-        budget: bytes in flight of the process, of which each caller gets a share.
         refused_pages: logs the others.
     """
 
@@ -100,12 +95,10 @@ class CallAdmission:
     by_session: bool
     origins: Collection[str]
     authentication: CallerAuthentication
-    accounts: Accounts
-    usages: CallerUsages
+    limits_by_session: bool
+    quota: Quota
     unverified_calls: UnverifiedCalls
     open_calls: OpenCalls
-    turns: RequestTurns
-    budget: ByteBudget
     refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
     async def caller(self, stream: "Stream[In, Out]") -> Caller:
@@ -118,16 +111,14 @@ class CallAdmission:
         headers = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
         origin = next((value for name, value in headers if name == "origin"), None)
         forwarded = {name: value for name, value in headers if not NOT_FORWARDED.fullmatch(name)}
-        caller = make_caller(
-            forwarded, address_of(stream._stream._transport), self.accounts, by_session=self.by_session
-        )
+        caller = make_caller(forwarded, by_session=self.by_session, limits_by_session=self.limits_by_session)
         LOG_FIELDS.set({"requestId": caller.request_id})
         if origin is not None and origin not in self.origins:
             authority = next((value for name, value in stream._stream.headers or () if name == ":authority"), "")
             self.refused_pages.log(origin, authority)
             raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
-        with self.unverified_calls.use(caller.account, stream._stream):
+        with self.unverified_calls.use(caller.identity, stream._stream):
             return await self.authentication.authenticate(caller, headers)
 
     def challenge(self, stream: "Stream[In, Out]", error: AppError) -> str | None:
@@ -138,27 +129,21 @@ class CallAdmission:
         )
 
 
-def address_of(transport: asyncio.BaseTransport) -> str | None:
-    """Return the network address of a connection's client, or None for a Unix socket."""
-    address: object = transport.get_extra_info("peername")
-    return str(address[0]) if isinstance(address, tuple) else None
-
-
 class Call(Generic[In, Out]):
     """A call in progress.
 
     Attributes:
         caller: the client.
         metadata: the request's headers by name, lower-cased.
-        share: bytes in flight of the client.
-        kept: bytes that the call keeps until its end.
+        quota: what the identity of the client has in use.
+        kept: lease of the bytes that the call keeps until its end.
         last_sent_at: the event loop's time of the last reply, or of the start.
     """
 
     def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
-        self.share = admission.budget.share_of(caller)
-        self.kept = self.share.reserve()
+        self.quota = admission.quota.of(caller.identity)
+        self.kept = self.quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
         self._admission = admission
@@ -224,12 +209,11 @@ class Call(Generic[In, Out]):
             head = await self._stream._stream.recv_data(PREFIX.size)
             if not head:
                 return None
-            await self._admission.turns.wait(self.caller.account)
             compressed, size = PREFIX.unpack(head)
             self._check_message(size)
-            with self.share.reserve() as reservation:
+            with self.quota.acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
                 async with limit:
-                    body = await self._read(size, reservation)
+                    body = await self._read(size, lease)
                 return await self._decode(body, is_compressed=compressed)
         except TimeoutError:
             if not limit.expired():
@@ -242,10 +226,10 @@ class Call(Generic[In, Out]):
         """Check that the caller may send a message now. Raises ``AppError`` as ``receive``."""
         admission = self._admission
         admission.authentication.check_expiry(self.caller)
-        admission.usages.of(self.caller.account).count_message()
+        self.quota.count(Limit.MESSAGES_PER_SECOND)
         check_size(size, admission.max_bytes)
 
-    async def _read(self, size: int, reservation: Reservation) -> bytes:
+    async def _read(self, size: int, lease: QuotaLease) -> bytes:
         """Read a message in pieces, so that only bytes that have arrived count as in flight."""
         body = bytearray()
         while len(body) < size:
@@ -254,7 +238,7 @@ class Call(Generic[In, Out]):
                 raise incomplete_message()
             body += piece
             try:
-                reservation.resize(len(body))
+                lease.resize(len(body))
             except AppError:
                 body.clear()  # the error's traceback keeps this frame until the next garbage collection
                 raise
@@ -274,7 +258,7 @@ class Call(Generic[In, Out]):
         return await self._work(size > TRANSLATED_BYTES, partial(work, *args, **kwargs))
 
     async def _work(self, is_large: bool, work: Callable[[], T]) -> T:  # noqa: FBT001 - private
-        return await large_bodies.run(self.caller.account, work) if is_large else work()
+        return await offload(self.caller.identity, work) if is_large else work()
 
     # --- out ---
 
@@ -285,12 +269,12 @@ class Call(Generic[In, Out]):
             AppError: RATE_LIMIT_EXCEEDED if the client does not read, or if too many bytes are unread.
         """
         data = _encode(messages)
-        with await self.share.reserve_later(REPLY_COPIES * len(data)):
+        with await self.quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, REPLY_COPIES * len(data)):
             await self._send_in_order(data)
 
     async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out]]) -> None:
         """Translate and send events, as soon as the budget has room for them. Raises ``AppError`` as ``send``."""
-        with await self.share.reserve_later(REPLY_COPIES * sum(map(len, batch.data))):
+        with await self.quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, REPLY_COPIES * sum(map(len, batch.data))):
             events = zip(batch.types, map(orjson.loads, batch.data), strict=True)
             await self._send_in_order(_encode([message for it in events for message in translate(*it)]))
 
@@ -354,7 +338,7 @@ def method(
     async def handle(stream: "Stream[In, Out]") -> None:
         try:
             caller = await admission.caller(stream)
-            with admission.open_calls.use(caller.account, stream._stream):
+            with admission.open_calls.use(caller.identity, stream._stream):
                 call = Call(stream, caller, admission)
                 with call.kept:
                     await handler(call)

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import cast
 
 from grpclib.config import Configuration
@@ -38,11 +37,11 @@ from h2.events import (
     UnknownFrameReceived,
 )
 from h2.exceptions import ProtocolError
+from h2.frame_buffer import FrameBuffer
 from h2.settings import SettingCodes
 from hyperframe.frame import GoAwayFrame
 
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.grpc.call_buffer import CallBuffer
 from agui_container.transports.grpc.handover import OpenConnections
 
 MAX_STREAMS = 100
@@ -61,8 +60,14 @@ CONNECTION_WINDOW = 256 * 1024
 MAX_INCOMPLETE = 2 * MAX_HEADERS
 """Bytes of a frame and of headers that have not arrived in full. h2 checks the length of a complete frame only."""
 
-END_SECONDS = 0.2
-"""Seconds after a shutdown has begun until open calls are ended. Finished calls can send their status until then."""
+END_TURNS = 4
+END_TURN_SECONDS = 0.05
+"""Turns after a shutdown has begun until open calls are ended, and the seconds of one. Finished calls can send their
+status until then. A process that does not get the processor has no turn meanwhile, so its calls lose nothing."""
+
+LINGER_SECONDS = 5.0
+"""Seconds that a client has to close its connection after GOAWAY and its last call. A client that has not read the
+status of a call yet, or has its side of the call still open, would report a connection that was closed on it."""
 
 PING_SECONDS = 60.0
 PONG_SECONDS = 20.0
@@ -119,6 +124,15 @@ class H2State(Connection):
         if not self.is_closing():
             frame = GoAwayFrame(0, self._connection.highest_inbound_stream_id, code)
             self._transport.write(frame.serialize())
+
+
+class CountedFrames(FrameBuffer):
+    """Frames of one connection, with the size of those that are not complete."""
+
+    @property
+    def incomplete_bytes(self) -> int:
+        """Bytes of the frame and of the headers that have not arrived in full."""
+        return len(self._data) + sum(len(frame.data) for frame in self._headers_buffer)
 
 
 class H2EventDispatcher(EventsProcessor):
@@ -193,7 +207,6 @@ class GrpcProtocol(H2Protocol):
         methods: the services' methods by path.
         connections: set of open connections, which the server shuts down at its end.
         limits: limits of open connections, in which a connection without calls waits.
-        frames: buffer of the frames that arrive.
         has_room: False if the server has too many connections; this one is then closed.
     """
 
@@ -205,7 +218,6 @@ class GrpcProtocol(H2Protocol):
         methods: dict[str, Method],
         connections: set[asyncio.Protocol],
         limits: Sequence[OpenConnections],
-        frames: CallBuffer,
         *,
         has_room: bool,
     ) -> None:
@@ -215,8 +227,7 @@ class GrpcProtocol(H2Protocol):
         self._has_room = has_room
         self._loop = asyncio.get_running_loop()
         self._idle: asyncio.TimerHandle | None = None
-        self._frames = frames
-
+        self._frames = CountedFrames(server=True)
         self._controls, self._window_start = 0, 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -243,11 +254,7 @@ class GrpcProtocol(H2Protocol):
         self._calls_changed()
 
     def data_received(self, data: bytes) -> None:
-        """Handle bytes of the client, calls in turns of their caller. Bytes that are not HTTP/2 end the connection.
-
-        Args:
-            data: the bytes, or none to continue with those that have arrived.
-        """
+        """Handle bytes of the client. Bytes that are not HTTP/2 end the connection."""
         if self.connection.is_closing():
             return
         try:
@@ -269,26 +276,17 @@ class GrpcProtocol(H2Protocol):
         for event in events:
             self.processor.process(event)
         self.connection.flush()
-        if self._frames.has_waiting_call:
-            self._frames.wait(partial(self.data_received, b""))
-        self._pause_or_resume_reading()
 
     def pause_writing(self) -> None:
         """Stop reading while the client does not read, because answers to its pings would accumulate."""
         super().pause_writing()
-        self._pause_or_resume_reading()
+        if not self.connection.is_closing():
+            self.transport.pause_reading()
 
     def resume_writing(self) -> None:
         """Resume reading once the client reads again."""
         super().resume_writing()
-        self._pause_or_resume_reading()
-
-    def _pause_or_resume_reading(self) -> None:
-        if self.connection.is_closing():
-            return
-        if self._frames.has_waiting_call or not self.connection.write_ready.is_set():
-            self.transport.pause_reading()
-        else:
+        if not self.connection.is_closing():
             self.transport.resume_reading()
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -300,21 +298,27 @@ class GrpcProtocol(H2Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """Refuse new calls, end open ones with UNAVAILABLE soon, then close. uvicorn calls this when it shuts down."""
+        """Refuse new calls, end open ones with UNAVAILABLE soon. uvicorn calls this when it shuts down.
+
+        The client closes the connection after the last call. The server closes it if the client does not.
+        """
         if self.handler.draining or self.connection.is_closing():
             return
         self.handler.draining = True
         self.connection.go_away(ErrorCodes.NO_ERROR)
-        self._loop.call_later(END_SECONDS, self._end_calls)
+        self._end_calls_after(END_TURNS)
         self._calls_changed()
 
-    def _end_calls(self) -> None:
+    def _end_calls_after(self, turns: int) -> None:
+        if turns:
+            self._loop.call_later(END_TURN_SECONDS, self._end_calls_after, turns - 1)
+            return
         for stream in list(self.processor.streams.values()):
             if stream.wrapper is not None:
                 stream.wrapper.cancel(GRPCError(Status.UNAVAILABLE, "The server is shutting down."))
 
     def _calls_changed(self) -> None:
-        """Close a connection without calls: at once during a shutdown, otherwise after ``IDLE_SECONDS``."""
+        """Close a connection without calls: ``LINGER_SECONDS`` after GOAWAY, otherwise after ``IDLE_SECONDS``."""
         if self.connection.is_closing():
             return
         self._stop_idling()
@@ -323,7 +327,7 @@ class GrpcProtocol(H2Protocol):
                 limit.end_waiting(self.transport)
             return
         if self.handler.draining:
-            self.processor.close("Shut down")
+            self._idle = self._loop.call_later(LINGER_SECONDS, self.processor.close, "Shut down")
         else:
             self._idle = self._loop.call_later(IDLE_SECONDS, self.shutdown)
             for limit in self._limits:

@@ -19,11 +19,10 @@ from agui_container.ports import Caller
 from agui_container.ports.records import StoredMessage
 from agui_container.protocol.conversation.merge import MESSAGE, unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.check_intervals import check_intervals
 from agui_container.transports.grpc.interrupts import text_of
 
 POLL_SECONDS = 1.0
-"""Seconds between two checks for a run of another client, if few clients of the caller wait."""
+"""Seconds between two checks for a run of another client."""
 
 NO_RESULT = "Error: the conversation was continued without a result."
 """Text for a call that the thread no longer waits for, although nobody has given its result."""
@@ -56,7 +55,7 @@ async def continue_run(
 async def wait_for_next_run(service: Service, caller: Caller, thread_id: str, run_id: str) -> str:
     """Wait until a thread has a run after ``run_id``, and return the id of that run."""
     while True:
-        await pause(caller)
+        await pause()
         next_run = await find_next_run(service, caller, thread_id, run_id)
         if next_run is not None:
             return next_run
@@ -115,15 +114,14 @@ async def iterate_runs(service: Service, caller: Caller, thread_id: str) -> Asyn
         if runs:
             known = set(runs)
         elif latest is not None or await has_thread(service, caller, thread_id):
-            await pause(caller)
+            await pause()
         else:
             return
 
 
-async def pause(caller: Caller) -> None:
-    """Wait until a client of the caller may check the store again."""
-    with check_intervals.wait(caller.account, POLL_SECONDS) as seconds:
-        await asyncio.sleep(seconds)
+async def pause() -> None:
+    """Wait until the store may be read again."""
+    await asyncio.sleep(POLL_SECONDS)
 
 
 async def has_thread(service: Service, caller: Caller, thread_id: str) -> bool:

@@ -15,9 +15,9 @@ from typing import Protocol, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.protocol.commands import MAX_ID
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.request_body import LARGE_BYTES
 
 PREFIX = Layout(">?I")
 """Prefix of a message: a flag for compression, and the length in bytes."""

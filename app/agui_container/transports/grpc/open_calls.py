@@ -13,8 +13,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 from grpclib.protocol import Stream
 
-from agui_container.engine.caller_usage import CallerUsages, Resource
-from agui_container.runtime.shares import EvictionQueue
+from agui_container.engine.admission.quota import Limit, Quota
 from agui_container.telemetry import RefusalLog, count_refusal
 
 MAX_UNVERIFIED_CALLS = 400
@@ -27,50 +26,44 @@ LIMIT_NAME = "unverifiedCalls"
 class OpenCalls(Protocol):
     """Open calls of one kind."""
 
-    def use(self, account: str, stream: Stream, /) -> AbstractContextManager[None]:
+    def use(self, identity: str, stream: Stream, /) -> AbstractContextManager[object]:
         """Count a call until the end of the block. Raises ``AppError`` if there is no room for it."""
 
 
 class AgentCalls:
-    """Calls of agents. They count as sockets of their callers. Implements ``OpenCalls``."""
+    """Calls of agents. They count as sockets. Implements ``OpenCalls``."""
 
-    def __init__(self, usages: CallerUsages) -> None:
-        self._usages = usages
+    def __init__(self, quota: Quota) -> None:
+        self._quota = quota
 
-    def use(self, account: str, _: Stream) -> AbstractContextManager[None]:
-        """Count a call. Raises ``AppError`` RATE_LIMIT_EXCEEDED if its caller has too many sockets."""
-        return self._usages.of(account).use(Resource.SOCKETS)
+    def use(self, identity: str, _: Stream) -> AbstractContextManager[object]:
+        """Count a call. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there are too many."""
+        return self._quota.of(identity).acquire(Limit.SOCKETS)
 
 
 class UnverifiedCalls:
     """Calls whose caller is not verified. The name of a call is its stream. Implements ``OpenCalls``."""
 
     def __init__(self) -> None:
-        self._open = EvictionQueue[Stream](MAX_UNVERIFIED_CALLS, max_bytes=0)
-        self._accounts: dict[Stream, str] = {}
+        self._open: dict[Stream, None] = {}
         self._refusal_log = RefusalLog()
 
     @contextmanager
-    def use(self, account: str, stream: Stream) -> Iterator[None]:
-        """Count a call. If there are too many, the oldest one of the caller with the most of them ends."""
-        self._open.put(stream, account, 0)
-        self._accounts[stream] = account
-        if self._open.is_full:
-            self._end(next(self._open.candidates()))
+    def use(self, _: str, stream: Stream) -> Iterator[None]:
+        """Count a call. If there are too many, the oldest one ends."""
+        self._open[stream] = None
+        if len(self._open) > MAX_UNVERIFIED_CALLS:
+            self._end(next(iter(self._open)))
         try:
             yield
         finally:
-            self._remove(stream)
+            self._open.pop(stream, None)
 
     def _end(self, stream: Stream) -> None:
-        self._refusal_log.report(LIMIT_NAME, self._accounts[stream])
+        self._refusal_log.report(LIMIT_NAME)
         count_refusal(LIMIT_NAME, "process")
-        self._remove(stream)
+        del self._open[stream]
         if stream.wrapper is not None:
             stream.wrapper.cancel(
                 GRPCError(Status.RESOURCE_EXHAUSTED, "Too many calls without a verified token are open.")
             )
-
-    def _remove(self, stream: Stream) -> None:
-        self._open.remove(stream)
-        self._accounts.pop(stream, None)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import CallerAuthentication
 
 
@@ -47,7 +46,7 @@ class GrpcOptions:
         by_session: True if the session header names the owner of threads and runs.
         origins: web origins that may call.
         authentication: verifies the tokens of callers.
-        accounts: chooses the account that the limits per caller are counted under.
+        limits_by_session: True if a gateway sets the session header, so that it names an identity.
         keepalive: seconds of silence before a session is sent a keepalive.
         agent_names: names that kontekst clients may use for this server's agent.
         reports_context: True if the agent reports the tokens of its context, as the built-in assistant does.
@@ -62,7 +61,7 @@ class GrpcOptions:
     by_session: bool
     origins: Sequence[str]
     authentication: CallerAuthentication
-    accounts: Accounts
+    limits_by_session: bool
     keepalive: float
     agent_names: Sequence[str]
     reports_context: bool

@@ -9,15 +9,10 @@ from dataclasses import replace
 
 from grpclib.const import Handler as Method
 
-from agui_container.engine.run.fairness import RequestTurns
 from agui_container.engine.service import Service
-from agui_container.runtime.shares import AmountsByAccount
 from agui_container.telemetry import RefusalLog, count_refusal
-from agui_container.transports.accounts import Accounts
 from agui_container.transports.authentication import NO_AUTHENTICATION
-from agui_container.transports.bytes_in_flight import ByteBudget
-from agui_container.transports.grpc.call import CallAdmission, Servable, address_of
-from agui_container.transports.grpc.call_buffer import CallBuffer
+from agui_container.transports.grpc.call import CallAdmission, Servable
 from agui_container.transports.grpc.connection import GrpcProtocol
 from agui_container.transports.grpc.handover import HttpConnection
 from agui_container.transports.grpc.health import HealthService
@@ -29,39 +24,38 @@ from agui_container.transports.grpc.reflection import with_reflection
 from agui_container.transports.grpc.roz.service import RozService
 
 MAX_CONNECTIONS = 1_000
-"""Number of gRPC connections that one process accepts. One caller has half of it."""
+"""Number of gRPC connections that one process accepts."""
+
+LIMIT_NAME = "grpcConnections"
+"""Name of this limit in metrics and in the log."""
 
 
 class GrpcConnections:
-    """Open gRPC connections by caller. The name of a connection is its transport. Implements ``OpenConnections``.
+    """Open gRPC connections. The name of a connection is its transport. Implements ``OpenConnections``.
 
-    Rule: a caller has half of ``MAX_CONNECTIONS``. A connection without calls gives way to a new one, the oldest first.
+    Rule: a connection without calls gives way to a new one, the oldest first.
     """
 
     def __init__(self) -> None:
-        self._shares = AmountsByAccount(MAX_CONNECTIONS)
-        self._accounts: dict[asyncio.Transport, str] = {}
+        self._open: set[asyncio.Transport] = set()
         self._waiting: dict[asyncio.Transport, None] = {}
         self._refusal_log = RefusalLog()
 
-    def admit(self, transport: asyncio.Transport, account: str) -> bool:
-        """Count a new connection of a caller. Returns False if there is no room for it."""
-        is_share_used = 2 * self._shares.of(account) >= MAX_CONNECTIONS
-        if is_share_used or self._shares.total >= MAX_CONNECTIONS:
-            candidates = (other for other in self._waiting if not is_share_used or self._accounts[other] == account)
-            if (oldest := next(candidates, None)) is None:
-                count_refusal("grpcConnections", "caller" if is_share_used else "process")
-                self._refusal_log.report("grpcConnections", account)
+    def admit(self, transport: asyncio.Transport) -> bool:
+        """Count a new connection. Returns False if there is no room for it."""
+        if len(self._open) >= MAX_CONNECTIONS:
+            if (oldest := next(iter(self._waiting), None)) is None:
+                count_refusal(LIMIT_NAME, "process")
+                self._refusal_log.report(LIMIT_NAME)
                 return False
             self.remove(oldest)
             oldest.abort()
-        self._accounts[transport] = account
-        self._shares.add(account, 1)
+        self._open.add(transport)
         return True
 
     def begin_waiting(self, transport: asyncio.Transport) -> None:
         """Note that a connection has no call."""
-        if transport in self._accounts:
+        if transport in self._open:
             self._waiting[transport] = None
 
     def end_waiting(self, transport: asyncio.Transport) -> None:
@@ -71,8 +65,7 @@ class GrpcConnections:
     def remove(self, transport: asyncio.Transport) -> None:
         """Forget a connection that has ended."""
         self._waiting.pop(transport, None)
-        if (account := self._accounts.pop(transport, None)) is not None:
-            self._shares.add(account, -1)
+        self._open.discard(transport)
 
 
 class GrpcServer:
@@ -80,27 +73,22 @@ class GrpcServer:
 
     Args:
         services: all services, including reflection and health.
-        accounts: chooses the account that connections are counted under.
-        turns: turns of callers, which each call waits for.
     """
 
-    def __init__(self, services: Sequence[Servable], accounts: Accounts, turns: RequestTurns) -> None:
+    def __init__(self, services: Sequence[Servable]) -> None:
         self._methods: dict[str, Method] = {}
         for service in services:
             self._methods.update(service.__mapping__())
-        self._accounts = accounts
         self._connections = GrpcConnections()
-        self._turns = turns
 
     def connect(self, connection: HttpConnection) -> GrpcProtocol:
         """Return the protocol of a connection. The connection is closed if there are too many."""
-        account = self._accounts.name(address_of(connection.transport), None)
-        has_room = self._connections.admit(connection.transport, account)
-        limits, frames = (connection.limit, self._connections), CallBuffer(self._turns, account)
-        return GrpcProtocol(self._methods, connection.connections, limits, frames, has_room=has_room)
+        has_room = self._connections.admit(connection.transport)
+        limits = connection.limit, self._connections
+        return GrpcProtocol(self._methods, connection.connections, limits, has_room=has_room)
 
 
-def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> GrpcServer:
+def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
     """Build the gRPC server of an engine."""
     unverified = UnverifiedCalls()
     admission = CallAdmission(
@@ -108,12 +96,10 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
         options.by_session,
         frozenset(options.origins),
         options.authentication,
-        options.accounts,
-        service.usages,
+        options.limits_by_session,
+        service.quota,
         unverified,
-        AgentCalls(service.usages),
-        service.request_turns,
-        budget,
+        AgentCalls(service.quota),
     )
     open_admission = replace(admission, authentication=NO_AUTHENTICATION, open_calls=unverified)
     agents: list[Servable] = [
@@ -123,4 +109,4 @@ def build_server(service: Service, options: GrpcOptions, budget: ByteBudget) -> 
     ]
     names = [path.split("/")[1] for agent in agents for path in agent.__mapping__()]
     health = HealthService(names, service.is_serving, open_admission)
-    return GrpcServer([*with_reflection(agents, open_admission), health], options.accounts, service.request_turns)
+    return GrpcServer([*with_reflection(agents, open_admission), health])

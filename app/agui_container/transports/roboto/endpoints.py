@@ -5,13 +5,12 @@ Sessions are serialised where they are built, which is a worker thread if they a
 
 from collections.abc import Awaitable, Callable
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 from starlette.requests import Request
 
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.bytes_in_flight import response_bytes, share_of
-from agui_container.transports.caller_middleware import caller_of
+from agui_container.transports.caller_middleware import caller_of, quota_of, response_lease
 from agui_container.transports.request_body import read_fields
 from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
 from agui_container.transports.roboto.sessions import Sessions
@@ -21,6 +20,9 @@ CONTEXT_SINCE = "2026-09-30"
 """First version of Roboto's API whose clients know blocks of the type ``client_context``."""
 
 API_VERSION, ORG_ID = "x-roboto-api-version", "x-roboto-org-id"
+REQUESTER, COMMAND = "x-roboto-requester", "cli"
+"""Header with the program that asks, and the name of the command ``roboto`` in it."""
+
 MAX_ORG_ID = 128
 
 NO_DATA = b"null"
@@ -52,8 +54,9 @@ class Endpoints:
 
     def _client(self, request: Request) -> SessionClient:
         knows_context = request.headers.get(API_VERSION, "") >= CONTEXT_SINCE  # versions are dates in ISO 8601
-        counted = share_of(request), response_bytes(request)
-        return SessionClient(caller_of(request), *counted, knows_context, self._knows_reset)
+        counted = quota_of(request), response_lease(request)
+        is_command = tool_of(request.headers.get(REQUESTER, "")) == COMMAND
+        return SessionClient(caller_of(request), *counted, knows_context, self._knows_reset, is_command)
 
     async def _body(self, request: Request) -> tuple[dict[str, object], int]:
         return await read_fields(request, self._max_body, self._service)
@@ -125,6 +128,15 @@ class EndpointsByRelease:
     async def aclose(self) -> None:
         """Stop following runs."""
         await self._sessions.reader.aclose()
+
+
+def tool_of(requester: str) -> object:
+    """Return the name of the program in the header of a request, or None."""
+    try:
+        fields = from_json(requester)
+    except ValueError:
+        return None
+    return fields.get("roboto_tool") if isinstance(fields, dict) else None
 
 
 def session_id(request: Request) -> str:

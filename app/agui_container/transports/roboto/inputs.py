@@ -14,6 +14,7 @@ from ag_ui.core import (
     AssistantMessage,
     Context,
     Message,
+    ResumeEntry,
     RunAgentInput,
     SystemMessage,
     Tool,
@@ -49,6 +50,8 @@ class NewRun(Struct, frozen=True):
     Attributes:
         now: Unix seconds.
         notes: facts of the session, including those of the request.
+        interrupt_ids: interrupts that wait for an answer.
+        denied: ids of the calls that wait with them.
     """
 
     thread_id: str
@@ -56,6 +59,8 @@ class NewRun(Struct, frozen=True):
     now: float
     notes: Notes
     goals: Sequence[Goal] = ()
+    interrupt_ids: Sequence[str] = ()
+    denied: Sequence[str] = ()
 
 
 def start_input(run: NewRun, request: StartRequest) -> RunAgentInput:
@@ -69,9 +74,13 @@ def start_input(run: NewRun, request: StartRequest) -> RunAgentInput:
 
 
 def message_input(run: NewRun, request: SendRequest) -> RunAgentInput:
-    """Return the input of the run that answers a message."""
+    """Return the input of the run that answers a message.
+
+    The interrupts that wait are cancelled, because this protocol has no answers to them. Their calls count as denied.
+    """
     question = _question(run, request, request.message, is_sent=request.message is not None)
-    return _turn_input(run, request, [question])
+    resume = [ResumeEntry(interrupt_id=interrupt_id, status="cancelled") for interrupt_id in run.interrupt_ids]
+    return _turn_input(run, request, [question]).model_copy(update={"resume": resume or None})
 
 
 def results_input(run: NewRun, results: Sequence[SentToolResult]) -> RunAgentInput:
@@ -94,6 +103,7 @@ def _run_input(
     run: NewRun, messages: Sequence[Message], contexts: Sequence[Context], forwarded: Mapping[str, object]
 ) -> RunAgentInput:
     """Return the input of a run. ``onBusy`` refuses a second run on the thread, for any ``AGUI_ON_BUSY``."""
+    model = {"model": run.notes.model_profile} if run.notes.model_profile else {}
     return RunAgentInput(
         thread_id=run.thread_id,
         run_id=run.run_id,
@@ -102,7 +112,7 @@ def _run_input(
         messages=list(messages),
         tools=[_tool(spec) for spec in run.notes.tools],
         context=list(contexts),
-        forwarded_props={**forwarded, "onBusy": "reject"},
+        forwarded_props={**forwarded, **model, "onBusy": "reject"},
     )
 
 
@@ -118,6 +128,7 @@ def _question(
         is_sent=is_sent,
         goals=[goal.model_dump(mode="json", by_alias=True) for goal in run.goals],
         context=request.client_context,
+        denied=list(run.denied),
     )
     content = text if message is None else message.text
     return UserMessage(id=f"{run.run_id}-user", content=content, metadata=notes.metadata())
@@ -186,7 +197,10 @@ def description_of(goal: Goal) -> str:
         case DatasetSummary():
             return f"Summarise the dataset {goal.dataset_id}. The context has the format."
         case DatasetTriage():
-            return f"Decide for each label whether it applies to the dataset {goal.dataset_id}. The context has them."
+            return (
+                f"Decide for each label whether it applies to the dataset {goal.dataset_id}, with one decision for "
+                "each label and each label once. The context has them."
+            )
         case CreateEvents():
             return f"Find events in the dataset {goal.dataset_id}, in nanoseconds. The context has the vocabulary."
         case GenericGoal():
@@ -199,7 +213,9 @@ def schema_of(goal: Goal) -> JSON:
         case DatasetSummary():
             return _object({"summary": TEXT}, "summary")
         case DatasetTriage():
-            return _object({"label_decisions": {"type": "array", "items": _decision(goal)}}, "label_decisions")
+            count = len(goal.label_vocabulary)
+            decisions: JSON = {"type": "array", "items": _decision(goal), "minItems": count, "maxItems": count}
+            return _object({"label_decisions": decisions}, "label_decisions")
         case CreateEvents():
             return _object({"events": {"type": "array", "items": _event(goal)}}, "events")
         case GenericGoal():

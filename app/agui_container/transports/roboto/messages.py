@@ -4,11 +4,14 @@ Rule: pure functions. A message that a client has received never changes, except
 stores messages by index and can only append. While a run is active, a message is therefore withheld until its index is
 final: until the previous message has ended and all of its calls have results.
 
+A call that a message of the user has denied stays without its result, because the result would come before the message.
+
 Calls without a result between them are in one message, because a client looks for unanswered calls only in the last
 message of the assistant. Messages of subagents, reasoning and instructions are not shown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from ag_ui.core import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from msgspec import Struct, field
@@ -58,13 +61,14 @@ class SessionMessage(Struct):
         return any(block["content_type"] == "tool_use" for block in self.blocks)
 
 
-def session_messages(
+def session_messages(  # noqa: PLR0913 - a session, and two facts of its client
     messages: Sequence[Message],
     notes: Notes,
     created: float,
     active: OpenItems | None,
     *,
     knows_context: bool = False,
+    errors_as_text: bool = False,
 ) -> list[SessionMessage]:
     """Return a thread as a session.
 
@@ -74,9 +78,13 @@ def session_messages(
         created: creation time of the thread, in Unix seconds.
         active: messages and calls that have not ended, or None without an active run.
         knows_context: True if the client knows blocks of the type ``client_context``.
+        errors_as_text: True if the client does not show blocks of the type ``error``.
     """
     answered_calls = _answered_calls(messages)
-    session = _Session(notes, created, active or OpenItems(), knows_context=knows_context)
+    session = _Session(
+        notes, created, active or OpenItems(), knows_context=knows_context, errors_as_text=errors_as_text
+    )
+    session.denied_calls = denied_calls(messages)
     for message in messages if active is None else _final_messages(messages, active, answered_calls):
         session.add(message)
     if active is not None:
@@ -118,15 +126,33 @@ def _final_messages(messages: Sequence[Message], active: OpenItems, answered_cal
         yield message
 
 
-class _Session:
-    """Builder of a session's messages."""
+def denied_calls(messages: Sequence[Message]) -> frozenset[str]:
+    """Return the ids of the calls that messages of the user have denied."""
+    return frozenset(
+        call_id
+        for message in messages
+        if isinstance(message, UserMessage) and message.metadata
+        for call_id in MessageNotes.of(message.metadata).denied
+    )
 
-    def __init__(self, notes: Notes, created: float, active: OpenItems, *, knows_context: bool) -> None:
+
+class _Session:
+    """Builder of a session's messages.
+
+    Attributes:
+        denied_calls: ids of the calls whose results are not shown.
+    """
+
+    def __init__(
+        self, notes: Notes, created: float, active: OpenItems, *, knows_context: bool, errors_as_text: bool
+    ) -> None:
         self.messages: list[SessionMessage] = []
+        self.denied_calls: frozenset[str] = frozenset()
         self._notes = notes
         self._created = created
         self._active = active
         self._knows_context = knows_context
+        self._errors_as_text = errors_as_text
         self._client_tools = {tool.name for tool in notes.tools}
         self._names: dict[str, str] = {}
 
@@ -137,7 +163,7 @@ class _Session:
                 self._add_user(message)
             case AssistantMessage(subagent_run_id=None):
                 self._add_assistant(message)
-            case ToolMessage(subagent_run_id=None):
+            case ToolMessage(subagent_run_id=None) if message.tool_call_id not in self.denied_calls:
                 self._add_result(message)
         failure = self._notes.failures.get(message.id)
         if failure is not None:
@@ -200,9 +226,16 @@ class _Session:
         if target is None:
             target = SessionMessage(ASSISTANT, self._created)
             self.messages.append(target)
+        if self._errors_as_text and not self._has_answer_text():
+            target.blocks.append(text_block(failure.message))
         block: Block = {"content_type": "error", "error_message": failure.message, "error_code": failure.code}
         target.blocks.append(block)
         target.status = failure.status
+
+    def _has_answer_text(self) -> bool:
+        """Return True if the agent has said anything since the last message of the user."""
+        turn = takewhile(lambda message: message.role != USER, reversed(self.messages))
+        return any(block["content_type"] == TEXT for message in turn for block in message.blocks)
 
     def _last(self, role: str) -> SessionMessage | None:
         last = self.messages[-1] if self.messages else None

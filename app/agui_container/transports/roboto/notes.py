@@ -23,8 +23,8 @@ MAX_FAILURES = 100
 MESSAGE = "roboto"
 """Key of the facts in the ``metadata`` of a message."""
 
-CANCELLED = "CANCELLED"
-"""Code of a cancelled turn. It is not in the error table."""
+CANCELLED, APPROVAL_REQUIRED = "CANCELLED", "APPROVAL_REQUIRED"
+"""Codes of a turn that was cancelled, or that waits for an approval. They are not in the error table."""
 
 LOCAL = "local"
 """Organisation of a session that names none. This server has no organisations."""
@@ -35,7 +35,7 @@ MAX_TIME = 253_402_300_799
 
 
 class TurnFailure(BaseModel):
-    """A failed or cancelled turn. ``code`` is one of the error table, or CANCELLED."""
+    """A turn without its answer. ``code`` is one of the error table, CANCELLED or APPROVAL_REQUIRED."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -117,6 +117,7 @@ class MessageNotes(Struct, frozen=True):
         is_sent: True if the client has the message already, because the client sent it to an existing session.
         goals: goals that the client declared with the message.
         context: context that the client sent with the message.
+        denied: ids of the calls that waited for an approval, and that the message denied.
         status, runtime_ms: status and duration of a client's tool, for its result.
     """
 
@@ -125,6 +126,7 @@ class MessageNotes(Struct, frozen=True):
     is_sent: bool = field(default=False, name="sent")
     goals: list[dict[str, object]] = field(default_factory=list)
     context: dict[str, object] | None = None
+    denied: list[str] = field(default_factory=list)
     status: str | None = None
     runtime_ms: int = 0
 

@@ -84,31 +84,35 @@ class PositionDelta(Struct, frozen=True):
 
     Attributes:
         messages: missing messages or parts of messages, by index.
-        is_reset: True if the client must drop the messages that it has.
+        reset_from: index from which the client must drop the messages that it has, or None.
     """
 
     messages: Mapping[int, SessionMessage]
-    is_reset: bool = False
+    reset_from: int | None = None
 
 
-def missing(messages: Sequence[SessionMessage], position: Position) -> PositionDelta:
-    """Return the messages, or parts of them, that a client at this position does not have."""
+def missing(messages: Sequence[SessionMessage], position: Position, *, can_drop: bool) -> PositionDelta:
+    """Return the messages, or parts of them, that a client at this position does not have.
+
+    A client adds its own message when it sends it, and another client does not have that message. A client that can
+    drop messages drops all that it has added, and gets them anew. For one that cannot, ``can_drop`` is False, and
+    messages that were sent come without their content.
+    """
     if not position.count:
         return PositionDelta(dict(enumerate(messages)))
-    prefix = messages[: position.count]
-    if len(prefix) < position.count or prefix_digest(prefix) != position.prefix:
-        return PositionDelta(dict(enumerate(messages)), is_reset=True)
-    later = {at: as_sent(messages[at]) for at in range(position.count, len(messages))}
-    last = messages[position.count - 1]
+    count, prefix = position.count, messages[: position.count]
+    if len(prefix) < count or prefix_digest(prefix) != position.prefix:
+        first = 0 if can_drop else count
+        return PositionDelta(dict(enumerate(messages[first:], first)), 0 if can_drop else None)
+    later = dict(enumerate(messages[count:], count))
+    reset_from = count if can_drop and any(message.is_sent for message in later.values()) else None
+    if not can_drop:
+        later = {at: with_blocks(it, []) if it.is_sent else it for at, it in later.items()}
+    last = messages[count - 1]
     blocks = blocks_after(last, position.chars, position.blocks)
     if not blocks and last.is_final == position.is_final:
-        return PositionDelta(later)
-    return PositionDelta({position.count - 1: with_blocks(last, blocks), **later})
-
-
-def as_sent(message: SessionMessage) -> SessionMessage:
-    """Return a message for a client without it. A client has added the content of its own messages already."""
-    return with_blocks(message, []) if message.is_sent else message
+        return PositionDelta(later, reset_from)
+    return PositionDelta({count - 1: with_blocks(last, blocks), **later}, reset_from)
 
 
 def with_blocks(message: SessionMessage, blocks: list[Block]) -> SessionMessage:

@@ -33,14 +33,12 @@ class SessionView(Struct, frozen=True):
     """A session at one moment.
 
     Attributes:
-        revision: token of the store for this state of the thread.
         messages: messages that can be shown.
         goals: goal records.
         activity: text about an answer that the session waits for, or None.
     """
 
     thread: ThreadRecord
-    revision: str
     notes: Notes
     status: ThreadStatus
     messages: Sequence[SessionMessage]
@@ -54,13 +52,8 @@ class SessionView(Struct, frozen=True):
 
 
 class Unchanged(Struct, frozen=True):
-    """Facts of a session whose client has all messages and goals.
+    """Facts of a session whose client has all messages and goals."""
 
-    Attributes:
-        revision: token of the store for this state of the thread.
-    """
-
-    revision: str
     status: ThreadStatus
     position: Position
     title: str | None
@@ -159,18 +152,15 @@ def message_record(message: SessionMessage) -> JSON:
 def delta_json(view: SessionView, position: Position, *, knows_reset: bool) -> bytes | Unchanged:
     """Return the Delta from a position to the view as JSON, or the facts of the session if nothing has changed.
 
-    ``knows_reset`` is True for a client that can drop messages. Another client gets only the messages that follow those
-    that it has.
+    ``knows_reset`` is True for a client that can drop messages.
     """
-    difference, here = missing(view.messages, position), view.position()
-    facts = Unchanged(view.revision, view.status, here, view.thread.title, view.activity)
+    difference, here = missing(view.messages, position, can_drop=knows_reset), view.position()
+    facts = Unchanged(view.status, here, view.thread.title, view.activity)
     messages, goals = difference.messages, None if here.goals == position.goals else view.goals
-    if not messages and not difference.is_reset and here.facts == position.facts and goals is None:
+    if not messages and difference.reset_from is None and here.facts == position.facts and goals is None:
         return facts
-    if difference.is_reset and not knows_reset:
-        messages = {at: message for at, message in messages.items() if at >= position.count}
     records = {str(at): message_record(message) for at, message in messages.items()}
-    return to_json(facts.delta(records, goals, 0 if difference.is_reset and knows_reset else None))
+    return to_json(facts.delta(records, goals, difference.reset_from))
 
 
 def goal_record(stored: StoredGoal, declared: JSON, at: int, achieve_tool_use_id: str | None) -> JSON:

@@ -94,6 +94,12 @@ class SentMessage(RobotoModel):
         """The text of all blocks."""
         return "\n".join(block.text for block in self.content)
 
+    @validator(mode="after")
+    def _check_text(self) -> Self:
+        if self.role == "user" and not self.text.strip():
+            raise PydanticCustomError("blank", "a message of the user must have text")
+        return self
+
 
 class ToolSpec(RobotoModel):
     """A tool that the client runs."""

@@ -16,9 +16,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from agui_container.engine.registry.registry import shutting_down
 from agui_container.engine.service import Service
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.plain_response import PlainResponse

@@ -12,10 +12,10 @@ from functools import partial
 
 from ag_ui.core import RunAgentInput
 
+from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.policy import NO_CONDITION, ThreadCondition
 from agui_container.engine.service import Service
-from agui_container.engine.threads.threads import off_loop_if_large
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
@@ -56,6 +56,7 @@ class Sessions:
         """Begin a session. Returns its record as JSON. Raises ``AppError`` like ``Service.admit``."""
         request = read(StartRequest, body)
         goals = goals_of(request)
+        check_agent(request, self._service.capabilities.custom or {})
         notes = Notes(
             tools=Notes().with_tools(request.client_tools),
             scope=request.analysis_scope,
@@ -70,7 +71,7 @@ class Sessions:
         return await self.reader.read(client, thread_id, session_json)
 
     async def send(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
-        """Send a message to a session.
+        """Send a message to a session. Calls that wait for an approval count as denied from then on.
 
         Raises:
             AppError: VALIDATION_ERROR while a run is active, and like ``start``.
@@ -83,8 +84,10 @@ class Sessions:
         notes = await read_notes(caller, thread)
         facts = {"tools": notes.with_tools(request.client_tools), "scope": request.analysis_scope or notes.scope}
         notes = notes.model_copy(update=facts)
-        run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes, goals)
-        run_input = inputs.message_input(run, request)
+        waiting = [interrupt.id for interrupt in await self._service.threads.waiting(caller, thread_id)]
+        denied = list(await self._open_calls(client, thread_id)) if waiting else []
+        run_id, now = self._service.new_id(), time.time()
+        run_input = inputs.message_input(inputs.NewRun(thread_id, run_id, now, notes, goals, waiting, denied), request)
         await self._follow(client, run_input, await self._admit(caller, run_input, size), facts)
 
     async def answer(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
@@ -115,9 +118,9 @@ class Sessions:
     async def _open_calls(self, client: SessionClient, thread_id: str) -> Mapping[str, str]:
         """Return the names of the calls of a session that wait for a result, by id."""
         delta = await self._service.threads.delta(client.caller, thread_id)
-        client.response_bytes.resize(delta.size)
-        calls = await off_loop_if_large(client.caller.account, delta.size, open_calls, delta)
-        client.response_bytes.resize(0)
+        client.response_lease.resize(delta.size)
+        calls = await offload_if_large(client.caller.identity, delta.size, open_calls, delta)
+        client.response_lease.release()
         return calls
 
     async def _admit(
@@ -145,7 +148,7 @@ class Sessions:
         message_id, org_id = await self.reader.read(client, thread_id, partial(find_answer, at=at))
         fields = {"threadId": thread_id, "messageId": message_id, **request.model_dump(mode="json")}
         feedback = await self._service.threads.answer(
-            caller, read(ThreadsFeedback, fields), client.response_bytes.resize
+            caller, read(ThreadsFeedback, fields), client.response_lease.resize
         )
         return feedback_record(ThreadKey(caller.owner, thread_id), org_id, at, message_id, feedback)
 
@@ -155,7 +158,7 @@ class Sessions:
         message_id, facts = await self.reader.read(client, thread_id, partial(find_fork, at=at))
         command = ThreadsFork(thread_id=thread_id, message_id=message_id, new_thread_id=new_session_id())
         with busy_as_validation_error():
-            fork = await self._service.threads.answer(client.caller, command, client.response_bytes.resize)
+            fork = await self._service.threads.answer(client.caller, command, client.response_lease.resize)
         new_id = str(fork["threadId"])
         await self.annotate(client.caller, new_id, **facts, forked_from=at)
         return await self.reader.read(client, new_id, session_json)
@@ -167,6 +170,32 @@ class Sessions:
     async def pin(self, caller: Caller, thread_id: str, *, is_pinned: bool) -> None:
         """Pin or unpin a session. Raises ``AppError`` THREAD_NOT_FOUND."""
         await self.annotate(caller, thread_id, pinned_at=time.time() if is_pinned else None)
+
+
+def check_agent(request: StartRequest, custom: Mapping[str, object]) -> None:
+    """Check that an assistant takes the system prompt and has the model of a request.
+
+    Other agents decide for themselves. An assistant is known by its goals. Its capabilities name the models and the
+    trust in instructions only where they are configured.
+
+    Args:
+        request: a request to begin a session.
+        custom: the agent's ``custom`` capabilities.
+
+    Raises:
+        AppError: VALIDATION_ERROR, naming the field.
+    """
+    if "goals" not in custom:
+        return
+    if request.system_prompt and not custom.get("trustsInstructions"):
+        message = "system_prompt: this server takes no instructions of callers (AGUI_TRUST_INSTRUCTIONS)."
+        raise AppError(ErrorCode.VALIDATION_ERROR, message)
+    models, profile = custom.get("models"), request.model_profile
+    names = [str(name) for name in models] if isinstance(models, list) else []
+    if profile and profile not in names:
+        allowed = f"allowed are {', '.join(names)}" if names else "this server allows no choice (AGUI_MODELS)"
+        message = clip_message(f"model_profile: '{profile[:64]}' cannot be chosen; {allowed}.")
+        raise AppError(ErrorCode.VALIDATION_ERROR, message)
 
 
 @contextmanager
@@ -217,7 +246,7 @@ def open_calls(delta: ThreadDelta) -> Mapping[str, str]:
 
 async def read_notes(caller: Caller, thread: ThreadRecord) -> Notes:
     """Read the facts of a session, which can be large because of its client tools."""
-    return await off_loop_if_large(caller.account, len(thread.metadata or b""), Notes.of, thread.metadata)
+    return await offload_if_large(caller.identity, len(thread.metadata or b""), Notes.of, thread.metadata)
 
 
 def check_results(request: ToolResultsRequest, calls: Mapping[str, str]) -> None:

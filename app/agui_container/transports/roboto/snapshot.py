@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from agui_container.ports.records import ThreadDelta, ThreadStatus
 from agui_container.protocol.conversation.merge import MESSAGE
-from agui_container.transports.roboto.messages import OpenItems, calls_awaiting_client, session_messages
+from agui_container.transports.roboto.messages import OpenItems, session_messages
 from agui_container.transports.roboto.notes import MessageNotes, Notes
 from agui_container.transports.roboto.records import JSON, SessionView, goal_records
 
@@ -26,7 +26,7 @@ class SessionSnapshot(Struct, frozen=True):
         size: estimated bytes of the session.
         messages: messages of the thread and of the active run so far; None if the store has them all.
         open_items: messages and calls of the active run that have not ended.
-        is_waiting: True if an interrupt of the thread waits for an answer.
+        waiting: names of the calls that wait for an answer through another protocol, or an empty text.
     """
 
     delta: ThreadDelta
@@ -34,22 +34,20 @@ class SessionSnapshot(Struct, frozen=True):
     size: int
     messages: Sequence[Message] | None = None
     open_items: OpenItems = OpenItems()
-    is_waiting: bool = False
+    waiting: str = ""
 
-    def view(self, *, knows_context: bool) -> SessionView:
-        """Return the session as clients see it."""
+    def view(self, *, knows_context: bool, errors_as_text: bool) -> SessionView:
+        """Return the session as a client sees it. See ``session_messages`` for the arguments."""
         thread, goals = self.delta.thread, self.delta.goals or ()
         messages = parse_history(self.delta) if self.messages is None else self.messages
         active = self.open_items if self.status is ThreadStatus.AGENT_TURN else None
         notes = Notes.of(thread.metadata)
-        rows = session_messages(messages, notes, thread.created_at, active, knows_context=knows_context)
+        rows = session_messages(
+            messages, notes, thread.created_at, active, knows_context=knows_context, errors_as_text=errors_as_text
+        )
         records = goal_records(goals, rows, declared_in(messages))
-        return SessionView(thread, self.delta.next, notes, self.status, rows, records, self._activity(messages))
-
-    def _activity(self, messages: Sequence[Message]) -> str | None:
-        """Return a note on the calls that wait for an answer through another protocol, such as an approval."""
-        calls = calls_awaiting_client(messages) if self.is_waiting and self.status is ThreadStatus.USER_TURN else {}
-        return WAITING_NOTE.format(calls=", ".join(calls.values())) if calls else None
+        activity = WAITING_NOTE.format(calls=self.waiting) if self.waiting else None
+        return SessionView(thread, notes, self.status, rows, records, activity)
 
 
 def parse_history(delta: ThreadDelta) -> list[Message]:

@@ -6,15 +6,17 @@ of this protocol began is read to its end. A run that another client began is re
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from ag_ui.core import (
     BaseEvent,
     EventType,
+    Interrupt,
     Message,
     RunErrorEvent,
     RunFinishedCancelledOutcome,
     RunFinishedEvent,
+    RunFinishedInterruptOutcome,
     TextMessageEndEvent,
     TextMessageStartEvent,
     ToolCallEndEvent,
@@ -25,10 +27,15 @@ from msgspec import Struct
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.conversation.recovery import EVENT
 from agui_container.protocol.conversation.transcript import Transcript
-from agui_container.protocol.errors import AppError
+from agui_container.protocol.errors import AppError, clip_message
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.roboto.messages import OpenItems
-from agui_container.transports.roboto.notes import CANCELLED, TurnFailure
+from agui_container.transports.roboto.notes import APPROVAL_REQUIRED, CANCELLED, TurnFailure
+
+NO_APPROVALS = (
+    "The agent waits for an approval, which can be given through another protocol only: {names}. "
+    "Your next message denies it."
+)
 
 UNPOLLED_SECONDS = 30.0
 """Seconds after the last poll for which a run of another client is read."""
@@ -155,7 +162,8 @@ class FollowedTurn:
 
     def _process(self, event_type: EventType, data: bytes) -> EventType:
         if event_type in TERMINAL:
-            self._has_ended, self._failure = True, failure_in(EVENT.validate_json(data))
+            self._has_ended, event = True, EVENT.validate_json(data)
+            self._failure = failure_in(event) or (missing_answers(event) if self._is_own else None)
         elif event_type in SHOWN and self._transcript is not None:
             event = EVENT.validate_json(data)
             self._transcript.feed(event)
@@ -173,6 +181,24 @@ class FollowedTurn:
                 self._open_calls.add(event.tool_call_id)
             case ToolCallEndEvent():
                 self._open_calls.discard(event.tool_call_id)
+
+
+def waiting_names(interrupts: Iterable[Interrupt]) -> str:
+    """Return the tools, or the questions of an agent, that wait for answers, separated by commas."""
+    names = ((it.metadata or {}).get("toolName") or it.message or it.reason for it in interrupts)
+    return ", ".join(dict.fromkeys(map(str, names)))
+
+
+def missing_answers(event: BaseEvent) -> TurnFailure | None:
+    """Return a failure that says which calls wait for an approval at the end of a run, or None.
+
+    This protocol has no answers to them. Without the failure, a client would see a turn that ends with nothing.
+    """
+    match event:
+        case RunFinishedEvent(outcome=RunFinishedInterruptOutcome(interrupts=interrupts)):
+            message = clip_message(NO_APPROVALS.format(names=waiting_names(interrupts)))
+            return TurnFailure(code=APPROVAL_REQUIRED, message=message)
+    return None
 
 
 def failure_in(event: BaseEvent) -> TurnFailure | None:

@@ -14,24 +14,22 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from agui_container.engine.caller_usage import Resource
+from agui_container.engine.admission.offload import offload_if_large
+from agui_container.engine.admission.quota import IdentityQuota, Limit, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
-from agui_container.engine.threads.threads import off_loop_if_large
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.bytes_in_flight import CallerBytes, Reservation
-from agui_container.transports.check_intervals import check_intervals
 from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.position import NOTHING, Position
 from agui_container.transports.roboto.records import SessionView, Unchanged, delta_json
 from agui_container.transports.roboto.snapshot import SessionSnapshot, parse_history
-from agui_container.transports.roboto.turn import FollowedTurn, History
+from agui_container.transports.roboto.turn import FollowedTurn, History, waiting_names
 
-HOLD_SECONDS = 20.0
-"""Seconds for which a poll waits for a change. Clients time out after 30 s."""
+HOLD_SECONDS = 1.0
+"""Seconds for which a poll waits for a change. A client looks at the time limit of its user only between polls."""
 
 POLLING_SECONDS = 5.0
 """Seconds after a response without a change. A client whose next request is sooner is polling and must wait.
@@ -39,9 +37,6 @@ POLLING_SECONDS = 5.0
 Clients ask again after 0.2 s. The rest is for a slow machine: a poll that arrives too late is answered at once, and if
 that happened to many clients, their polls would make the machine slower still.
 """
-
-CHECK_SECONDS = 2.0
-"""Seconds between two reads of a session without an active run, while a poll waits and few others of its caller do."""
 
 END_SECONDS = 5.0
 END_CHECK_SECONDS = 0.01
@@ -57,16 +52,18 @@ class SessionClient(Struct, frozen=True):
 
     Attributes:
         share: bytes in flight of the caller.
-        response_bytes: counts the bytes of a large session from the time at which it is read.
+        response_lease: counts the bytes of a large session from the time at which it is read.
         knows_context: True if the client knows blocks of the type ``client_context``.
         knows_reset: True if the client can drop messages that it has.
+        errors_as_text: True if the client does not show blocks of the type ``error``.
     """
 
     caller: Caller
-    share: CallerBytes
-    response_bytes: Reservation
+    quota: IdentityQuota
+    response_lease: QuotaLease
     knows_context: bool
     knows_reset: bool
+    errors_as_text: bool
 
 
 class SessionReader:
@@ -96,7 +93,6 @@ class SessionReader:
         position = Position.parse(token) if token else NOTHING
         key, loop = ThreadKey(client.caller.owner, thread_id), asyncio.get_running_loop()
         deadline = loop.time() + HOLD_SECONDS
-        usage = self._service.usages.of(client.caller.account)
         find_changes = partial(delta_json, position=position, knows_reset=client.knows_reset)
         while True:
             with self._change(key) as change:
@@ -105,8 +101,8 @@ class SessionReader:
                     return answer
                 if not is_deferred(answer, position, time.time()):
                     return answer.json(time.time())
-                with usage.use(Resource.STREAMS):
-                    if not await self._wait(client.caller, key, answer, change, deadline):
+                with client.quota.acquire(Limit.STREAMS):
+                    if not await self._wait(change, deadline):
                         return answer.json(time.time())
 
     @contextmanager
@@ -132,26 +128,19 @@ class SessionReader:
             for change in waiting:
                 change.set()
 
-    async def _wait(
-        self, caller: Caller, key: ThreadKey, seen: Unchanged, change: asyncio.Event, deadline: float
-    ) -> bool:
+    async def _wait(self, change: asyncio.Event, deadline: float) -> bool:
         """Wait until the session may have changed. Returns False if it has not until the deadline.
 
-        Changes by another process are visible only in the store.
+        A change by another process is seen by the next poll.
         """
-        loop = asyncio.get_running_loop()
-        longest = HOLD_SECONDS if key in self._turns else CHECK_SECONDS
-        while (seconds_left := deadline - loop.time()) > 0 and not self._service.is_draining:
-            try:
-                with check_intervals.wait(caller.account, longest) as seconds:
-                    async with asyncio.timeout(min(seconds_left, seconds)):
-                        await change.wait()
-            except TimeoutError:
-                current = await self._service.threads.delta(caller, key.thread_id, seen.revision, messages=False)
-                if current.next == seen.revision:
-                    continue
-            return True
-        return False
+        if self._service.is_draining:
+            return False
+        try:
+            async with asyncio.timeout_at(deadline):
+                await change.wait()
+        except TimeoutError:
+            return False
+        return True
 
     # --- sessions ---
 
@@ -162,11 +151,9 @@ class SessionReader:
             AppError: THREAD_NOT_FOUND; RATE_LIMIT_EXCEEDED if too many bytes are in flight.
         """
         snapshot = await self._snapshot(client, thread_id)
-        client.response_bytes.resize(snapshot.size)
-        result = await off_loop_if_large(
-            client.caller.account, snapshot.size, apply_to_view, snapshot, work, knows_context=client.knows_context
-        )
-        client.response_bytes.resize(len(result) if isinstance(result, bytes) else 0)
+        client.response_lease.resize(snapshot.size)
+        result = await offload_if_large(client.caller.identity, snapshot.size, apply_to_view, snapshot, work, client)
+        client.response_lease.resize(len(result) if isinstance(result, bytes) else 0)
         return result
 
     async def _snapshot(self, client: SessionClient, thread_id: str) -> SessionSnapshot:
@@ -178,12 +165,12 @@ class SessionReader:
             delta = await self._service.threads.delta(caller, thread_id, messages=False)
             if (messages := turn.messages) is not None:
                 return SessionSnapshot(delta, ThreadStatus.AGENT_TURN, delta.size + turn.size, messages, turn.active)
-        is_waiting = thread.status is ThreadStatus.USER_TURN and bool(
-            await self._service.threads.waiting(caller, thread_id)
-        )
+        is_users_turn = thread.status is ThreadStatus.USER_TURN
+        waiting = await self._service.threads.waiting(caller, thread_id) if is_users_turn else ()
         delta = await self._service.threads.delta(caller, thread_id)
         status = delta.thread.status if turn is None else ThreadStatus.AGENT_TURN
-        return SessionSnapshot(delta, status, delta.size, is_waiting=is_waiting)
+        is_users_turn = status is ThreadStatus.USER_TURN
+        return SessionSnapshot(delta, status, delta.size, waiting=waiting_names(waiting) if is_users_turn else "")
 
     def is_active(self, thread: ThreadRecord) -> bool:
         """True while a run of the thread is active."""
@@ -245,8 +232,8 @@ class SessionReader:
         delta = await self._service.threads.delta(caller, thread_id)
         if delta.thread.active_run != run_id:
             return None
-        with await client.share.reserve_later(delta.size):
-            messages = await off_loop_if_large(caller.account, delta.size, parse_history, delta)
+        with await client.quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, delta.size):
+            messages = await offload_if_large(caller.identity, delta.size, parse_history, delta)
         return History(messages, delta.size)
 
     async def _store_end(self, caller: Caller, thread_id: str, run_id: str, failure: TurnFailure | None) -> None:
@@ -265,9 +252,9 @@ class SessionReader:
             await self._service.threads.annotate(caller, thread_id, as_metadata(failures=failures))
 
 
-def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], *, knows_context: bool) -> T:
-    """Call a function with the view of a session."""
-    return work(snapshot.view(knows_context=knows_context))
+def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], client: SessionClient) -> T:
+    """Call a function with a client's view of a session."""
+    return work(snapshot.view(knows_context=client.knows_context, errors_as_text=client.errors_as_text))
 
 
 def is_deferred(seen: Unchanged, position: Position, now: float) -> bool:

@@ -10,7 +10,8 @@ Rules:
   answer claims it, and *settled* from then on. Only the run that claimed a call writes its result.
 - A settled approval is stored with its answer and result for the lifetime of an approval, so that a repeated answer
   gets the same result.
-- A caller can request more approvals than the operator's policy (``forwardedProps.approvals``), never fewer.
+- A caller can request more approvals than the operator's policy (``forwardedProps.approvals``), never fewer. The
+  request holds for subagents, too.
 - An ``InterruptStore`` stores approvals as JSON. A call whose approval is no longer stored does not run.
 
 Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume; docs/tools.md.
@@ -37,7 +38,7 @@ from agui_container.agents.assistant.interrupt_scope import (
 )
 from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.agents.assistant.toolbox import ToolResult
-from agui_container.ports import PolicyDecision, RunContext, Suspension, ToolContent
+from agui_container.ports import CallRules, PolicyDecision, RunContext, Suspension, ToolContent
 from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors
 from agui_container.ports.tool import MAX_REASON
@@ -295,10 +296,9 @@ class ApprovalOptions(BaseModel):
     ask: Literal["policy", "all"] = "policy"
     on_denial: Literal["tell", "cancel"] = "tell"
 
-    @property
-    def asks_always(self) -> bool:
-        """True if every call that the server answers waits for an approval."""
-        return self.ask == "all"
+    def added_to(self, rules: CallRules) -> CallRules:
+        """Return the rules with these options. Options never take back a rule."""
+        return rules.with_demands(asks_always=self.ask == "all", cancels_on_denial=self.on_denial == "cancel")
 
 
 _OPTIONS = TypeAdapter(ApprovalOptions)

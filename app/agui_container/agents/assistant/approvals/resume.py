@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage
+from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage, UserMessage
 from msgspec import Struct, structs
 
 from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
@@ -147,13 +147,12 @@ class Resumption:
         answered = answered_ids(messages)
         rejected = {approval.call.id for decision, approval in applied if is_rejected(decision, approval)}
         in_history = call_ids(messages) | {id_ for id_ in updates if not messages or id_ not in rejected}
+        beside = [call_id for _, each in applied if each.call.id in in_history for call_id in each.beside]
         outcome = ResumeOutcome(
             waiting=[each for each in current if not each.is_settled],
             settled=[each for each in current if each.is_settled and each.call.id in in_history],
-            awaits_client=any(
-                call_id not in answered for _, each in applied if each.call.id in in_history for call_id in each.beside
-            )
-            or is_awaiting_client(messages, self._toolbox.client),
+            awaits_client=is_awaiting_client(messages, self._toolbox.client)
+            or (not ends_with_question(messages) and not answered.issuperset(beside)),
             is_late=bool(entries) and ends_with_answer(messages),
             has_denial=bool(rejected),
         )
@@ -330,6 +329,11 @@ def ends_with_answer(messages: Sequence[Message]) -> bool:
     """Return True if the last message, subagents' aside, is the assistant's and makes no calls."""
     last = next((message for message in reversed(messages) if message.subagent_run_id is None), None)
     return isinstance(last, AssistantMessage) and not last.tool_calls
+
+
+def ends_with_question(messages: Sequence[Message]) -> bool:
+    """Return True if the last message is the user's. Then the client waits for no results of its own calls."""
+    return bool(messages) and isinstance(messages[-1], UserMessage)
 
 
 def is_awaiting_client(messages: Sequence[Message], tools: Container[str]) -> bool:

@@ -20,15 +20,17 @@ from typing import Annotated
 
 from ag_ui.core import CustomEvent, Message, RunAgentInput, ToolMessage, UserMessage
 from ag_ui.core import Tool as ToolSpec
+from anyio import to_thread
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic_core import to_json
 
+from agui_container.agents.assistant.prompt.system_text import caller_data
 from agui_container.ports import Goal, GoalRecord, GoalRecords, GoalStatus, RunContext, Tool, ToolError
 from agui_container.ports.goals import ACHIEVED, DECLARED, FAILED
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import read_forwarded_prop
-from agui_container.runtime.large_work import LargeWork
+from agui_container.runtime.identity_limiter import IdentityLimiter
 from agui_container.runtime.log_values import format_fields
 
 FIELD = "goals"
@@ -92,8 +94,8 @@ def parse_goals(props: object) -> Sequence[Goal]:
 
 PROMPTED = "goals.prompted"
 
-_schema_work = LargeWork("goal_schemas")
-"""Work with schemas of callers: the check of a schema itself, and of data against it."""
+_turns = IdentityLimiter("goal_schemas", total=2, per_identity=1)
+"""Turns of work with schemas of callers, in threads: the check of a schema itself, and of data against it."""
 
 RUN_WORK = 240_000
 """Work units of all validations of one run. See ``schema_validation.MAX_WORK`` for those of one."""
@@ -119,7 +121,8 @@ async def track_goals(request: RunAgentInput, records: GoalRecords, prompts: int
     previous = await records.load(ctx)
     if not has_goals(request.forwarded_props):
         return GoalTracker(previous, records, prompts, ctx)
-    goals = await _schema_work.run(ctx.caller.account, parse_goals, request.forwarded_props)
+    async with _turns.turn(ctx.caller.identity):
+        goals = await to_thread.run_sync(parse_goals, request.forwarded_props)
     current = [
         next((record for record in previous if record.goal == goal), GoalRecord(goal, run_id=ctx.run_id, index=index))
         for index, goal in enumerate(goals)
@@ -276,7 +279,8 @@ class GoalTracker:
         async with self._order:
             if self._goals[goal.type].status is GoalStatus.ACHIEVED:
                 raise ToolError(f"the goal {goal.type} is achieved already; the data that was given first counts.")
-            errors, self._work = await _schema_work.run(ctx.caller.account, _validate, goal, data, self._work)
+            async with _turns.turn(ctx.caller.identity):
+                errors, self._work = await to_thread.run_sync(_validate, goal, data, self._work)
             if errors:
                 raise ToolError(f"{tool_name(goal)}: {'; '.join(errors)}.")
             self._emit(ACHIEVED, {"type": goal.type, "toolCallId": ctx.tool_call_id, "data": data})
@@ -311,7 +315,9 @@ class AchieveTool(Struct, frozen=True):
     @property
     def spec(self) -> ToolSpec:
         """Description of the tool, with the goal's schema as its parameters."""
-        description = f"Achieve the goal {self.goal.type}. {self.goal.description}".strip()
+        description = f"Achieve the goal {self.goal.type}."
+        if self.goal.description:
+            description += f" Its description by the user's application: {caller_data(self.goal.description)}"
         return ToolSpec(name=tool_name(self.goal), description=description, parameters=dict(self.goal.schema))
 
     async def call(self, arguments: Mapping[str, object], ctx: RunContext) -> str:

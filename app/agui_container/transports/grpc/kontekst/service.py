@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from ag_ui.core import ResumeEntry
 from grpclib.const import Handler as Method
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -157,7 +158,7 @@ class RunSession:
             if error.code is not ErrorCode.THREAD_NOT_FOUND:
                 raise
             return []
-        with self._call.share.reserve(thread.size):
+        with self._call.quota.acquire(Limit.BYTES_IN_FLIGHT, thread.size):
             return await self._call.translate(thread.size, history_rows, thread.messages)
 
     async def _forward_events(self, run_id: str, subscription: Subscription, opening: Sequence[RunEvent]) -> None:

@@ -80,7 +80,7 @@ class RozService:
                 return
             if not self._is_in_session(caller, thread_id):
                 raise AppError(ErrorCode.RUN_NOT_FOUND, "task_id: there is no such thread or run, or it is not kept.")
-            await pause(caller)
+            await pause()
 
     def _is_in_session(self, caller: Caller, thread_id: str) -> bool:
         """True if an open session of the caller has this thread."""

@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.service import Service
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
@@ -385,5 +386,5 @@ class Session:
             message_id=self._answers.get(feedback.message_id, feedback.message_id),
             sentiment=Sentiment.POSITIVE if rating in POSITIVE else Sentiment.NEGATIVE,
         )
-        with self._call.share.reserve() as reservation:
-            await self._service.threads.answer(self._call.caller, command, reservation.resize)
+        with self._call.quota.acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
+            await self._service.threads.answer(self._call.caller, command, lease.resize)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from ag_ui.core import PROTOCOL_VERSION, ResumeEntry, RunAgentInput, ToolMessage
 from msgspec import Struct
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.policy import ThreadCondition
 from agui_container.engine.service import Service
@@ -253,7 +254,7 @@ class SessionTurn:
         A run that is not the thread's latest one closes no calls. The run that has closed them is followed after it.
         """
         thread = await self._service.threads.delta(self._caller, self._thread_id)
-        with self._call.share.reserve(thread.size):
+        with self._call.quota.acquire(Limit.BYTES_IN_FLIGHT, thread.size):
             if await find_latest_run(self._service, self._caller, self._thread_id) != self._run_id:
                 return []
             calls = tuple(self.events.tool_requests)
