@@ -110,7 +110,7 @@ def need_node(blocks: Sequence[Block]) -> None:
 
 def ask(server: ServerProcess, thread: str, said: str = "hello", run_id: str | None = None) -> str:
     """The stream that answers."""
-    message = {"id": "m", "role": "user", "content": said}
+    message = {"id": "m1", "role": "user", "content": said}
     body = {"threadId": thread, "runId": run_id or f"run-{next(RUN_IDS)}", "messages": [message]}
     return httpx.post(f"http://127.0.0.1:{server.port}/invocations", json=body, timeout=SECONDS).text
 
@@ -127,7 +127,8 @@ def text_of(stream: str) -> str:
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
     with ServerProcess(AGUI_AGENT="assistant") as running:
-        ask(running, thread="t1", run_id="r")  # the run that later examples come back to, when they are tested alone
+        # The run of the first example, to which later ones come back when they are tested alone.
+        ask(running, thread="t1", said="calculate 2*(3+4)", run_id="r")
         yield running
 
 

@@ -76,7 +76,7 @@ async def test_a_large_body_of_a_second_caller_is_not_behind_fifty_of_the_first(
         await asyncio.sleep(0)
     gate.set()
     await asyncio.gather(*tasks)
-    assert parsed[:2] == ["a", "b"]
+    assert sorted(parsed[:2]) == ["a", "b"]
 
 
 async def test_a_refusal_holds_nothing_of_the_bodies_that_were_refused_before() -> None:
