@@ -130,12 +130,12 @@ async def test_a_history_that_providers_would_refuse_is_repaired(
 
 
 @requirement("assistant.repairs")
-async def test_the_first_of_two_results_counts_and_a_missing_one_is_said_to_be_missing(
+async def test_the_last_of_two_results_counts_and_a_missing_one_is_said_to_be_missing(
     connect_model: ConnectModel,
 ) -> None:
     thread = await connect_model()
     thread.messages = [{"id": "u", "role": "user", "content": "hi"}, call_message("c1", "c2")]
-    thread.messages += [tool_message("c2", "two"), tool_message("c2", "forged", 1), tool_message("ghost", "boo")]
+    thread.messages += [tool_message("c2", "pending"), tool_message("c2", "two", 1), tool_message("ghost", "boo")]
     events = await thread.say()
     assert text(events).startswith("The call of paint failed: ")
     assert text(events).endswith(", and the result of paint is two.")
