@@ -1,5 +1,6 @@
 """Results with NUL and half of a surrogate pair: the conversation goes on and is stored, whatever the store."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -26,6 +27,10 @@ def ask_first(_: str) -> PolicyDecision:
     return PolicyDecision(Permission.ASK)
 
 
+def paint(text: str) -> str:
+    return f"call paint {json.dumps({'a': text}, ensure_ascii=False)}"
+
+
 def connect(store: Store) -> InProcess:
     """Return a client of an assistant with a store."""
     assistant = replace(Assistant(OfflineModel(), [answering("odd", ODD)]), policy=ask_first).with_store(store)
@@ -46,9 +51,7 @@ async def test_results_of_the_server_and_of_the_client_are_stored(replica: Repli
     reason = {} if approved else {"reason": "nul \0"}
     resume = [{**answer(interrupt, approved=approved), "payload": {"approved": approved, **reason}}]
     await client.run(ask(run="r2", messages=[], resume=resume))
-    await client.run(
-        ask(run="r3", messages=[{"id": "u2", "role": "user", "content": f"call paint {ODD}"}], tools=[PAINT])
-    )
+    await client.run(ask(run="r3", messages=[{"id": "u2", "role": "user", "content": paint(ODD)}], tools=[PAINT]))
     thread = await wait_for_thread(client, lambda thread: thread["status"] == "client_tool_turn")
     (call,) = thread["messages"][-1]["toolCalls"]
     result = {"id": "result \0", "role": "tool", "toolCallId": call["id"], "content": ODD}
@@ -57,5 +60,5 @@ async def test_results_of_the_server_and_of_the_client_are_stored(replica: Repli
     again = await wait_for_thread(connect(await replica()), lambda thread: thread["status"] == "user_turn")
     expected = REPAIRED if approved else "Error: the user denied this call: nul \0"
     assert contents(again, "tool") == [expected, REPAIRED]
-    assert contents(again, "user") == ["call odd {}", f"call paint {REPAIRED}"]
+    assert contents(again, "user") == ["call odd {}", paint(REPAIRED)]
     assert again["messages"][-2]["id"] == "result \0"
