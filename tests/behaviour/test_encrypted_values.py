@@ -42,6 +42,13 @@ async def think(run_input: RunAgentInput) -> AsyncIterator[Item]:
         yield encrypted(entity, f"value of {run_input.run_id}", kind)
 
 
+async def think_once(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    """Give encrypted values in the first run only."""
+    if len(run_input.messages) == 1:
+        async for item in think(run_input):
+            yield item
+
+
 def seals(thread: Json) -> list[tuple[str, str | None]]:
     """Return the values and types of a thread: the thought, the message and its call."""
     by_id = {message["id"]: message for message in thread["messages"]}
@@ -63,3 +70,32 @@ async def test_a_thread_keeps_the_type_of_an_encrypted_value_and_replaces_it_wit
     await client.run(ask(run="r3", messages=[{"id": "u3", "role": "user", "content": "And then?"}]))
     third = await wait_for_thread(client, lambda thread: seals(thread)[0][0] == "value of r3")
     assert seals(third) == [("value of r3", None)] * 3
+
+
+VALUE, KIND = "encryptedValue", "encryptedValueType"
+
+
+def without(thread: Json, *names: str) -> list[Json]:
+    """Return the messages of a thread as a client has them that does not know these fields."""
+    return [
+        {
+            **{name: value for name, value in message.items() if name not in {*names, "toolCalls"}},
+            **({"toolCalls": [{n: v for n, v in call.items() if n not in names} for call in calls]} if calls else {}),
+        }
+        for message in thread["messages"]
+        for calls in [message.get("toolCalls")]
+    ]
+
+
+@pytest.mark.parametrize("unknown", [(VALUE, KIND), (KIND,)], ids=["of neither", "of 1.0"])
+@requirement("thread.encrypted")
+async def test_a_client_that_does_not_know_encrypted_values_does_not_remove_them(
+    unknown: tuple[str, ...], connect: Connect
+) -> None:
+    client = await connect(think_once)
+    await client.run(ask())
+    first = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    again = {"id": "u2", "role": "user", "content": "And now?"}
+    await client.run(ask(run="r2", messages=[*without(first, *unknown), again]))
+    second = await wait_for_thread(client, lambda thread: len(thread["messages"]) == len(first["messages"]) + 1)
+    assert seals(second) == [("value of r1", "test.seal")] * 3

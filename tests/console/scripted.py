@@ -206,6 +206,8 @@ async def goals(_input: RunAgentInput, _ctx: RunContext) -> Script:
 
 async def notices(_input: RunAgentInput, _ctx: RunContext) -> Script:
     """Send notices while the run continues."""
+    dropped = {"part": "image", "reason": "only inline data is used, nothing is fetched", "messageId": "m"}
+    yield CustomEvent(name="media.dropped", value=dropped)
     yield "I try. "
     yield CustomEvent(name="tools.unavailable", value={"source": "weather", "message": "The server does not answer."})
     shortened = {"strategy": "trim", "tokensBefore": 9_000, "tokensAfter": 4_000}

@@ -250,6 +250,7 @@ async def test_notices_are_shown_at_their_place_in_the_conversation(visit: Visit
     await user.is_done()
     await expect(user.conversation.locator(".notice")).to_have_text(
         [
+            "The model was not given the image: only inline data is used, nothing is fetched.",
             "Tools of weather are unavailable: The server does not answer.",
             "Earlier messages were left out to fit the context window: 9000 tokens became 4000.",
             "The model stopped early: length.",

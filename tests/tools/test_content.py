@@ -50,3 +50,18 @@ async def test_parts_reach_the_client_and_the_model() -> None:
     message = model.prompts[1].messages[-1]
     assert isinstance(message, ToolMessage)
     assert (message.id, message.content) == (event.message_id, [TEXT, IMAGE])
+
+
+async def test_half_of_a_surrogate_pair_in_a_value_does_not_fail_a_call_that_was_carried_out() -> None:
+    @tool
+    def look() -> dict[str, object]:
+        """Look."""
+        return {"title": "cut off: \ud83d", "size": float("inf")}
+
+    model = ScriptedModel([asks(("look", "{}")), [TextDelta("Done.")]])
+    items = await collect_items(Assistant(model, [look]).run(run_input("look"), run_context()))
+    (result,) = of_type(items, ToolCallResultEvent)
+    assert (result.content, result.metadata and "failed" in result.metadata) == (
+        '{"title":"cut off: \ufffd","size":"Infinity"}',
+        False,
+    )

@@ -4,6 +4,8 @@ A model server may split a symbol such as an emoji over two pieces of a stream. 
 the first piece and the other at the beginning of the next one.
 """
 
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+
 HIGH_FIRST, HIGH_LAST = "\ud800", "\udbff"
 
 
@@ -17,3 +19,19 @@ def join_surrogates(text: str) -> str:
 def split_half(text: str) -> tuple[str, str]:
     """Return the text, and the first half of a pair that it ends with, if it does."""
     return (text[:-1], text[-1]) if HIGH_FIRST <= text[-1:] <= HIGH_LAST else (text, "")
+
+
+def json_text(value: object) -> str:
+    """Return the result of a function as JSON, with U+FFFD for halves and with strings for infinite numbers."""
+    try:
+        return to_json(value, inf_nan_mode="strings").decode()
+    except PydanticSerializationError:  # The usual reason is a half.
+        return to_json(_with_joined_surrogates(to_jsonable_python(value)), inf_nan_mode="strings").decode()
+
+
+def _with_joined_surrogates(value: object) -> object:
+    if isinstance(value, str):
+        return join_surrogates(value)
+    if isinstance(value, dict):
+        return {key: _with_joined_surrogates(member) for key, member in value.items()}
+    return [_with_joined_surrogates(item) for item in value] if isinstance(value, list) else value

@@ -27,6 +27,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_json
 
 from agui_container.ports import RunContext, ToolContent, ToolError
+from agui_container.runtime.surrogates import json_text
 from agui_container.tools.threads import run_in_thread
 
 PARTS = (TextPart, ImagePart, AudioPart, VideoPart, DocumentPart)
@@ -40,7 +41,7 @@ def content_of(result: object) -> ToolContent:
         return [result]
     if isinstance(result, list | tuple) and any(isinstance(item, PARTS) for item in result):
         return [_part(item) for item in result]
-    return to_json(result, inf_nan_mode="strings").decode()
+    return json_text(result)
 
 
 def _part(item: object) -> ContentPart:

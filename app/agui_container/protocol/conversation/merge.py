@@ -19,7 +19,7 @@ from agui_container.protocol.conversation.match import match_conversation
 from agui_container.protocol.conversation.stored_parts import (
     NO_AUTHORS,
     ResultAuthors,
-    with_encrypted_reasoning,
+    with_encrypted_values,
     with_reasoning,
     with_server_results,
 )
@@ -59,7 +59,7 @@ def merge_history(
     Raises:
         ValueError: stored JSON is not a message.
     """
-    sent = with_encrypted_reasoning(stored, sent)
+    sent = with_encrypted_values(stored, sent)
     if not is_whole(stored, sent):
         conversation = recognise_conversation(stored, sent, authors)
         if conversation is not None:
@@ -142,7 +142,7 @@ def merge_after_others(
     Raises:
         ValueError: stored JSON is not a message.
     """
-    sent = with_encrypted_reasoning(stored, without_copies(stored, sent, authors))
+    sent = with_encrypted_values(stored, without_copies(stored, sent, authors))
     return append_history(stored, with_server_results(stored, sent, authors, is_whole=False), final)
 
 

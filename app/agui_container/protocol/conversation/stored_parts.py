@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from ag_ui.core import AssistantMessage, Message, ReasoningMessage, ToolCall, ToolMessage
 from msgspec import Struct
 
+from agui_container.protocol.conversation.encrypted_values import restore_value
 from agui_container.protocol.conversation.transcript import DENIED, DURATION
 from agui_container.protocol.parser import MESSAGE
 
@@ -121,23 +122,23 @@ def holders_of(messages: Iterable[Message]) -> dict[str, str]:
     return {call.id: message.id for message in assistants for call in message.tool_calls or ()}
 
 
-def with_encrypted_reasoning(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
-    """Return the sent messages with the encrypted values of stored reasoning that they lack, if the text is the same.
+def with_encrypted_values(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
+    """Return the sent messages with the stored encrypted values that they lack, if the content is the same.
 
     Raises:
         ValueError: stored JSON is not a message.
     """
     return [
         _with_encrypted_value(message, MESSAGE.validate_json(data))
-        if isinstance(message, ReasoningMessage) and ENCRYPTED in (data := stored.get(message.id, b""))
+        if ENCRYPTED in (data := stored.get(message.id, b""))
         else message
         for message in sent
     ]
 
 
-def _with_encrypted_value(message: ReasoningMessage, stored: Message) -> Message:
-    is_copy = isinstance(stored, ReasoningMessage) and message.content == stored.content
-    return stored if is_copy and message.encrypted_value is None else message
+def _with_encrypted_value(message: Message, stored: Message) -> Message:
+    is_copy = message.role == stored.role and message.content == stored.content
+    return restore_value(message, stored) if is_copy else message
 
 
 def restore_call_values(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:
@@ -152,20 +153,16 @@ def restore_call_values(stored: Mapping[str, bytes], sent: Sequence[Message]) ->
     if not with_values:
         return sent
     assistants = [message for message in with_values if isinstance(message, AssistantMessage)]
-    values = {(call.id, call.function.name): call.encrypted_value for m in assistants for call in m.tool_calls or ()}
+    values = {(call.id, call.function.name): call for each in assistants for call in each.tool_calls or ()}
     return [
         _with_call_values(message, values) if isinstance(message, AssistantMessage) else message for message in sent
     ]
 
 
-def _with_call_values(message: AssistantMessage, values: Mapping[tuple[str, str], str | None]) -> AssistantMessage:
-    calls = [
-        call.model_copy(update={"encrypted_value": value})
-        if (value := values.get((call.id, call.function.name))) is not None and call.encrypted_value is None
-        else call
-        for call in message.tool_calls or ()
-    ]
-    return message if calls == (message.tool_calls or []) else message.model_copy(update={"tool_calls": calls})
+def _with_call_values(message: AssistantMessage, stored: Mapping[tuple[str, str], ToolCall]) -> AssistantMessage:
+    sent = message.tool_calls or []
+    calls = [restore_value(call, stored.get((call.id, call.function.name), call)) for call in sent]
+    return message if calls == sent else message.model_copy(update={"tool_calls": calls})
 
 
 def with_reasoning(stored: Mapping[str, bytes], sent: Sequence[Message]) -> Sequence[Message]:

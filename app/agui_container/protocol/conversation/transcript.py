@@ -14,7 +14,7 @@ Source: AG-UI spec 1.1, events/* and basic/metadata; ``defaultApplyEvents`` of `
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from ag_ui.core import (
     ActivityMessage,
@@ -44,6 +44,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
+from agui_container.protocol.conversation.encrypted_values import with_encrypted_value
 from agui_container.protocol.grammar import KINDS, EventKind
 
 
@@ -329,21 +330,6 @@ class Transcript:
         MessagesSnapshotEvent: _snapshot,
     }
     """Method that applies events of each class. Other events do not change messages."""
-
-
-ENCRYPTED_TYPE = "encryptedValueType"
-"""Kind of an encrypted value. AG-UI 1.1 has it, the classes of ``ag_ui.core`` 1.0 keep it as an unknown field."""
-
-Holder = TypeVar("Holder", Message, ToolCall)
-
-
-def with_encrypted_value(holder: Holder, event: ReasoningEncryptedValueEvent) -> Holder:
-    """Return a message or call with the event's encrypted value. The type of an earlier value is replaced with it."""
-    changed = holder.model_copy(update={"encrypted_value": event.encrypted_value})
-    extra = {name: value for name, value in (holder.model_extra or {}).items() if name != ENCRYPTED_TYPE}
-    kind = (event.model_extra or {}).get(ENCRYPTED_TYPE)
-    changed.__pydantic_extra__ = extra if kind is None else {**extra, ENCRYPTED_TYPE: kind}
-    return changed
 
 
 INDENT = "  "

@@ -1,4 +1,4 @@
-/** The CUSTOM events of this server: goals, context, notices for the user (docs/goals.md, docs/context.md). */
+/** The CUSTOM events of this server: goals, context, notices for the user (docs/goals.md, docs/context.md, docs/models.md). */
 
 import type { ChatState, Goal } from "./types";
 
@@ -37,6 +37,8 @@ export function reduceCustom(
       return withNotice(state, compacted(data));
     case "tools.unavailable":
       return withNotice(state, `Tools of ${data.source} are unavailable: ${data.message}`);
+    case "media.dropped":
+      return withNotice(state, `The model was not given the ${data.part}: ${data.reason}.`);
     case "model.stopped":
       return withNotice(state, `The model stopped early${data.reason ? `: ${data.reason}` : ""}.`);
     default:
