@@ -7,7 +7,6 @@ import pytest
 
 from agui_container.stores.memory import MemoryStore
 from agui_container.stores.memory.data import Bounds
-from agui_container.transports.caller_middleware import SESSION_HEADER
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
@@ -108,21 +107,19 @@ async def test_edited_arguments_of_another_type_are_not_converted(connect_model:
 
 
 @requirement("approval.gone")
-async def test_approvals_of_one_caller_do_not_push_out_that_of_another(
+async def test_the_oldest_approval_is_forgotten_for_a_new_one_and_its_answer_is_refused(
     connect_model: ConnectModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=4)))
-    first = await connect_model(limit_by="session")
-    second = ClientThread(first.client.with_headers(**{SESSION_HEADER.replace("-", "_"): "second"}), first.model)
-    (waiting,) = await ask_for_payments(second, 5)
-    crowd = [ClientThread(first.client, first.model) for _ in range(6)]
-    oldest, *_ = [interrupt for thread in crowd for interrupt in await ask_for_payments(thread, 1)]
-    await second.resume(answer(waiting, approved=True))
-    assert PAID[second.id] == [5]
-    gone = await crowd[0].resume(answer(oldest, approved=True))
+    monkeypatch.setattr("agui_container.stores.MemoryStore", partial(MemoryStore, Bounds(interrupts=2)))
+    first = await connect_model()
+    threads = [first, *(ClientThread(first.client, first.model) for _ in range(2))]
+    oldest, *others = [interrupt for thread in threads for interrupt in await ask_for_payments(thread, 1)]
+    gone = await first.resume(answer(oldest, approved=True))
     assert outcome(gone) == "VALIDATION_ERROR"
     assert gone[-1]["message"].startswith("resume.0.interruptId: this interrupt no longer waits for an answer")
-    assert PAID[crowd[0].id] == []
+    for thread, waiting in zip(threads[1:], others, strict=True):
+        await thread.resume(answer(waiting, approved=True))
+    assert [PAID[thread.id] for thread in threads] == [[], [1], [1]]
 
 
 @requirement("approval.denied")

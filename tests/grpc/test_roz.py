@@ -134,10 +134,17 @@ def test_a_result_that_never_comes_is_a_tool_error(channel: grpc.Channel) -> Non
 
 @requirement("roz.tools")
 @pytest.mark.parametrize(
-    "arguments", ['{"a":' * 33 + "1" + "}" * 33, f'{{"x": {10**400}}}', '{"x": 1e400}', '["x"]', "{no"]
+    ("arguments", "reason"),
+    [
+        ('{"a":' * 33 + "1" + "}" * 33, "the client cannot get the arguments"),
+        (f'{{"x": {10**400}}}', "the arguments are not valid JSON"),
+        ('{"x": 1e400}', "the arguments are not valid JSON"),
+        ('["x"]', "the arguments are not a JSON object"),
+        ("{no", "the arguments are not valid JSON"),
+    ],
 )
 def test_a_call_whose_arguments_no_client_can_read_is_an_error_for_the_model(
-    channel: grpc.Channel, arguments: str
+    channel: grpc.Channel, arguments: str, reason: str
 ) -> None:
     with start_session(channel, tools=[schema("look")]) as talk:
         talk.say(f"call look {arguments}")
@@ -147,9 +154,7 @@ def test_a_call_whose_arguments_no_client_can_read_is_an_error_for_the_model(
             "tool_call_started",
             "tool_call_finished",
         ]
-        assert "failed: the client cannot get the arguments" in "".join(
-            delta.content for delta in talk.all("text_delta")
-        )
+        assert f"failed: {reason}" in "".join(delta.content for delta in talk.all("text_delta"))
         talk.say("hello")
         assert wait_for_turn(talk).stop_reason == "end_turn"
 
