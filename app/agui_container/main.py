@@ -60,7 +60,7 @@ from agui_container.transports.caller_middleware import CallerMiddleware
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.console import routes as console
 from agui_container.transports.error_responses import on_app_error, on_error, on_http_error
-from agui_container.transports.grpc.handover import Handover, Http2Server
+from agui_container.transports.grpc.handover import HTTP2, Handover, Http2Server
 from agui_container.transports.grpc.options import Daemon, GrpcOptions, RozWire
 from agui_container.transports.openapi import routes as openapi
 from agui_container.transports.roboto import routes as roboto
@@ -76,9 +76,6 @@ REFUSED_IN_STREAM = 200
 
 GRPC_SERVICES = ["roz.v1.AgentService", "kontekst.AgentService", "kontekst.DaemonService"]
 """The services over gRPC, as capabilities list them."""
-
-HTTP2 = "http2"
-"""Key in the lifespan's state. The value is the ``Handover`` that takes HTTP/2 connections from the HTTP server."""
 
 
 def create_app(agent: object = None, settings: Settings | None = None) -> FastAPI:

@@ -9,8 +9,8 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from agui_container.server.connections import ConnectionLimit
-from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
+from agui_container.server.connections import CONNECTION_LIMIT, ConnectionLimit
+from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
 from tests.engine.doubles import eventually
 
 

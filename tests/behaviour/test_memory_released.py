@@ -16,6 +16,7 @@ from tests.behaviour.client import Client
 from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask, eventually
 from tests.requirements import requirement
+from tests.transports.sockets import open_socket, receive, send
 from tests.waiting_agent import WaitingAgent
 
 
@@ -86,3 +87,18 @@ async def test_a_socket_that_is_closed_amid_a_run_is_gone(serve: Serve, monkeypa
     connections = TrackedObjects(WebSocketConnection, monkeypatch)
     await leave_run(client)
     await connections.wait_until_collected()
+
+
+@requirement("limit.kept")
+async def test_a_run_that_has_been_sent_is_gone_while_its_socket_is_open(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = WaitingAgent()
+    _, client = await serve(agent, CapacityLimits(kept_runs=0))
+    runs = TrackedObjects(Run, monkeypatch)
+    agent.may_end.set()
+    socket = await open_socket(client)
+    await send(socket, ask(), {"type": "ping"})
+    while (await receive(socket, 1))[0].get("type") != "RUN_FINISHED":
+        pass
+    await runs.wait_until_collected()

@@ -9,7 +9,7 @@ from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.grpc.call import PIECE_BYTES, Call, CallAdmission
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.messages import PREFIX
-from agui_container.transports.grpc.open_calls import AgentCalls, UnverifiedCalls
+from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from tests.engine.doubles import caller
 
 SIZE = 3 * PIECE_BYTES
@@ -74,6 +74,5 @@ def call_of(client: Sender | Reader, quota: Quota, identity: str = "somebody") -
         limits_by_session=False,
         quota=quota,
         unverified_calls=UnverifiedCalls(),
-        open_calls=AgentCalls(quota),
     )
     return Call(stream, caller(identity=identity), admission)

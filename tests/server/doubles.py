@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from agui_container.server.connections import ConnectionLimit
-from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
+from agui_container.server.connections import CONNECTION_LIMIT, ConnectionLimit
+from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
 
 P = TypeVar("P", bound=HttpToolsProtocol)
 

@@ -33,7 +33,7 @@ CYCLE_STATE = (
 )
 SOCKET_METHODS = (
     *("data_received", "shutdown", "handle_cont", "handle_ping", "handle_pong", "handle_parser_exception"),
-    *("handle_text", "handle_bytes", "send_keepalive_ping", "connection_lost", "send", "receive"),
+    *("send_receive_event_to_app", "send_keepalive_ping", "connection_lost", "send", "receive"),
 )
 SOCKET_STATE = (
     *("transport", "loop", "conn", "frames", "writable", "read_paused", "close_sent", "handshake_initiated"),

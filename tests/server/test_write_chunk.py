@@ -8,7 +8,8 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from agui_container.server.uvicorn_protocols import CONNECTION_EXTENSION, HttpProtocol
+from agui_container.server.uvicorn_protocols import HttpProtocol
+from agui_container.transports.event_stream import CONNECTION_EXTENSION
 from tests.server.doubles import HEAD, WAIT_SECONDS, RecordingTransport, connect, connect_http, serving, until
 
 STREAM: Message = {"type": "http.response.start", "status": 200, "headers": []}

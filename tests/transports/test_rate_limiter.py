@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agui_container.transports.websocket_pacing import BURST, RATE, RateLimiter
+from agui_container.transports.websocket_output import BURST, RATE, RateLimiter
 from tests.requirements import requirement
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agui_container.engine.policy import CapacityLimits
-from agui_container.transports.websocket import MAX_WAITING
+from agui_container.transports.websocket_runs import MAX_WAITING
 from tests.conftest import Serve
 from tests.engine.doubles import ask, caller
 from tests.requirements import requirement

@@ -22,12 +22,12 @@ from agui_container.engine.persistence.recorder import RunAlreadyStored, RunReco
 from agui_container.engine.persistence.remote_run import RemoteRun
 from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition, busy_choice
 from agui_container.engine.registry.finder import RunFinder
-from agui_container.engine.registry.interrupt_answers import is_answer, is_derived_run, with_derived_run_id
+from agui_container.engine.registry.interrupt_answers import with_derived_run_id
 from agui_container.engine.registry.local_runs import LocalRuns
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.registry.retries import check_same_messages, fingerprint_of
 from agui_container.engine.registry.run_services import RunServices
-from agui_container.engine.registry.subscriptions import Subscriptions
+from agui_container.engine.registry.subscriptions import Subscriptions, wait_with
 from agui_container.engine.registry.thread_queues import runs_to_cancel, thread_busy, wait_admitted
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.run.run import Run
@@ -193,7 +193,11 @@ class Service:
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
-        run_input, fingerprint = await self._continued(run_input, caller, size)
+        fingerprint = None
+        if await self.runs.answers_same_run(caller, run_input):  # the answers are a part of the derived id
+            run_input = with_derived_run_id(run_input)
+        else:
+            fingerprint = await offload_if_large(caller.identity, size, fingerprint_of, run_input.messages)
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
@@ -236,31 +240,6 @@ class Service:
             return None
         with store_errors_as_app_errors():
             return await self.cluster.store.runs.get(key)
-
-    async def _continued(
-        self, run_input: RunAgentInput, caller: Caller, size: int
-    ) -> tuple[RunAgentInput, bytes | None]:
-        """Return the input and the fingerprint of its messages.
-
-        An input that answers the run with its own ids gets a derived run id. It has no fingerprint, because the answers
-        are a part of this id.
-        """
-        if run_input.resume and await self._answers_same_run(run_input, caller):
-            return with_derived_run_id(run_input), None
-        return run_input, await offload_if_large(caller.identity, size, fingerprint_of, run_input.messages)
-
-    async def _answers_same_run(self, run_input: RunAgentInput, caller: Caller) -> bool:
-        """True if ``resume`` answers the run that has the same ids as this input, or a run derived from that one."""
-        interrupted = await self.runs.find_or_none(caller, run_input.thread_id, run_input.run_id)
-        if interrupted is None:
-            return False
-        if is_answer(run_input, await self.runs.pending_interrupts(interrupted)):
-            return True
-        latest = await self.runs.find_or_none(caller, run_input.thread_id)
-        if latest is None or not is_derived_run(latest.key.run_id, run_input.run_id):
-            return False
-        is_retry = latest.key.run_id == with_derived_run_id(run_input).run_id
-        return is_retry or is_answer(run_input, await self.runs.pending_interrupts(latest))
 
     async def _join(self, run: Run, caller: Caller) -> Subscription:
         return await wait_with(self.subscriptions.open(run, 0, caller))
@@ -410,14 +389,3 @@ class Service:
         for close in self._closers:
             await close()
         await self.cluster.aclose()
-
-
-async def wait_with(subscription: Subscription) -> Subscription:
-    """Wait until the run of a subscription is active or queued. Closes it, and raises the error, if it is refused."""
-    try:
-        if isinstance(subscription.run, Run):
-            await subscription.run.admission.wait()
-    except BaseException:
-        subscription.close()
-        raise
-    return subscription

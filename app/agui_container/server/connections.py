@@ -9,6 +9,7 @@ import asyncio
 import logging
 import resource
 import select
+from collections.abc import Mapping
 from enum import StrEnum
 
 from starlette.types import Receive, Scope, Send
@@ -45,6 +46,9 @@ OVERLOADED_HEADERS = ((b"retry-after", b"1"), (b"content-length", b"0"), (b"conn
 OVERLOADED_HANDSHAKE = b"\r\n".join(
     [b"HTTP/1.1 503 Service Unavailable", *(b"%b: %b" % header for header in OVERLOADED_HEADERS), b"", b""]
 )
+
+CONNECTION_LIMIT = "agui.connection_limit"
+"""Key in the application's lifespan state. The value is the ``ConnectionLimit`` of the process."""
 
 logger = logging.getLogger(__name__)
 
@@ -243,6 +247,12 @@ def poll_socket(transport: asyncio.Transport, events: int) -> int:
     poller = select.poll()
     poller.register(sock, events)
     return next((found for _, found in poller.poll(0)), 0)
+
+
+def connection_limit(state: Mapping[str, object]) -> ConnectionLimit:
+    """Return the limit in the application's lifespan state, or a new one if the server has put none there."""
+    limit = state.get(CONNECTION_LIMIT)
+    return limit if isinstance(limit, ConnectionLimit) else ConnectionLimit(MAX_DESCRIPTORS)
 
 
 async def answer_overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:

@@ -25,8 +25,8 @@ from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields, mask_passwords
-from agui_container.server.connections import ConnectionLimit, raise_descriptor_limit
-from agui_container.server.uvicorn_protocols import CONNECTION_LIMIT, HttpProtocol, WebSocketProtocol
+from agui_container.server.connections import CONNECTION_LIMIT, ConnectionLimit, raise_descriptor_limit
+from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
 from agui_container.settings import Auth, Scope, Settings, SettingsError, load_settings
 from agui_container.tools.loader import ToolLoadError
 

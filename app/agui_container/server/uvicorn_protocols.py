@@ -19,18 +19,10 @@ from websockets.frames import CloseCode, Frame
 
 from agui_container.engine.admission.quota import IdentityQuota, Limit, QuotaLease
 from agui_container.protocol.errors import AppError
-from agui_container.server.connections import MAX_DESCRIPTORS, OVERLOADED_HANDSHAKE, ConnectionLimit, answer_overloaded
+from agui_container.server.connections import OVERLOADED_HANDSHAKE, answer_overloaded, connection_limit
 from agui_container.transports.caller_middleware import QUOTA
-
-CONNECTION_EXTENSION = "agui.connection"
-"""Key in ``scope["extensions"]`` of an HTTP request. The value is its ``HttpProtocol``."""
-
-HTTP2 = "http2"
-"""Key in the application's lifespan state, if it serves HTTP/2. The value makes a reader of a connection's first
-bytes."""
-
-CONNECTION_LIMIT = "agui.connection_limit"
-"""Key in the application's lifespan state. The value is the ``ConnectionLimit`` of the process."""
+from agui_container.transports.event_stream import CONNECTION_EXTENSION
+from agui_container.transports.grpc.handover import HTTP2, PREFACE
 
 LINGER_SECONDS = 5.0
 """Seconds in which a client may still send a body or its answer to a close frame, so that it reads what it was sent."""
@@ -49,9 +41,6 @@ HEADER_BYTES = 150
 
 MAX_PIPELINED = 16
 """Requests of a connection that may wait behind the one that is being answered."""
-
-PREFACE_START = b"P"
-"""First byte of HTTP/2. A request for ``/ping`` begins with another one."""
 
 MAX_FRAMES = 10_000
 """Fragments of one message, and control frames of one read."""
@@ -107,7 +96,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the timeout for the first head."""
         super().connection_made(transport)
-        self.limit: ConnectionLimit = self.app_state.get(CONNECTION_LIMIT) or ConnectionLimit(MAX_DESCRIPTORS)
+        self.limit = connection_limit(self.app_state)
         self._is_surplus = not self.limit.admit(transport, self.loop.time())
         hand_over = self.app_state.get(HTTP2)
         self._opening = hand_over() if hand_over is not None else None
@@ -168,7 +157,7 @@ class HttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse the data. Refuse heads that are too large or too many."""
         if self._opening is not None:
-            if self._is_surplus and data.startswith(PREFACE_START):
+            if self._is_surplus and data.startswith(PREFACE[:1]):  # a request for ``/ping`` begins with another byte
                 self._is_surplus = not self.limit.readmit(self.transport, self.loop.time())
             data = data if self._is_surplus else self._opening.read(self, data)
             if not data:
@@ -276,7 +265,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     _control_frames = 0
     """Pings and pongs of the current read."""
     _message_bytes = 0
-    """Bytes of complete frames that the application has not received yet."""
+    """Bytes of frames that the application has not received yet, without the first one of an incomplete message."""
     _message_begun: float | None = None
     """Time at which the first bytes of an incomplete message arrived."""
     _lease: QuotaLease | None = None
@@ -328,9 +317,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the application, and release the connection and the bytes of an incomplete message."""
         super().connection_lost(exc)
-        limit: ConnectionLimit | None = self.app_state.get(CONNECTION_LIMIT)
-        if limit is not None:
-            limit.remove(self.transport)
+        connection_limit(self.app_state).remove(self.transport)
         if self._lease is not None:
             self._lease.release()
 
@@ -342,7 +329,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     def _count_bytes(self) -> None:
         """Count the bytes that have arrived and that the application has not received as bytes in flight."""
-        partial = len(self.conn.reader.buffer)
+        partial = len(self.conn.reader.buffer) + sum(map(len, self.frames[:1]))
         is_incomplete = partial > 0 or bool(self.frames)
         self._message_begun = (self._message_begun or self.loop.time()) if is_incomplete else None
         if self._lease is None:
@@ -378,15 +365,10 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         if len(self.frames) > MAX_FRAMES:
             self._fail(CloseCode.MESSAGE_TOO_BIG)
 
-    def handle_text(self, event: Frame) -> None:
-        """Begin a message."""
-        self._message_bytes += len(event.data)
-        super().handle_text(event)
-
-    def handle_bytes(self, event: Frame) -> None:
-        """Begin a message, which the application will refuse."""
-        self._message_bytes += len(event.data)
-        super().handle_bytes(event)
+    def send_receive_event_to_app(self) -> None:
+        """Hand a complete message to the application, and count its first frame. ``handle_cont`` counts the others."""
+        self._message_bytes += len(self.frames[0])
+        super().send_receive_event_to_app()
 
     def handle_ping(self) -> None:
         """Answer a ping, unless the peer does not read: its pongs would pile up in memory."""

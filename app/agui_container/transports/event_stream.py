@@ -89,11 +89,14 @@ LAST_BYTES = SMALL_BYTES
 """Largest write, in bytes, that is sent together with the end of the response. A larger one is sent before the end,
 because a server that shuts down does not wait for readers whose response has ended."""
 
+CONNECTION_EXTENSION = "agui.connection"
+"""Key in the extensions of a request's scope, under this project's server. The value is its ``ChunkConnection``."""
+
 logger = logging.getLogger(__name__)
 
 
 class ChunkConnection(Protocol):
-    """Connection of this project's server, in the scope's extensions as ``agui.connection``."""
+    """Connection of this project's server."""
 
     def write_chunk(self, send: Send, body: bytes) -> bool:
         """Write a chunk without waiting.
@@ -232,6 +235,6 @@ def chunk_writer(scope: Scope) -> Callable[[bytes], bool] | None:
     Between ``CallerMiddleware`` and the response there is only Starlette's exception handling, which does not change
     chunks. ``write_chunk`` checks that no middleware stands between ``CallerMiddleware`` and the connection.
     """
-    connection: ChunkConnection | None = scope.get("extensions", {}).get("agui.connection")
+    connection: ChunkConnection | None = scope.get("extensions", {}).get(CONNECTION_EXTENSION)
     send: Send | None = scope.get("state", {}).get(OUTER_SEND)
     return None if connection is None or send is None else partial(connection.write_chunk, send)

@@ -5,13 +5,18 @@ Rule: callers find their own runs only. A run of this process takes precedence o
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 
-from ag_ui.core import Interrupt
+from ag_ui.core import Interrupt, RunAgentInput
 
 from agui_container.engine.log.subscription import Readable
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.recorder import StoreState
 from agui_container.engine.persistence.remote_run import RemoteRun
-from agui_container.engine.registry.interrupt_answers import interrupts_of
+from agui_container.engine.registry.interrupt_answers import (
+    interrupts_of,
+    is_answer,
+    is_derived_run,
+    with_derived_run_id,
+)
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.run.run import Run
 from agui_container.engine.threads.views import View, run_view, stored_run_view
@@ -110,6 +115,21 @@ class RunFinder:
         finally:
             subscription.close()
         return interrupts_of(last.data[-1])
+
+    async def answers_same_run(self, caller: Caller, run_input: RunAgentInput) -> bool:
+        """True if ``resume`` answers the run that has the same ids as this input, or a run derived from that one."""
+        if not run_input.resume:
+            return False
+        interrupted = await self.find_or_none(caller, run_input.thread_id, run_input.run_id)
+        if interrupted is None:
+            return False
+        if is_answer(run_input, await self.pending_interrupts(interrupted)):
+            return True
+        latest = await self.find_or_none(caller, run_input.thread_id)
+        if latest is None or not is_derived_run(latest.key.run_id, run_input.run_id):
+            return False
+        is_retry = latest.key.run_id == with_derived_run_id(run_input).run_id
+        return is_retry or is_answer(run_input, await self.pending_interrupts(latest))
 
     def _awaits_claim(self, run: Run) -> bool:
         """Return True if an open run has not claimed its thread in the store."""

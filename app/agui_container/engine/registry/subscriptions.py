@@ -109,3 +109,14 @@ class Subscriptions:
     def _count_at_end(self) -> int:
         """Return the number of readers of runs that have ended. A run on another replica may continue."""
         return sum(count for run, count in self._readers.items() if run.log.has_ended)
+
+
+async def wait_with(subscription: Subscription) -> Subscription:
+    """Wait until the run of a subscription is active or queued. Closes it, and raises the error, if it is refused."""
+    try:
+        if isinstance(subscription.run, Run):
+            await subscription.run.admission.wait()
+    except BaseException:
+        subscription.close()
+        raise
+    return subscription

@@ -12,6 +12,7 @@ Source: gRPC over HTTP/2.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, ParamSpec, Protocol, TypeVar
@@ -37,7 +38,7 @@ from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPage
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.grpc.interrupts import Event
 from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed, is_larger
-from agui_container.transports.grpc.open_calls import OpenCalls, UnverifiedCalls
+from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.status import status_of
 
 SEND_SECONDS = 60.0
@@ -86,8 +87,8 @@ class CallAdmission:
         authentication: verifies the tokens of callers.
         limits_by_session: True if a gateway sets the session header, so that it names an identity.
         quota: what the process and each identity have in use.
-        unverified_calls: counts calls while their callers are verified.
-        open_calls: counts open calls.
+        unverified_calls: counts calls without a token, and others while their callers are verified.
+        needs_token: False for calls of health and reflection, which stay unverified.
         refused_pages: logs the others.
     """
 
@@ -98,7 +99,7 @@ class CallAdmission:
     limits_by_session: bool
     quota: Quota
     unverified_calls: UnverifiedCalls
-    open_calls: OpenCalls
+    needs_token: bool = True
     refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
     async def caller(self, stream: "Stream[In, Out]") -> Caller:
@@ -118,8 +119,14 @@ class CallAdmission:
             self.refused_pages.log(origin, authority)
             raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
-        with self.unverified_calls.use(caller.identity, stream._stream):
+        with self.unverified_calls.use(stream._stream):
             return await self.authentication.authenticate(caller, headers)
+
+    def count(self, caller: Caller, stream: "Stream[In, Out]") -> AbstractContextManager[object]:
+        """Count a call until the end of the block. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there are too many."""
+        if self.needs_token:
+            return self.quota.of(caller.identity).acquire(Limit.SOCKETS)
+        return self.unverified_calls.use(stream._stream)
 
     def challenge(self, stream: "Stream[In, Out]", error: AppError) -> str | None:
         """Return the value of ``www-authenticate`` for a refused call, or None if it has none."""
@@ -338,7 +345,7 @@ def method(
     async def handle(stream: "Stream[In, Out]") -> None:
         try:
             caller = await admission.caller(stream)
-            with admission.open_calls.use(caller.identity, stream._stream):
+            with admission.count(caller, stream):
                 call = Call(stream, caller, admission)
                 with call.kept:
                     await handler(call)

@@ -15,6 +15,9 @@ from typing import Protocol
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
+HTTP2 = "http2"
+"""Key in the application's lifespan state, if it serves HTTP/2. The value is the ``Handover`` of the process."""
+
 logger = logging.getLogger(__name__)
 
 

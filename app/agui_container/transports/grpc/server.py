@@ -18,7 +18,7 @@ from agui_container.transports.grpc.handover import HttpConnection
 from agui_container.transports.grpc.health import HealthService
 from agui_container.transports.grpc.kontekst.daemon import DaemonService
 from agui_container.transports.grpc.kontekst.service import KontekstService
-from agui_container.transports.grpc.open_calls import AgentCalls, UnverifiedCalls
+from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.reflection import with_reflection
 from agui_container.transports.grpc.roz.service import RozService
@@ -90,7 +90,6 @@ class GrpcServer:
 
 def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
     """Build the gRPC server of an engine."""
-    unverified = UnverifiedCalls()
     admission = CallAdmission(
         options.max_bytes,
         options.by_session,
@@ -98,10 +97,9 @@ def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
         options.authentication,
         options.limits_by_session,
         service.quota,
-        unverified,
-        AgentCalls(service.quota),
+        UnverifiedCalls(),
     )
-    open_admission = replace(admission, authentication=NO_AUTHENTICATION, open_calls=unverified)
+    open_admission = replace(admission, authentication=NO_AUTHENTICATION, needs_token=False)
     agents: list[Servable] = [
         RozService(service, admission, options),
         KontekstService(service, admission, options.agent_names, reports_context=options.reports_context),
