@@ -62,9 +62,6 @@ CANCEL_SECONDS = 2.0
 POLL_SECONDS = 0.01
 """Pause between two checks if the active run has ended."""
 
-"""Sets the bytes of a result. They belong to the transport, which counts them until the client has taken the result.
-Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for them."""
-
 
 def without_limit(_size: int) -> None:
     """Count nothing, for commands whose results have no messages, goals or feedback."""
