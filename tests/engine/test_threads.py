@@ -257,6 +257,9 @@ async def test_a_question_about_one_message_reads_no_whole_thread(monkeypatch: p
     assert fork["status"] == "client_tool_turn"
     assert await threads.has_messages(caller(), "t1")
     assert not await threads.has_messages(caller(), "t2")
+    last = await threads.last_message(caller(), "t1")
+    assert last is not None
+    assert (last.id, await threads.last_message(caller(), "t2")) == ("m4", None)
 
 
 @requirement("feedback.hidden")

@@ -153,6 +153,12 @@ class ThreadCommands:
         with store_errors_as_app_errors():
             return await self._cluster.store.threads.has_messages(ThreadKey(caller.owner, thread_id))
 
+    async def last_message(self, caller: Caller, thread_id: str) -> StoredMessage | None:
+        """Return the last message of a thread, or None without one. Raises ``AppError`` STORE_UNAVAILABLE."""
+        with store_errors_as_app_errors():
+            page = await self._cluster.store.threads.messages(ThreadKey(caller.owner, thread_id), limit=1)
+        return page.items[-1] if page and page.items else None
+
     async def annotate(self, caller: Caller, thread_id: str, notes: Mapping[str, object]) -> None:
         """Set entries of a thread's metadata to JSON values. None removes an entry.
 
