@@ -18,6 +18,7 @@ THREADS = {
     "thread.get": (_THREADS, "A thread comes with its messages in AG-UI form, its state, its goals and its feedback."),
     "thread.waiting": (_THREADS, "A thread says what in it waits for an answer, and no longer once that is there."),
     "thread.message-runs": (_THREADS, "A thread says which run has made each message that a client has not sent."),
+    "thread.pages": (_THREADS, "A long thread is read page by page, from its last messages to its first."),
     "thread.brief": (_THREADS, "A thread can be had without its messages; what else is known of it stays."),
     "thread.rename": (_THREADS, "A thread can be given a title, and it can be taken away."),
     "thread.delete": (_THREADS, "A thread that is deleted is gone with all that belongs to it."),

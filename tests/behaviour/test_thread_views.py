@@ -108,6 +108,53 @@ async def test_a_thread_comes_without_its_messages(connect: Connect) -> None:
     assert said == "command.messages: must be true or false"
 
 
+@requirement("thread.commands", "thread.pages")
+async def test_a_long_thread_is_read_page_by_page_from_its_end(connect: Connect) -> None:
+    client = await connect(silent)
+    await store_conversation(store_of(client), title="Sums", state={"n": 1})
+    whole = await send_command(client, "get", threadId="t1")
+    last = await send_command(client, "get", threadId="t1", limit=3)
+    assert last.pop("before") == "m2"
+    assert last.pop("runs").keys() == {"m2", "m3", "m4"}
+    assert last == {**{name: whole[name] for name in whole.keys() - {"runs"}}, "messages": list(TALK[1:])}
+    first = await send_command(client, "get", threadId="t1", limit=3, before="m2")
+    assert ("before" in first, first["messages"]) == (False, [TALK[0]])
+    assert (await send_command(client, "get", threadId="t1", before="m4"))["messages"] == list(TALK[:3])
+    assert (await send_command(client, "get", threadId="t1", limit=4)) == whole
+    assert "messages" not in await send_command(client, "get", threadId="t1", limit=1, messages=False)
+
+
+@requirement("thread.pages")
+async def test_a_delta_since_a_page_has_what_came_after_it(connect: Connect) -> None:
+    client = await connect(yield_answer)
+    await store_conversation(store_of(client))
+    page = await send_command(client, "get", threadId="t1", limit=1)
+    await client.run(ask(run="r2", messages=[{"id": "m9", "role": "user", "content": "And now?"}]))
+    await wait_for_thread(client, lambda thread: (thread["status"], len(thread["messages"])) == ("user_turn", 6))
+    delta = await send_command(client, "delta", threadId="t1", since=page["continuationToken"])
+    assert [message["id"] for message in delta["messages"]] == ["m9", "answer-r2"]
+    last = await send_command(client, "get", threadId="t1", limit=2)
+    assert (last["messages"], last["before"]) == (delta["messages"], "m9")
+
+
+@requirement("thread.pages")
+async def test_a_page_that_cannot_be_read_is_refused(connect: Connect) -> None:
+    client = await connect(silent)
+    await store_conversation(store_of(client))
+    said = [
+        (await refusal(client, "get", threadId="t1", **fields)).message
+        for fields in ({"before": "m9"}, {"before": ""}, {"limit": 0}, {"limit": 101}, {"limit": True})
+    ]
+    assert said == [
+        "before: must be the id of a message of this thread.",
+        "command.before: String should have at least 1 character",
+        "command.limit: Input should be greater than or equal to 1",
+        "command.limit: Input should be less than or equal to 100",
+        "command.limit: Input should be a valid integer",
+    ]
+    assert (await refusal(client, "get", threadId="t2", limit=1)).code == "THREAD_NOT_FOUND"
+
+
 async def declare_goal(_: RunAgentInput) -> AsyncIterator[Item]:
     """Declare a goal, and do nothing for it."""
     yield CustomEvent(name="goals.declared", value={"goals": [{"type": "note", "status": "pending"}]})

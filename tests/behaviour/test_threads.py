@@ -305,6 +305,35 @@ async def test_a_call_that_is_open_in_a_thread_waits_for_the_same_one_on_its_for
     assert (await send_command(client, "fork", threadId="t1", messageId="m2"))["status"] == turn
 
 
+@requirement("thread.fork", "thread.status")
+@pytest.mark.parametrize(
+    ("metadata", "message", "turn"),
+    [
+        ({}, "m2", "client_tool_turn"),
+        ({}, "s29", "client_tool_turn"),
+        ({}, "m3", "user_turn"),
+        ({"durationMs": 1}, "m2", "user_turn"),
+        ({"durationMs": 1}, "s29", "user_turn"),
+    ],
+)
+async def test_a_fork_finds_the_calls_of_its_turn_among_many_messages(
+    connect: Connect, metadata: Json, message: str, turn: str
+) -> None:
+    client = await connect(silent)
+    steps = [{"id": f"s{n}", "role": "assistant", "content": "", "subagentRunId": "sub"} for n in range(60)]
+    talk = [QUESTION, CALLS, *steps[:30], {**RESULT, "metadata": metadata}, *steps[30:], ANSWER]
+    await store_conversation(store_of(client), *talk)
+    assert (await send_command(client, "fork", threadId="t1", messageId=message))["status"] == turn
+
+
+@requirement("thread.fork", "thread.status")
+async def test_a_call_that_is_open_before_many_messages_waits_for_no_client_on_a_fork(connect: Connect) -> None:
+    client = await connect(silent)
+    steps = [{"id": f"s{n}", "role": "assistant", "content": "", "subagentRunId": "sub"} for n in range(30)]
+    await store_conversation(store_of(client), QUESTION, CALLS, *steps)
+    assert (await send_command(client, "fork", threadId="t1", messageId="s29"))["status"] == "user_turn"
+
+
 @requirement("thread.fork-busy", "thread.unknown")
 async def test_a_message_that_is_being_written_cannot_be_forked(connect: Connect) -> None:
     client = await connect(silent)

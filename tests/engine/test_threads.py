@@ -15,11 +15,7 @@ from agui_container.buses.memory import MemoryBus
 from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.threads import threads as threads_module
-from agui_container.engine.threads.threads import (
-    RunControl,
-    ThreadCommands,
-    role_of_message,
-)
+from agui_container.engine.threads.threads import RunControl, ThreadCommands
 from agui_container.engine.threads.views import shown_thread_view
 from agui_container.ports.records import (
     Change,
@@ -210,10 +206,9 @@ async def store_large(store: Store) -> ThreadKey:
 SHOWN: list[ThreadCommand] = [
     ThreadsGet(thread_id="t1"),
     ThreadsGet(thread_id="t1", messages=False),
+    ThreadsGet(thread_id="t1", limit=1),
     ThreadsDelta(thread_id="t1"),
     ThreadsTranscript(thread_id="t1"),
-    ThreadsFork(thread_id="t1", message_id="m1"),
-    ThreadsFeedback(thread_id="t1", message_id="m1", sentiment=Sentiment.POSITIVE),
 ]
 
 
@@ -251,21 +246,20 @@ async def test_goals_and_feedback_count_as_a_part_of_their_thread(monkeypatch: p
 
 
 @requirement("caller.loop")
-async def test_the_message_of_a_large_thread_that_is_rated_is_found_off_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    store, sizes, threads = MemoryStore(), list[int](), list[int]()
-    await store_conversation(store, QUESTION, {**ANSWER, "content": "x" * 2 * LARGE_BYTES})
-
-    def recorded(delta: ThreadDelta, message_id: str) -> str:
-        threads.append(threading.get_ident())
-        return role_of_message(delta, message_id)
-
-    monkeypatch.setattr(threads_module, "role_of_message", recorded)
-    command = ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.POSITIVE)
-    await threads_of(store).answer(caller(), command, sizes.append)
-    assert [size > LARGE_BYTES for size in sizes] == [True, False]
-    assert threads != [threading.get_ident()]
+async def test_a_question_about_one_message_reads_no_whole_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    await store_conversation(store)
+    threads = threads_of(store)
+    monkeypatch.setattr(store.threads, "changes", None)
+    rating = ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.POSITIVE)
+    assert (await threads.answer(caller(), rating))["sentiment"] == "positive"
+    fork = await threads.answer(caller(), ThreadsFork(thread_id="t1", message_id="m2"))
+    assert fork["status"] == "client_tool_turn"
+    assert await threads.has_messages(caller(), "t1")
+    assert not await threads.has_messages(caller(), "t2")
+    last = await threads.last_message(caller(), "t1")
+    assert last is not None
+    assert (last.id, await threads.last_message(caller(), "t2")) == ("m4", None)
 
 
 @requirement("feedback.hidden")

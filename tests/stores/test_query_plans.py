@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
+from agui_container.ports.records import ThreadKey
 from agui_container.ports.store import Store
 from agui_container.stores import open_store
-from tests.stores.doubles import A, claim_run, run, store_turn
+from tests.stores.doubles import A, claim_run, message, run, store_turn
 
 ACTIVE, ALL = "USING INDEX runs_one_active_per_thread", "SCAN runs"
 ODD = "o\\w'ner"
@@ -44,10 +45,10 @@ def recorded() -> Iterator[list[tuple[str, object]]]:
         event.remove(Engine, "before_cursor_execute", record)
 
 
-def plans(path: Path, statements: list[tuple[str, object]]) -> list[str]:
-    """Return the plans of the statements that search for runs."""
+def plans(path: Path, statements: list[tuple[str, object]], table: str = "runs") -> list[str]:
+    """Return the plans of the statements that search a table."""
     with closing(sqlite3.connect(path)) as connection:
-        searches = [it for it in statements if " runs" in it[0] and it[0].startswith(("SELECT", "UPDATE"))]
+        searches = [it for it in statements if f" {table}" in it[0] and it[0].startswith(("SELECT", "UPDATE"))]
         return [
             "; ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values))  # type: ignore[arg-type]
             for sql, values in searches
@@ -68,3 +69,24 @@ async def test_active_runs_are_found_without_a_look_at_those_that_have_ended(sto
     assert len(found) == 5
     assert all(ACTIVE in plan for plan in found), found
     assert not any(step == ALL for plan in found for step in plan.split("; "))
+
+
+async def test_a_page_of_messages_is_found_without_a_look_at_the_rest_of_its_thread(stored: tuple[Store, Path]) -> None:
+    store, path = stored
+    key = ThreadKey(ODD, "t3")
+    await store_turn(store, *(message(f"m{n}") for n in range(9)), key=run("r", "t3", ODD))
+    with recorded() as statements:
+        page = await store.threads.messages(key, limit=2, before="m7")
+        assert page is not None
+        assert [it.id for it in page.items] == ["m5", "m6"]
+        assert await store.threads.message(key, "m1") == message("m1")
+        assert await store.threads.has_messages(key)
+    position, newest, earlier, one, has_any = plans(path, statements, "messages")
+    by_position, by_id = "messages_by_position (thread=? AND position<?)", "(thread=? AND digest=?)"
+    assert by_id in position
+    assert by_position in newest
+    assert by_id in newest
+    assert by_position in earlier
+    assert by_id in one
+    assert "(thread=?)" in has_any
+    assert "SCAN messages" not in f"{newest}{earlier}{has_any}"

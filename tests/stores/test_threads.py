@@ -9,12 +9,13 @@ from agui_container.ports.records import (
     Claimed,
     Feedback,
     InterruptScope,
+    Page,
     PendingInterrupt,
     RunKey,
     ThreadKey,
     ThreadStatus,
 )
-from agui_container.ports.store import BadToken, CannotFork, Store
+from agui_container.ports.store import READ_BYTES, BadToken, CannotFork, Store
 from tests.stores.doubles import RUN, THREAD, A, claim, claim_run, ending, envelopes, message, run, store_turn
 
 
@@ -146,6 +147,67 @@ async def test_another_owner_cannot_reach_a_thread(store: Store) -> None:
     with pytest.raises(CannotFork):
         await store.threads.fork(strange, "m1", "t9", 1.0)
     assert await store.threads.get(THREAD) is not None
+
+
+# --- messages ---------------------------------------------------------------------------------------------------------
+
+
+async def list_pages(store: Store, limit: int) -> list[list[str]]:
+    """The ids of the messages of all pages, from the end of the thread on."""
+    found: list[list[str]] = []
+    before = None
+    while True:
+        page = await store.threads.messages(THREAD, limit=limit, before=before)
+        assert page is not None
+        found.append([message.id for message in page.items])
+        before = page.next
+        if before is None:
+            return found
+
+
+async def test_messages_are_read_page_by_page_from_the_end(store: Store) -> None:
+    await forkable(store)  # m1, m3, m2, m4
+    await store_turn(store, message("m5"), message("m6"), key=run("r2"))
+    assert await list_pages(store, 4) == [["m2", "m4", "m5", "m6"], ["m1", "m3"]]
+    assert await list_pages(store, 3) == [["m4", "m5", "m6"], ["m1", "m3", "m2"]]
+    assert await list_pages(store, 100) == [["m1", "m3", "m2", "m4", "m5", "m6"]]
+    page = await store.threads.messages(THREAD, limit=1, before="m2")
+    assert page == Page([message("m3", run_id="r1")], "m3")
+    assert await store.threads.messages(THREAD, before="m1") == Page([])
+
+
+async def test_a_page_of_large_messages_has_fewer(store: Store) -> None:
+    await store_turn(store, *(message(f"m{n}", "x" * (READ_BYTES // 3)) for n in range(1, 5)), message("m5"))
+    await store_turn(store, message("m6", "x" * 2 * READ_BYTES), key=run("r2"))
+    assert await list_pages(store, 100) == [["m6"], ["m2", "m3", "m4", "m5"], ["m1"]]
+
+
+async def test_a_message_that_is_not_in_the_thread_begins_no_page(store: Store) -> None:
+    await store_turn(store, message("m1"))
+    await store_turn(store, message("m2"), key=run("r1", "t2"))
+    for strange in ("m2", "", "\0"):
+        with pytest.raises(BadToken):
+            await store.threads.messages(THREAD, before=strange)
+    assert await store.threads.messages(ThreadKey("another", "t1"), before="m1") is None
+
+
+async def test_a_message_is_read_by_its_id(store: Store) -> None:
+    await store_turn(store, message("m1", "one", "r1"), message("\0", "two"))
+    assert await store.threads.message(THREAD, "m1") == message("m1", "one", "r1")
+    assert await store.threads.message(THREAD, "\0") == message("\0", "two")
+    for key, name in ((THREAD, "m2"), (ThreadKey("another", "t1"), "m1")):
+        assert await store.threads.message(key, name) is None
+
+
+async def test_a_thread_has_messages_from_its_first_one_on(store: Store) -> None:
+    assert not await store.threads.has_messages(THREAD)
+    await claim_run(store)
+    assert not await store.threads.has_messages(THREAD)
+    await store.runs.change(RUN, A, 150.0, Change([message("m1")]))
+    assert await store.threads.has_messages(THREAD)
+    assert not await store.threads.has_messages(ThreadKey("another", "t1"))
+    await store.runs.change(RUN, A, 151.0, Change(order=[]))
+    assert not await store.threads.has_messages(THREAD)
 
 
 # --- forks ------------------------------------------------------------------------------------------------------------

@@ -52,6 +52,11 @@ async def test_every_route_answers_as_its_command(serve: Serve) -> None:
             *("GET", "/threads/t1?messages=false", None),
             {"type": "threads.get", "threadId": "t1", "messages": False},
         ),
+        ("GET", "/threads/t1?limit=2", None, {"type": "threads.get", "threadId": "t1", "limit": 2}),
+        (
+            *("GET", "/threads/t1?limit=2&before=m3", None),
+            {"type": "threads.get", "threadId": "t1", "limit": 2, "before": "m3"},
+        ),
         ("GET", "/threads/t1/delta", None, {"type": "threads.delta", "threadId": "t1"}),
         ("GET", "/threads/t1/delta?since=1.1", None, {"type": "threads.delta", "threadId": "t1", "since": "1.1"}),
         ("PATCH", "/threads/t1", {"title": "X"}, {"type": "threads.rename", "threadId": "t1", "title": "X"}),

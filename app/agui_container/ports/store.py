@@ -32,6 +32,7 @@ from agui_container.ports.records import (
     RunProgress,
     RunRecord,
     StoredGoal,
+    StoredMessage,
     StoreWarning,
     ThreadBusy,
     ThreadDelta,
@@ -50,7 +51,7 @@ PAGE = 100
 
 READ_EVENTS = 1_000
 READ_BYTES = 256_000
-"""Limits of one read of envelopes: the number of events, and the bytes after which no further event is added."""
+"""Limits of one read: the number of events, and the bytes after which no further event or message is added."""
 
 GIVE_UP_SECONDS = 20.0
 """Longest outage of the store before its runs are ended and their readers get an error."""
@@ -209,6 +210,29 @@ class ThreadStore(Protocol):
 
         Returns:
             None if the thread does not exist.
+        """
+
+    async def has_messages(self, key: ThreadKey) -> bool:
+        """Return True if the thread exists and has messages."""
+
+    async def message(self, key: ThreadKey, message_id: str) -> StoredMessage | None:
+        """Return a message of a thread, or None."""
+
+    async def messages(
+        self, key: ThreadKey, *, limit: int = PAGE, before: str | None = None
+    ) -> Page[StoredMessage] | None:
+        """Return the last messages of a thread, in the thread's order.
+
+        Args:
+            key: key of the thread.
+            limit: most messages of the page. It has fewer if they have more than ``READ_BYTES``, and at least one.
+            before: id of a message, to read the messages before it; None to read the end of the thread.
+
+        Returns:
+            The page, or None if the thread does not exist. ``next`` is the id of the page's first message.
+
+        Raises:
+            BadToken: ``before`` is not a message of the thread.
         """
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:

@@ -180,10 +180,20 @@ class _ThreadTarget(_Command):
 
 
 class ThreadsGet(_ThreadTarget):
-    """Read a thread, with or without its messages."""
+    """Read a thread, with all its messages, a page of them, or none.
+
+    ``limit`` or ``before`` asks for a page: the last messages, or the last ones before a message.
+    """
 
     type: Literal["threads.get"] = "threads.get"
     messages: Flag = True
+    limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NOT_BOOL] | None = None
+    before: Id | None = None
+
+    @property
+    def is_page(self) -> bool:
+        """True if the command asks for a page of messages."""
+        return self.limit is not None or self.before is not None
 
 
 class ThreadsRename(_ThreadTarget):

@@ -11,11 +11,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Protocol
 
-from ag_ui.core import Interrupt, ToolMessage
+from ag_ui.core import Interrupt
+from msgspec.structs import replace
 
 from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Resize
 from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.threads.turns import turn_after_message
 from agui_container.engine.threads.views import (
     View,
     delta_view,
@@ -27,9 +29,18 @@ from agui_container.engine.threads.views import (
     transcript_view,
 )
 from agui_container.ports import Caller, ThreadCleanup
-from agui_container.ports.records import Feedback, ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus, size_of_feedback
+from agui_container.ports.records import (
+    Feedback,
+    Page,
+    StoredMessage,
+    ThreadDelta,
+    ThreadKey,
+    ThreadRecord,
+    size_of_feedback,
+)
 from agui_container.ports.store import BadToken, CannotFork, store_errors_as_app_errors
 from agui_container.protocol.commands import (
+    MAX_PAGE,
     ThreadCommand,
     ThreadsDelete,
     ThreadsDelta,
@@ -40,8 +51,6 @@ from agui_container.protocol.commands import (
     ThreadsRename,
     ThreadsTranscript,
 )
-from agui_container.protocol.conversation.merge import unanswered_calls
-from agui_container.protocol.conversation.transcript import is_answered_by_server
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 
@@ -52,9 +61,6 @@ CANCEL_SECONDS = 2.0
 
 POLL_SECONDS = 0.01
 """Pause between two checks if the active run has ended."""
-
-"""Sets the bytes of a result. They belong to the transport, which counts them until the client has taken the result.
-Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for them."""
 
 
 def without_limit(_size: int) -> None:
@@ -145,8 +151,13 @@ class ThreadCommands:
     async def has_messages(self, caller: Caller, thread_id: str) -> bool:
         """Return True if a thread exists and has messages. Raises ``AppError`` STORE_UNAVAILABLE."""
         with store_errors_as_app_errors():
-            thread = await self._cluster.store.threads.changes(ThreadKey(caller.owner, thread_id))
-        return thread is not None and bool(thread.messages)
+            return await self._cluster.store.threads.has_messages(ThreadKey(caller.owner, thread_id))
+
+    async def last_message(self, caller: Caller, thread_id: str) -> StoredMessage | None:
+        """Return the last message of a thread, or None without one. Raises ``AppError`` STORE_UNAVAILABLE."""
+        with store_errors_as_app_errors():
+            page = await self._cluster.store.threads.messages(ThreadKey(caller.owner, thread_id), limit=1)
+        return page.items[-1] if page and page.items else None
 
     async def annotate(self, caller: Caller, thread_id: str, notes: Mapping[str, object]) -> None:
         """Set entries of a thread's metadata to JSON values. None removes an entry.
@@ -170,9 +181,9 @@ class ThreadCommands:
             case ThreadsRename():
                 view = await self._rename(key, command.title)
             case ThreadsFork():
-                view = await self._fork(caller, key, command, resize)
+                view = await self._fork(key, command)
             case ThreadsFeedback():
-                view = await self._feedback(caller, key, command, resize)
+                view = await self._feedback(key, command)
         return view
 
     # --- reading ---
@@ -188,7 +199,9 @@ class ThreadCommands:
     async def _get(self, caller: Caller, command: ThreadsGet, resize: Resize) -> View:
         key = ThreadKey(caller.owner, command.thread_id)
         waiting = [interrupt_view(it) for it in await self._pending_interrupts(caller, command.thread_id)]
-        delta = await self._changes(key, messages=command.messages)
+        delta = await self._changes(key, messages=command.messages and not command.is_page)
+        page = await self._page(key, command) if command.messages and command.is_page else Page(delta.messages)
+        delta = replace(delta, messages=page.items)
         resize(delta.size)
         feedback = await self._cluster.store.feedbacks.list_for(key)
         size, build = (
@@ -197,7 +210,20 @@ class ThreadCommands:
         )
         resize(size)
         view = await offload_if_large(caller.identity, size, build, delta, feedback)
-        return {**view, "waiting": waiting}
+        view["waiting"] = waiting
+        return view if page.next is None else {**view, "before": page.next}
+
+    async def _page(self, key: ThreadKey, command: ThreadsGet) -> Page[StoredMessage]:
+        """Return a page of messages. It may be newer than the thread's ``continuationToken``, but never older."""
+        limit = command.limit or MAX_PAGE
+        try:
+            page = await self._cluster.store.threads.messages(key, limit=limit, before=command.before)
+        except BadToken:
+            message = "before: must be the id of a message of this thread."
+            raise AppError(ErrorCode.VALIDATION_ERROR, message) from None
+        if page is None:
+            raise thread_not_found()
+        return page
 
     async def _delta(self, caller: Caller, key: ThreadKey, since: str | None, resize: Resize) -> View:
         delta = await self._changes(key, since)
@@ -263,67 +289,43 @@ class ThreadCommands:
                 ErrorCode.INTERNAL_ERROR, "The thread is not deleted: its agent failed to forget it."
             ) from None
 
-    async def _fork(self, caller: Caller, key: ThreadKey, command: ThreadsFork, resize: Resize) -> View:
-        source = await self._changes(key)
-        resize(source.size)
-        find_turn = partial(turn_after_message, message_id=command.message_id)
-        turn = await offload_if_large(caller.identity, source.size, find_turn, source)
-        del source  # the store may take its time
-        resize(0)
+    async def _fork(self, key: ThreadKey, command: ThreadsFork) -> View:
+        threads = self._cluster.store.threads
+        message = await threads.message(key, command.message_id)
+        if message is None:
+            raise message_not_found()
+        turn = await turn_after_message(threads, key, message)
         new_id, now = command.new_thread_id or self._new_id(), self._cluster.clock.time()
         try:
-            return thread_view(await self._cluster.store.threads.fork(key, command.message_id, new_id, now, turn))
+            return thread_view(await threads.fork(key, command.message_id, new_id, now, turn))
         except CannotFork as error:
             if error.id_exists:
                 raise AppError(ErrorCode.VALIDATION_ERROR, "newThreadId: there is another thread of this id.") from None
             if error.active:
                 raise AppError(ErrorCode.THREAD_BUSY, "messageId: this message is still being written.") from None
-            raise thread_not_found("There is no such thread, or no such message in it.") from None
+            raise message_not_found() from None
 
-    async def _feedback(self, caller: Caller, key: ThreadKey, command: ThreadsFeedback, resize: Resize) -> View:
+    async def _feedback(self, key: ThreadKey, command: ThreadsFeedback) -> View:
         """Store the feedback on a message of the assistant."""
-        delta = await self._changes(key)
-        resize(delta.size)
-        role = await offload_if_large(caller.identity, delta.size, role_of_message, delta, command.message_id)
-        del delta  # the store may take its time
-        resize(0)
+        message = await self._cluster.store.threads.message(key, command.message_id)
+        if message is None:
+            raise message_not_found()
+        (role,) = [each.role for each in parse_messages([message])]
         if role != "assistant":
             raise AppError(ErrorCode.VALIDATION_ERROR, f"messageId: is a message of role {role}, not assistant.")
         now = self._cluster.clock.time()
         feedback = Feedback(command.message_id, command.sentiment, command.categories, command.notes, now, now)
         stored = await self._cluster.store.feedbacks.put(key, feedback)
         if stored is None:  # the thread was deleted meanwhile
-            raise thread_not_found()
+            raise message_not_found()
         return {"threadId": key.thread_id, **feedback_view(stored)}
 
 
-def thread_not_found(message: str = "There is no such thread.") -> AppError:
+def thread_not_found() -> AppError:
     """Return the error for a thread that does not exist or belongs to another caller."""
-    return AppError(ErrorCode.THREAD_NOT_FOUND, message)
+    return AppError(ErrorCode.THREAD_NOT_FOUND, "There is no such thread.")
 
 
-def role_of_message(delta: ThreadDelta, message_id: str) -> str:
-    """Return the role of a message. Raises ``AppError`` THREAD_NOT_FOUND if the thread does not have it."""
-    stored = next((message for message in delta.messages if message.id == message_id), None)
-    if stored is None:
-        raise thread_not_found("There is no such message in this thread.")
-    (message,) = parse_messages([stored])
-    role: str = message.role
-    return role
-
-
-def turn_after_message(delta: ThreadDelta, message_id: str) -> ThreadStatus:
-    """Return the status of a thread that ends with this message.
-
-    A call without a result up to the message is the client's to answer, unless its later result says that the server
-    ran it. If the call has no result in the whole thread either, it is the client's only if the thread waits for the
-    client. Otherwise the call waits for an approval or is abandoned.
-    """
-    messages = parse_messages(delta.messages)
-    end = next((at for at, message in enumerate(messages, 1) if message.id == message_id), 0)
-    answered_here = {it.tool_call_id for it in messages if isinstance(it, ToolMessage) and is_answered_by_server(it)}
-    calls = set(unanswered_calls(messages[:end])) - answered_here
-    still_open = not calls.isdisjoint(unanswered_calls(messages))
-    if not calls or (still_open and delta.thread.status is not ThreadStatus.CLIENT_TOOL_TURN):
-        return ThreadStatus.USER_TURN
-    return ThreadStatus.CLIENT_TOOL_TURN
+def message_not_found() -> AppError:
+    """Return the error for a message that its thread does not have, or whose thread does not exist."""
+    return AppError(ErrorCode.THREAD_NOT_FOUND, "There is no such thread, or no such message in it.")

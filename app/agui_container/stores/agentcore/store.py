@@ -14,6 +14,7 @@ from agui_container.ports.records import (
     Feedback,
     Page,
     RunKey,
+    StoredMessage,
     StoreWarning,
     ThreadBusy,
     ThreadDelta,
@@ -53,6 +54,23 @@ class AgentCoreThreads:
         """Return the changes of a thread since a token, or None if there is no such thread."""
         await self._histories.load_if_absent(key)
         return await self._memory.changes(key, since, messages=messages)
+
+    async def has_messages(self, key: ThreadKey) -> bool:
+        """Return True if the thread exists and has messages."""
+        await self._histories.load_if_absent(key)
+        return await self._memory.has_messages(key)
+
+    async def message(self, key: ThreadKey, message_id: str) -> StoredMessage | None:
+        """Return a message of a thread, or None."""
+        await self._histories.load_if_absent(key)
+        return await self._memory.message(key, message_id)
+
+    async def messages(
+        self, key: ThreadKey, *, limit: int = PAGE, before: str | None = None
+    ) -> Page[StoredMessage] | None:
+        """Return the last messages of a thread, or those before a message. Raises ``BadToken``."""
+        await self._histories.load_if_absent(key)
+        return await self._memory.messages(key, limit=limit, before=before)
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
         """Set the title of a thread and write it to the service."""

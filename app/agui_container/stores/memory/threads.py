@@ -1,7 +1,7 @@
 """Threads, the goals of their turns and the feedback on their messages, in memory."""
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import dropwhile, islice
 
 from msgspec.structs import replace
 
@@ -21,7 +21,7 @@ from agui_container.ports.records import (
     Triage,
     merge_metadata,
 )
-from agui_container.ports.store import PAGE, CannotFork
+from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork
 from agui_container.stores.memory.data import MemoryData, MemoryThread
 from agui_container.stores.page_tokens import (
     make_last_token,
@@ -73,6 +73,30 @@ class MemoryThreads:
             all_goals(thread) if thread.goals_revision > after else None,
             make_revision(thread.number, thread.revision),
         )
+
+    async def has_messages(self, key: ThreadKey) -> bool:
+        """Return True if the thread exists and has messages."""
+        thread = self._data.threads.get(key)
+        return thread is not None and bool(thread.messages)
+
+    async def message(self, key: ThreadKey, message_id: str) -> StoredMessage | None:
+        """Return a message of a thread, or None."""
+        thread = self._data.threads.get(key)
+        return thread.messages.get(message_id) if thread else None
+
+    async def messages(
+        self, key: ThreadKey, *, limit: int = PAGE, before: str | None = None
+    ) -> Page[StoredMessage] | None:
+        """Return the last messages of a thread, or those before a message. Raises ``BadToken``."""
+        thread = self._data.threads.get(key)
+        if thread is None:
+            return None
+        newest: Iterable[StoredMessage] = reversed(thread.messages.values())
+        if before is not None:
+            if before not in thread.messages:
+                raise BadToken("not a message of this thread")
+            newest = islice(dropwhile(lambda message: message.id != before, newest), 1, None)
+        return last_messages(newest, limit)
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
         """Set the title of a thread. Return False if there is no such thread."""
@@ -146,6 +170,17 @@ def changed_messages(
 ) -> Sequence[StoredMessage]:
     """Return the messages that have changed after a revision."""
     return [message for name, message in items.items() if thread.revisions[name] > revision]
+
+
+def last_messages(newest: Iterable[StoredMessage], limit: int) -> Page[StoredMessage]:
+    """Return the first of these messages, which are sorted from the newest on, as a page of the thread."""
+    items, size = list[StoredMessage](), 0
+    for message in newest:
+        if len(items) == limit or size >= READ_BYTES:
+            return Page(items[::-1], items[-1].id)
+        items.append(message)
+        size += len(message.data)
+    return Page(items[::-1])
 
 
 def all_goals(thread: MemoryThread) -> Sequence[StoredGoal]:

@@ -8,7 +8,7 @@ positions.
 from collections.abc import Sequence
 from functools import cache
 
-from sqlalchemy import ColumnElement, Insert, Row, Table, bindparam, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Insert, Row, ScalarSelect, Table, bindparam, delete, func, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -56,6 +56,11 @@ def thread_record(row: Row[*tuple[object, ...]]) -> ThreadRecord:
 def is_thread(key: ThreadKey) -> ColumnElement[bool]:
     """Return the condition that selects the row of a thread."""
     return THREADS.c.digest == digest_of(*key)
+
+
+def number_of(key: ThreadKey) -> ScalarSelect[int]:
+    """Return the subquery of a thread's number."""
+    return select(THREADS.c.number).where(is_thread(key)).scalar_subquery()
 
 
 async def lock_thread(connection: AsyncConnection, key: ThreadKey) -> int | None:

@@ -175,6 +175,7 @@ MESSAGES = Table(
     Column("revision", BigInteger, nullable=False),
     Column("data", LargeBinary, nullable=False),
     Index("messages_by_revision", "thread", "revision"),
+    Index("messages_by_position", "thread", "position"),
 )
 
 GOALS = Table(

@@ -7,7 +7,7 @@ thread. The triage of operators is returned only as part of a ``Review``.
 import json
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Row, and_, delete, literal, or_, select, update
+from sqlalchemy import Row, Select, and_, delete, exists, func, literal, or_, select, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -27,7 +27,7 @@ from agui_container.ports.records import (
     Triage,
     merge_metadata,
 )
-from agui_container.ports.store import PAGE, CannotFork
+from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork
 from agui_container.stores.page_tokens import (
     make_last_token,
     make_page,
@@ -44,12 +44,16 @@ from agui_container.stores.sql.rows import (
     is_run,
     is_thread,
     lock_thread,
+    number_of,
     thread_record,
     touch,
 )
 from agui_container.stores.sql.schema import FEEDBACK, GOALS, INTERRUPTS, MESSAGES, RUNS, THREADS, digest_of
 
 REVISIONS = (THREADS.c.state_revision, THREADS.c.order_revision, THREADS.c.goals_revision, THREADS.c.state)
+
+MESSAGE = (MESSAGES.c.message_id, MESSAGES.c.data, MESSAGES.c.run_id)
+"""Columns of a ``StoredMessage``, in the order of its fields."""
 
 FIRST = 1
 """First revision of a fork."""
@@ -99,6 +103,29 @@ class SqlThreads:
                 await _goals(connection, row.number) if revision is None or row.goals_revision > revision else None,
                 make_revision(row.number, row.revision),
             )
+
+    @uncancellable
+    async def has_messages(self, key: ThreadKey) -> bool:
+        """Return True if the thread exists and has messages."""
+        async with self._database.read_transaction() as connection:
+            return bool(await connection.scalar(select(exists().where(MESSAGES.c.thread == number_of(key)))))
+
+    @uncancellable
+    async def message(self, key: ThreadKey, message_id: str) -> StoredMessage | None:
+        """Return a message of a thread, or None."""
+        query = select(*MESSAGE).where(MESSAGES.c.thread == number_of(key), MESSAGES.c.digest == digest_of(message_id))
+        async with self._database.read_transaction() as connection:
+            row = (await connection.execute(query)).first()
+        return StoredMessage(*row) if row else None
+
+    @uncancellable
+    async def messages(
+        self, key: ThreadKey, *, limit: int = PAGE, before: str | None = None
+    ) -> Page[StoredMessage] | None:
+        """Return the last messages of a thread, or those before a message. Raises ``BadToken``."""
+        async with self._database.read_transaction() as connection:
+            thread = await connection.scalar(select(THREADS.c.number).where(is_thread(key)))
+            return None if thread is None else await _messages_before(connection, thread, limit, before)
 
     @uncancellable
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
@@ -155,10 +182,37 @@ class SqlThreads:
 
 
 async def _messages(connection: AsyncConnection, thread: int, revision: int | None) -> Sequence[StoredMessage]:
-    query = select(MESSAGES.c.message_id, MESSAGES.c.data, MESSAGES.c.run_id).where(MESSAGES.c.thread == thread)
+    query = select(*MESSAGE).where(MESSAGES.c.thread == thread)
     if revision is not None:
         query = query.where(MESSAGES.c.revision > revision)
     return [StoredMessage(*row) for row in await connection.execute(query.order_by(MESSAGES.c.position))]
+
+
+async def _messages_before(
+    connection: AsyncConnection, thread: int, limit: int, before: str | None
+) -> Page[StoredMessage]:
+    candidates = select(MESSAGES.c.digest, MESSAGES.c.position, func.length(MESSAGES.c.data).label("size"))
+    candidates = candidates.where(MESSAGES.c.thread == thread)
+    if before is not None:
+        there = select(MESSAGES.c.position).where(MESSAGES.c.thread == thread, MESSAGES.c.digest == digest_of(before))
+        position = await connection.scalar(there)
+        if position is None:
+            raise BadToken("not a message of this thread")
+        candidates = candidates.where(MESSAGES.c.position < position)
+    rows = (await connection.execute(_page_query(candidates, thread, limit))).all()
+    earlier = exists().where(MESSAGES.c.thread == thread, MESSAGES.c.position < (rows[0].position if rows else 0))
+    has_earlier = bool(rows) and await connection.scalar(select(earlier))
+    items = [StoredMessage(row.message_id, row.data, row.run_id) for row in rows]
+    return Page(items, items[0].id if has_earlier else None)
+
+
+def _page_query(candidates: Select[*tuple[object, ...]], thread: int, limit: int) -> Select[*tuple[object, ...]]:
+    """Return the query of the last messages. Only their sizes are summed, so that no other message is read."""
+    last = candidates.order_by(MESSAGES.c.position.desc()).limit(limit).subquery()
+    later = func.sum(last.c.size).over(order_by=last.c.position.desc()) - last.c.size
+    summed = select(last.c.digest, later.label("later")).subquery()
+    page = select(*MESSAGE, MESSAGES.c.position).join(summed, MESSAGES.c.digest == summed.c.digest)
+    return page.where(MESSAGES.c.thread == thread, summed.c.later < READ_BYTES).order_by(MESSAGES.c.position)
 
 
 async def _order(connection: AsyncConnection, thread: int) -> Sequence[str]:

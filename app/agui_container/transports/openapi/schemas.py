@@ -136,11 +136,12 @@ def _thread_answers() -> dict[str, Schema]:
             next={**TEXT, "description": "`page` of the next request; absent on the last page."},
         ),
         "ThreadContents": record(
-            "A thread. Messages and runs are absent with `messages=false`.",
+            "A thread. Messages and runs are absent with `messages=false`, and are those of a page with `limit`.",
             {**thread, "continuationToken": TEXT, "feedback": array(ref("Feedback")), "waiting": array(_waiting())},
             **summary,
             **contents,
             **thread_data,
+            before={**TEXT, "description": "`before` of the next request; absent without earlier messages."},
         ),
         "ThreadDelta": record(
             "A thread and its changed messages. An unchanged order, state or list of goals is absent.",

@@ -245,10 +245,10 @@ class SessionReader:
             thread = await self._service.threads.record(caller, thread_id)
         if failure is None:
             return
-        delta = await self._service.threads.delta(caller, thread_id)
-        if delta.messages:
-            failures = Notes.of(delta.thread.metadata).with_failure(delta.messages[-1].id, failure)
-            del delta  # the store may take its time
+        last = await self._service.threads.last_message(caller, thread_id)
+        if last is not None:
+            thread = await self._service.threads.record(caller, thread_id)
+            failures = Notes.of(thread.metadata).with_failure(last.id, failure)
             await self._service.threads.annotate(caller, thread_id, as_metadata(failures=failures))
 
 
