@@ -31,22 +31,41 @@ async def user(visit: Visit, refusing: str) -> AsyncIterator[User]:
     user.complaints.clear()
 
 
-@over_both
-async def test_a_busy_thread_is_an_alert_in_words_and_can_be_tried_again(user: User) -> None:
+async def say_to_busy_thread(user: User) -> User:
+    """Run a thread for a minute, and say something to it in another tab, which is refused. Return that tab."""
     second = await user.open_tab(user.page.url)
     await second.reads("hello world,")
     await user.say("wait 60")
     await user.reads("Waiting 60 s.")
     await second.say("stream 2")
-    alert = second.conversation.get_by_role("alert")
-    await expect(alert).to_contain_text("Another run is active on this thread.")
-    await expect(alert).to_contain_text("THREAD_BUSY")
+    await expect(second.conversation.get_by_role("alert")).to_contain_text("Another run is active on this thread.")
+    await expect(second.conversation.get_by_role("alert")).to_contain_text("THREAD_BUSY")
     await second.is_done()
+    return second
+
+
+async def try_again(user: User, second: User) -> None:
+    """Stop the run of one tab, and repeat the message of the other."""
     await user.press("Stop")
     await user.reads("You stopped this answer.")
     await second.press("Try again")
     await second.reads("hello world, hello world,")
-    await expect(alert).to_have_count(0)
+    await expect(second.messages).to_have_text(["stream 1", "wait 60", "stream 2"])
+    await expect(second.conversation.get_by_role("alert")).to_have_count(0)
+
+
+@over_both
+async def test_a_busy_thread_is_an_alert_in_words_and_can_be_tried_again_after_what_was_said_there(user: User) -> None:
+    await try_again(user, await say_to_busy_thread(user))
+
+
+async def test_a_message_that_was_refused_stays_when_its_thread_is_loaded_again(user: User) -> None:
+    second = await say_to_busy_thread(user)
+    await second.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    await expect(second.messages).to_have_text(["stream 1", "wait 60", "stream 2"])
+    await second.page.get_by_role("navigation").get_by_text("stream 1", exact=True).click()
+    await expect(second.conversation.get_by_role("alert")).to_contain_text("THREAD_BUSY")
+    await try_again(user, second)
 
 
 @over_both
