@@ -283,7 +283,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
     tools = builtin_tools()
     closers: list[Callable[[], Awaitable[None]]] = []
     clock = SystemClock()
-    cluster = build_archive(settings, clock)
+    cluster = build_cluster(settings, clock)
     if settings.agent == "assistant" and agent_object is None:
         tools += load_tools(settings.tools) if settings.tools else ()
         from agui_container.assistant_factory import build_assistant  # noqa: PLC0415 - other agents need nothing of it
@@ -326,7 +326,7 @@ def read_identity_limits(text: str) -> IdentityLimits:
     return limits
 
 
-def build_archive(settings: Settings, clock: Clock) -> Cluster:
+def build_cluster(settings: Settings, clock: Clock) -> Cluster:
     """Open the store and the bus. Raises ``SettingsError``."""
     store_url, bus_url = settings.store.get_secret_value(), settings.bus.get_secret_value()
     return Cluster(

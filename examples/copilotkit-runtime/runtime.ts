@@ -1,6 +1,7 @@
 /** The CopilotKit runtime without a state of its own: the agent server has the threads and their runs. */
 
 import { randomUUID } from "node:crypto";
+import { type BaseEvent, EventType, type RunErrorEvent } from "@ag-ui/client";
 import { ResumableHttpAgent, RunRefusedError } from "@agui-container/client";
 import {
   AgentRunner,
@@ -10,6 +11,7 @@ import {
   CopilotRuntime,
 } from "@copilotkit/runtime/v2";
 import { createCopilotNodeListener } from "@copilotkit/runtime/v2/node";
+import { catchError, type Observable, of } from "rxjs";
 
 /** A request listener for Node.js' `http` that answers the page. */
 export function runtimeListener(url: string) {
@@ -27,7 +29,7 @@ class ServerRunner extends AgentRunner {
   }
 
   run({ agent, input }: AgentRunnerRunRequest) {
-    return agent.run(input);
+    return agent.run(input).pipe(catchError(runError));
   }
 
   connect({ threadId, headers = {} }: AgentRunnerConnectRequest) {
@@ -50,6 +52,13 @@ class ServerRunner extends AgentRunner {
       throw error;
     }
   }
+}
+
+/** A refusal as an event, because the runtime keeps exceptions from the page. */
+function runError(error: unknown): Observable<BaseEvent> {
+  if (!(error instanceof RunRefusedError)) throw error;
+  const event: RunErrorEvent = { type: EventType.RUN_ERROR, message: error.message, code: error.code };
+  return of(event);
 }
 
 class ThreadAgent extends ResumableHttpAgent {

@@ -1,28 +1,22 @@
 """A user of the chat page, and the servers that serve it."""
 
 import asyncio
-import json
 import os
 import shutil
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, NoReturn
-from urllib.error import URLError
-from urllib.request import urlopen
+from typing import NoReturn
 
 import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.ports import free_port
-from tests.secret_search import search
+from tests.sockets.client import events_of
+from tests.sockets.process import WARNINGS, ServerProcess
 
 ROOT = Path(__file__).parents[2]
-READY_SECONDS = 300.0
 WAIT_MS = 60_000
 
 AXE = ROOT / "clients/web/node_modules/axe-core/axe.min.js"
@@ -65,7 +59,7 @@ def missing(message: str) -> NoReturn:
 
 
 class PageServer:
-    """A server in a process of its own, on the same port whenever it is started.
+    """A server that listens on the same port whenever it is started. By default it serves the built-in assistant.
 
     Args:
         module: what Python runs, with the argument ``serve``.
@@ -73,47 +67,20 @@ class PageServer:
     """
 
     def __init__(self, module: str = "agui_container", **settings: str) -> None:
-        self._module = module
-        self._port = free_port()
-        self._settings = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": str(self._port), **settings}
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log: IO[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}/"
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}/"
+        self._command = (sys.executable, *WARNINGS, "-m", module, "serve")
+        self._settings = {"AGUI_AGENT": "assistant", "AGUI_PORT": str(port), **settings}
+        self._process: ServerProcess | None = None
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
-        self._log = TemporaryFile()  # noqa: SIM115 - closed with the process
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", self._module, "serve"],
-            cwd=ROOT,
-            env=environment | self._settings,
-            stdout=self._log,
-            stderr=self._log,
-        )
-        deadline = time.monotonic() + READY_SECONDS
-        while time.monotonic() < deadline and self._process.poll() is None:
-            try:
-                with urlopen(f"{self.url}ping", timeout=5):  # noqa: S310 - this machine
-                    return
-            except URLError:
-                time.sleep(0.05)
-        self._log.seek(0)
-        pytest.fail(f"the server did not start: {self._log.read().decode()[-2000:]}", pytrace=False)
+        """Start it, and wait until it listens."""
+        self._process = ServerProcess(self._command, **self._settings)
 
     def kill(self) -> None:
         """End it without a last word."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
-        if self._log is not None:
-            self._log.seek(0)
-            search(self._log.read(), "the log of a server")
-            self._log.close()
-            self._log = None
 
 
 @contextmanager
@@ -134,7 +101,7 @@ async def curl(command: str, **environment: str) -> list[str]:
     )
     async with asyncio.timeout(WAIT_MS / 1000):
         printed, _ = await shell.communicate()
-    return [json.loads(line[5:])["type"] for line in printed.splitlines() if line.startswith(b"data:")]
+    return [event["type"] for event in events_of(printed)]
 
 
 class User:

@@ -20,7 +20,7 @@ from playwright.async_api import FilePayload, expect
 from agui_container import Settings, create_app
 from tests.behaviour.server import serving
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import WAIT_MS, User
+from tests.console.driver import WAIT_MS
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -256,40 +256,3 @@ async def test_notices_are_shown_at_their_place_in_the_conversation(visit: Visit
             "The model stopped early: length.",
         ]
     )
-
-
-async def open_busy_thread(visit: Visit, assistant: str) -> tuple[User, User]:
-    """Open a thread in two tabs: one runs it for a minute, and the message of the other is refused."""
-    user = await visit(assistant)
-    await user.say("stream 1")
-    await user.is_done()
-    second = await user.open_tab(user.page.url)
-    await second.reads("hello world,")
-    await user.say("wait 60")
-    await user.reads("Waiting 60 s.")
-    await second.say("stream 2")
-    await expect(second.page.get_by_role("alert")).to_contain_text("THREAD_BUSY")
-    return user, second
-
-
-async def test_a_thread_that_is_busy_in_another_tab_says_so_and_can_be_tried_again_after_what_was_said_there(
-    visit: Visit, assistant: str
-) -> None:
-    user, second = await open_busy_thread(visit, assistant)
-    await user.press("Stop")
-    await user.reads("You stopped this answer.")
-    await second.press("Try again")
-    await second.reads("hello world, hello world,")
-    await expect(second.messages).to_have_text(["stream 1", "wait 60", "stream 2"])
-
-
-async def test_a_message_that_was_refused_stays_when_its_thread_is_loaded_again(visit: Visit, assistant: str) -> None:
-    user, second = await open_busy_thread(visit, assistant)
-    await second.page.evaluate("window.dispatchEvent(new Event('focus'))")
-    await expect(second.messages).to_have_text(["stream 1", "wait 60", "stream 2"])
-    await second.page.get_by_role("navigation").get_by_text("stream 1", exact=True).click()
-    await expect(second.page.get_by_role("alert")).to_contain_text("THREAD_BUSY")
-    await user.press("Stop")
-    await user.reads("You stopped this answer.")
-    await second.press("Try again")
-    await second.reads("hello world, hello world,")

@@ -99,7 +99,7 @@ def make_service(  # noqa: PLR0913 - each has a default
             identity_limits=caller_limits or read_identity_limits(settings.caller_limits),
         ),
         clock,
-        cluster or make_archive(settings.store.get_secret_value(), clock),
+        cluster or make_cluster(settings.store.get_secret_value(), clock),
         tools=tools or {},
         capabilities=build_capabilities(adapted, settings),
         new_id=lambda: f"id-{next(numbers)}",
@@ -108,7 +108,7 @@ def make_service(  # noqa: PLR0913 - each has a default
     )
 
 
-def make_archive(store: str, clock: FakeClock) -> Cluster:
+def make_cluster(store: str, clock: FakeClock) -> Cluster:
     """Return a cluster of one replica on a store."""
     return Cluster(open_store(store), MemoryBus(), clock, durable=is_durable(store), new_id=lambda: "replica-1")
 

@@ -7,7 +7,7 @@ import pytest
 from ag_ui.core import CustomEvent, RunAgentInput, StateDeltaEvent, StateSnapshotEvent
 from pydantic_core import from_json
 
-from agui_container.engine.persistence import cluster as archives
+from agui_container.engine.persistence import cluster as cluster_module
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
 from agui_container.engine.persistence.leases import Leases, run_periodically
@@ -209,7 +209,7 @@ async def test_a_bus_that_hangs_holds_up_no_run(monkeypatch: pytest.MonkeyPatch)
     async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "hello"
 
-    monkeypatch.setattr(archives, "SEND_SECONDS", 0.01)
+    monkeypatch.setattr(cluster_module, "SEND_SECONDS", 0.01)
     replicas = Replicas()
     service = await replicas.start(brief)
     monkeypatch.setattr(replicas.bus, "publish", hang)

@@ -12,8 +12,8 @@ import pytest
 from tests.official.conftest import judge
 from tests.official.conversations import ClientTransport, Sse, WebSocket
 from tests.official.judge import Judge
-from tests.official.servers import ServerAddress, serving
-from tests.sockets.process import ROOT
+from tests.official.servers import serving
+from tests.sockets.process import ROOT, ServerProcess
 
 __all__ = ["judge"]
 
@@ -51,7 +51,7 @@ FRAMEWORKS = [
     FrameworkUnderTest("strands", 4, STRANDS_PYTHON),
 ]
 
-Serve = Callable[[FrameworkUnderTest, str], ServerAddress]
+Serve = Callable[[FrameworkUnderTest, str], ServerProcess]
 
 
 @pytest.fixture(params=FRAMEWORKS, ids=lambda framework: framework.name)
@@ -69,10 +69,10 @@ def framework(request: pytest.FixtureRequest) -> FrameworkUnderTest:
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Serve]:
     """Start the server of an agent, once per module."""
-    servers: dict[str, ServerAddress] = {}
+    servers: dict[str, ServerProcess] = {}
     with ExitStack() as stack:
 
-        def serve(framework: FrameworkUnderTest, agent: str) -> ServerAddress:
+        def serve(framework: FrameworkUnderTest, agent: str) -> ServerProcess:
             if agent not in servers:
                 servers[agent] = stack.enter_context(serving(framework.python, agent=agent))
             return servers[agent]
@@ -81,7 +81,7 @@ def serve() -> Iterator[Serve]:
 
 
 @pytest.fixture(params=[Sse, WebSocket], ids=["sse", "ws"])
-def transport(request: pytest.FixtureRequest) -> Callable[[Judge, ServerAddress], ClientTransport]:
+def transport(request: pytest.FixtureRequest) -> Callable[[Judge, ServerProcess], ClientTransport]:
     """A way to ask a server."""
-    chosen: Callable[[Judge, ServerAddress], ClientTransport] = request.param
+    chosen: Callable[[Judge, ServerProcess], ClientTransport] = request.param
     return chosen

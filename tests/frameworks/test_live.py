@@ -9,9 +9,9 @@ import pytest
 from tests.frameworks.conftest import FrameworkUnderTest, Serve
 from tests.official.conversations import Ask, ClientTransport, WebSocket, check
 from tests.official.judge import Json, Judge
-from tests.official.servers import ServerAddress
+from tests.sockets.process import ServerProcess
 
-Connect = Callable[[Judge, ServerAddress], ClientTransport]
+Connect = Callable[[Judge, ServerProcess], ClientTransport]
 
 PICK: Json = {"name": "pick", "description": "The client's.", "parameters": {"type": "object"}}
 

@@ -2,13 +2,17 @@
 
 import asyncio
 import json
-from urllib.request import urlopen
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.request import Request, urlopen
+from uuid import uuid4
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Browser, expect
 
-from tests.console.driver import PageServer
+from tests.console.driver import PageServer, serve_page
 from tests.front_ends.conftest import Visit
+from tests.front_ends.driver import Visitor, need_app, previewed
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 in_each = pytest.mark.parametrize("app", ["copilotkit-direct", "copilotkit-runtime", "assistant-ui"])
@@ -35,6 +39,18 @@ async def status_at_end(server: PageServer, thread_id: str) -> object:
     run = last_run(server, thread_id)
     await asyncio.to_thread(get, server, f"runs/{run['runId']}/events?threadId={thread_id}")
     return last_run(server, thread_id)["status"]
+
+
+@contextmanager
+def busy(server: PageServer, thread_id: str) -> Iterator[None]:
+    """A run of another client on a thread, until the end of the block."""
+    message = {"id": str(uuid4()), "role": "user", "content": "wait 60"}
+    body = {"threadId": thread_id, "runId": str(uuid4()), "messages": [message]}
+    request = Request(server.url + "invocations", json.dumps(body).encode())  # noqa: S310 - this machine
+    with urlopen(request, timeout=SECONDS) as response:  # noqa: S310 - this machine
+        while b"Waiting" not in response.readline():
+            pass
+        yield
 
 
 @in_each
@@ -160,3 +176,25 @@ async def test_assistant_ui_sends_feedback_to_the_server_and_shows_it_again(visi
     assert [feedback["sentiment"] for feedback in thread["feedback"]] == ["positive"]
     await visitor.page.reload()
     await expect(rating).to_have_attribute("data-submitted", "true")
+
+
+@pytest.fixture(scope="module", params=["http", "stream"])
+def refusing(request: pytest.FixtureRequest) -> Iterator[PageServer]:
+    """The built-in assistant with each ``AGUI_ERROR_STATUS``."""
+    with serve_page(AGUI_ERROR_STATUS=request.param) as server:
+        yield server
+
+
+@in_each
+async def test_a_busy_thread_is_shown_in_words(browser: Browser, refusing: PageServer, app: str) -> None:
+    need_app(app)
+    with previewed(app, refusing.url) as url:
+        visitor = Visitor(await browser.new_page())
+        await visitor.open(app, url)
+        await visitor.say("think about rain")
+        await visitor.reads("I have thought about rain.")
+        with busy(refusing, visitor.thread_id):
+            await visitor.say("think about tea")
+            await expect(visitor.page.get_by_text("Another run is active on this thread.").first).to_be_visible()
+        await visitor.page.close()
+        assert visitor.complaints == []

@@ -5,6 +5,7 @@ import urllib.request
 from typing import Any
 
 from tests.grpc.client import WAIT
+from tests.sockets.client import events_of
 from tests.sockets.process import ServerProcess
 
 Json = dict[str, Any]
@@ -15,7 +16,7 @@ def run_over_sse(server: ServerProcess, body: Json) -> list[Json]:
     url = f"http://127.0.0.1:{server.port}/invocations"
     request = urllib.request.Request(url, json.dumps({"protocolVersion": "1.0", **body}).encode())
     with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
-        return [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
+        return events_of(answer.read())
 
 
 def get_json(server: ServerProcess, path: str) -> Json:

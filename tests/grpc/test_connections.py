@@ -26,6 +26,7 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.grpc.client import GrpcCall
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import PREFACE, WAIT, Raw, message, text
+from tests.grpc.http_requests import run_over_sse
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
 
@@ -103,14 +104,11 @@ def test_nothing_of_grpc_is_imported_before_the_first_connection(dial: Dial, tmp
     )
     settings = {**ASSISTANT, "AGUI_TOOLS": "telling:modules", "PYTHONPATH": f"{tmp_path}:{Path.cwd() / 'app'}"}
     with ServerProcess(**settings) as server:
-        url = f"http://127.0.0.1:{server.port}/invocations"
 
         def imported(run_id: str) -> str:
             message = {"id": "m", "role": "user", "content": "call modules {}"}
             body = {"threadId": run_id, "runId": run_id, "messages": [message]}
-            request = urllib.request.Request(url, json.dumps(body).encode())
-            with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310 - a loopback address
-                events = [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
+            events = run_over_sse(server, body)
             return str(next(event["content"] for event in events if event["type"] == "TOOL_CALL_RESULT"))
 
         assert imported("before") == ""

@@ -7,7 +7,8 @@ import pytest
 
 from tests.official.conversations import ClientTransport, Protobuf, Sse, WebSocket
 from tests.official.judge import Judge, missing
-from tests.official.servers import ServerAddress, serving
+from tests.official.servers import serving
+from tests.sockets.process import ServerProcess
 
 
 @pytest.fixture(scope="session")
@@ -23,28 +24,28 @@ def judge() -> Iterator[Judge]:
 
 
 @pytest.fixture(scope="session")
-def assistant() -> Iterator[ServerAddress]:
+def assistant() -> Iterator[ServerProcess]:
     """A server with the built-in assistant on the offline model."""
     with serving() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def own_agent() -> Iterator[ServerAddress]:
+def own_agent() -> Iterator[ServerProcess]:
     """A server with the scripted agent of ``agents``."""
     with serving(agent="tests.official.agents:agent") as server:
         yield server
 
 
 @pytest.fixture(params=[Sse, Protobuf, WebSocket], ids=["sse", "protobuf", "ws"])
-def transport(request: pytest.FixtureRequest, judge: Judge, assistant: ServerAddress) -> ClientTransport:
+def transport(request: pytest.FixtureRequest, judge: Judge, assistant: ServerProcess) -> ClientTransport:
     """A way to ask the assistant."""
     made: ClientTransport = request.param(judge, assistant)
     return made
 
 
 @pytest.fixture(params=[Sse, Protobuf, WebSocket], ids=["sse", "protobuf", "ws"])
-def own_transport(request: pytest.FixtureRequest, judge: Judge, own_agent: ServerAddress) -> ClientTransport:
+def own_transport(request: pytest.FixtureRequest, judge: Judge, own_agent: ServerProcess) -> ClientTransport:
     """A way to ask the scripted agent."""
     made: ClientTransport = request.param(judge, own_agent)
     return made

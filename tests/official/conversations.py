@@ -15,8 +15,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from agui_container.transports.formats import PROTOBUF
 from tests.official.judge import Json, Judge, Turn
-from tests.official.servers import ServerAddress
 from tests.protocol.protobuf_decoder import kind, messages
+from tests.sockets.process import ServerProcess
 
 SECONDS = 120.0
 TERMINAL = ("RUN_FINISHED", "RUN_ERROR")
@@ -55,7 +55,7 @@ class Sse:
     """POST /invocations by the client itself."""
 
     judge: Judge
-    server: ServerAddress
+    server: ServerProcess
     binary: ClassVar[bool] = False
 
     def ask(self, ask: Ask) -> Turn:
@@ -79,7 +79,7 @@ class WebSocket:
     """One connection per run; its events are replayed through the client."""
 
     judge: Judge
-    server: ServerAddress
+    server: ServerProcess
 
     def ask(self, ask: Ask) -> Turn:
         """Run the input and return the judge's verdict."""

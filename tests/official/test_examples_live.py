@@ -6,18 +6,19 @@ import pytest
 
 from tests.official.conversations import Ask, ClientTransport, check
 from tests.official.judge import Json, Judge
-from tests.official.servers import ServerAddress, serving
+from tests.official.servers import serving
+from tests.sockets.process import ServerProcess
 
 
 @pytest.fixture(scope="module")
-def sharing() -> Iterator[ServerAddress]:
+def sharing() -> Iterator[ServerProcess]:
     """A server around ``examples/state_agent.py``."""
     with serving(agent="examples.state_agent:agent") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def team() -> Iterator[ServerAddress]:
+def team() -> Iterator[ServerProcess]:
     """A server around ``examples/team_agent.py``."""
     with serving(agent="examples.team_agent:agent") as server:
         yield server
@@ -27,7 +28,7 @@ def user(key: str, content: str) -> Json:
     return {"id": key, "role": "user", "content": content}
 
 
-def test_the_clients_state_follows_the_tools(judge: Judge, sharing: ServerAddress) -> None:
+def test_the_clients_state_follows_the_tools(judge: Judge, sharing: ServerProcess) -> None:
     turns: list[Json] = [{"add": [user(f"u{at}", f'call add_item {{"item": "{item}"}}')]} for at, item in ITEMS]
     session = judge.run(sharing.invocations, turns, threadId="shopping")
     assert [check(judge, turn) for turn in session.turns] == ["RUN_FINISHED"] * 3
@@ -42,7 +43,7 @@ def test_the_clients_state_follows_the_tools(judge: Judge, sharing: ServerAddres
 ITEMS = list(enumerate(["milk", "eggs", "milk"]))
 
 
-def test_an_activity_is_a_message_that_the_client_updates(judge: Judge, sharing: ServerAddress) -> None:
+def test_an_activity_is_a_message_that_the_client_updates(judge: Judge, sharing: ServerProcess) -> None:
     session = judge.run(
         sharing.invocations, [{}], threadId="cooking", initialMessages=[user("u", 'call cook {"dish": "soup"}')]
     )
@@ -51,7 +52,7 @@ def test_an_activity_is_a_message_that_the_client_updates(judge: Judge, sharing:
     assert activity["content"] == {"title": "Cooking soup", "done": ["chop", "boil", "serve"]}
 
 
-def test_any_agent_works_for_an_assistant(judge: Judge, team: ServerAddress) -> None:
+def test_any_agent_works_for_an_assistant(judge: Judge, team: ServerProcess) -> None:
     both = 'call poet {"task": "sea"}\ncall accountant {"task": "calculate 12*30"}'
     session = judge.run(team.invocations, [{}], threadId="team", initialMessages=[user("u", both)])
     turn = session.turns[0]
@@ -72,7 +73,7 @@ def test_delegation_is_legal_to_the_client(said: str, transport: ClientTransport
     assert ends == said.count("delegate")
 
 
-def test_a_conversation_with_subagents_goes_on(judge: Judge, assistant: ServerAddress) -> None:
+def test_a_conversation_with_subagents_goes_on(judge: Judge, assistant: ServerProcess) -> None:
     turns: list[Json] = [
         {"add": [user("u1", "delegate calculate 6*7")]},
         {"add": [user("u2", "stream 2")]},

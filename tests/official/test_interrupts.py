@@ -7,8 +7,9 @@ import pytest
 from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.official.conversations import NUMBERS, check
 from tests.official.judge import Conversation, Json, Judge
-from tests.official.servers import ServerAddress, serving
+from tests.official.servers import serving
 from tests.requirements import requirement
+from tests.sockets.process import ServerProcess
 
 RULE = "it costs money"
 HOUR = 3600
@@ -22,7 +23,7 @@ DENIAL = "Error: the user denied this call: too much"
 
 
 @pytest.fixture(scope="module")
-def fixture() -> Iterator[ServerAddress]:
+def fixture() -> Iterator[ServerProcess]:
     """A server with the assistant whose payments must be approved."""
     with serving(tools=TOOLS, tool_policy=POLICY) as server:
         yield server
@@ -38,7 +39,7 @@ def pay(*amounts: int) -> Json:
     return say("\n".join(f'call pay {{"amount": {amount}}}' for amount in amounts))
 
 
-def converse(judge: Judge, fixture: ServerAddress, *turns: Json) -> Conversation:
+def converse(judge: Judge, fixture: ServerProcess, *turns: Json) -> Conversation:
     """A conversation on a thread of its own."""
     return judge.run(fixture.invocations, turns, threadId=f"fixture-{next(NUMBERS)}")
 
@@ -51,7 +52,7 @@ def results_by_call(conversation: Conversation) -> list[tuple[str, list[str]]]:
 
 
 @requirement("approval.client")
-def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, fixture: ServerAddress) -> None:
+def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, fixture: ServerProcess) -> None:
     conversation = converse(judge, fixture, pay(5, 6))
     (asked,) = conversation.turns
     assert check(judge, asked) == "RUN_FINISHED"
@@ -74,7 +75,7 @@ def test_a_run_that_asks_leaves_its_interrupts_with_the_client(judge: Judge, fix
     ids=["approved", "edited", "denied", "cancelled", "each its own"],
 )
 def test_the_client_sends_every_answer_and_holds_each_call_with_one_result(
-    judge: Judge, fixture: ServerAddress, decisions: list[Json], results: list[str]
+    judge: Judge, fixture: ServerProcess, decisions: list[Json], results: list[str]
 ) -> None:
     amounts = range(5, 5 + len(decisions))
     conversation = converse(judge, fixture, pay(*amounts), {"decide": decisions}, say("stream 1"))
@@ -99,7 +100,7 @@ def test_the_client_sends_every_answer_and_holds_each_call_with_one_result(
     ids=["no answer", "one of two", "one of two, by its own helper", "too late"],
 )
 def test_the_client_itself_refuses_what_no_server_may_be_sent(
-    judge: Judge, fixture: ServerAddress, turn: Json, reason: str
+    judge: Judge, fixture: ServerProcess, turn: Json, reason: str
 ) -> None:
     conversation = converse(judge, fixture, pay(5, 6), turn, {"decide": [APPROVED, DENIED]})
     asked, refused, resumed = conversation.turns
@@ -112,7 +113,7 @@ def test_the_client_itself_refuses_what_no_server_may_be_sent(
 
 
 @requirement("approval.client")
-def test_an_expired_interrupt_can_still_be_cancelled(judge: Judge, fixture: ServerAddress) -> None:
+def test_an_expired_interrupt_can_still_be_cancelled(judge: Judge, fixture: ServerProcess) -> None:
     late = {"decide": [CANCELLED], "seconds": HOUR + 60}
     conversation = converse(judge, fixture, pay(5), late)
     assert check(judge, conversation.turns[1]) == "RUN_FINISHED"
@@ -121,7 +122,7 @@ def test_an_expired_interrupt_can_still_be_cancelled(judge: Judge, fixture: Serv
 
 @requirement("approval.client")
 def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(
-    judge: Judge, fixture: ServerAddress
+    judge: Judge, fixture: ServerProcess
 ) -> None:
     wrong = {"decide": [{"status": "resolved", "payload": {"approved": "yes"}}]}
     conversation = converse(judge, fixture, pay(5), wrong, {"decide": [APPROVED]})
@@ -134,7 +135,7 @@ def test_an_answer_of_another_form_ends_in_an_error_and_can_be_given_again(
 
 
 @requirement("approval.client")
-def test_a_resumed_run_may_ask_again(judge: Judge, fixture: ServerAddress) -> None:
+def test_a_resumed_run_may_ask_again(judge: Judge, fixture: ServerProcess) -> None:
     again = {**pay(7), "decide": [APPROVED]}
     conversation = converse(judge, fixture, pay(5), again, {"decide": [EDITED]})
     first, second, third = conversation.turns
@@ -144,7 +145,7 @@ def test_a_resumed_run_may_ask_again(judge: Judge, fixture: ServerAddress) -> No
 
 
 @requirement("approval.client-aborts")
-def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Judge, fixture: ServerAddress) -> None:
+def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Judge, fixture: ServerProcess) -> None:
     conversation = converse(judge, fixture, say("call stick {}", abortAfter=5), say("stream 1"))
     stopped, after = conversation.turns
     assert stopped.error is None
@@ -155,7 +156,7 @@ def test_an_abort_while_a_tool_waits_leaves_the_thread_to_the_next_run(judge: Ju
 
 
 @requirement("approval.client-aborts")
-def test_an_abort_while_an_approved_call_waits_does_not_start_it_again(judge: Judge, fixture: ServerAddress) -> None:
+def test_an_abort_while_an_approved_call_waits_does_not_start_it_again(judge: Judge, fixture: ServerProcess) -> None:
     turns = [say("call order {}"), {"decide": [APPROVED], "abortAfter": 1}, {"decide": [APPROVED]}]
     conversation = converse(judge, fixture, *turns)
     asked, stopped, resumed = conversation.turns

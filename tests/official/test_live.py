@@ -7,8 +7,8 @@ import pytest
 
 from tests.official.conversations import Ask, ClientTransport, check
 from tests.official.judge import Json, Judge
-from tests.official.servers import ServerAddress
 from tests.requirements import requirement
+from tests.sockets.process import ServerProcess
 
 CONFIRM = {
     "name": "confirm",
@@ -75,7 +75,7 @@ def test_a_model_that_fails_ends_the_run_with_an_error(transport: ClientTranspor
 
 
 def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(
-    judge: Judge, assistant: ServerAddress
+    judge: Judge, assistant: ServerProcess
 ) -> None:
     turns: list[Json] = [
         {"runId": "r1", "tools": [CONFIRM]},
@@ -92,7 +92,7 @@ def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(
 
 
 @requirement("assistant.failure")
-def test_the_official_client_keeps_which_tools_failed(judge: Judge, assistant: ServerAddress) -> None:
+def test_the_official_client_keeps_which_tools_failed(judge: Judge, assistant: ServerProcess) -> None:
     said = 'call calculate {"expression":"1/0"}\ncall calculate {"expression":"6*7"}'
     message = {"id": "u1", "role": "user", "content": said}
     held = judge.run(assistant.invocations, [{"runId": "r1"}], threadId="failed-tool", initialMessages=[message])
@@ -117,7 +117,7 @@ def test_a_cancel_from_elsewhere_ends_the_run_as_cancelled(transport: ClientTran
     assert turn.types[-2] == "TEXT_MESSAGE_END"
 
 
-def test_the_official_client_can_cancel_with_a_run_of_its_own(judge: Judge, assistant: ServerAddress) -> None:
+def test_the_official_client_can_cancel_with_a_run_of_its_own(judge: Judge, assistant: ServerProcess) -> None:
     command = {"type": "cancel", "runId": "asked"}
     body = {"threadId": "forwarded", "runId": "asking", "messages": [], "forwardedProps": {"command": command}}
     turn = {"runId": "asked", "meanwhile": {"after": 3, "body": body}}
@@ -132,7 +132,7 @@ def test_the_official_client_can_cancel_with_a_run_of_its_own(judge: Judge, assi
     assert [event["type"] for event in answered] == ["RUN_STARTED", "CUSTOM", "RUN_FINISHED"]
 
 
-def test_commands_are_small_runs_to_the_official_client(judge: Judge, assistant: ServerAddress) -> None:
+def test_commands_are_small_runs_to_the_official_client(judge: Judge, assistant: ServerProcess) -> None:
     turn = {"runId": "c1", "forwardedProps": {"command": {"type": "capabilities"}}}
     report = judge.run(assistant.invocations, [turn], threadId="commands").turns[0]
     assert check(judge, report) == "RUN_FINISHED"
@@ -146,7 +146,7 @@ def test_a_retry_gets_the_same_events_again(transport: ClientTransport, judge: J
     assert again.events == first.events
 
 
-def test_attach_replays_a_run_from_its_beginning(judge: Judge, assistant: ServerAddress) -> None:
+def test_attach_replays_a_run_from_its_beginning(judge: Judge, assistant: ServerProcess) -> None:
     ask = {"threadId": "attached", "initialMessages": [{"id": "u", "role": "user", "content": "stream 5"}]}
     command = {"type": "attach", "runId": "attached-run"}
     first = judge.run(assistant.invocations, [{"runId": "attached-run"}], **ask).turns[0]
@@ -155,7 +155,7 @@ def test_attach_replays_a_run_from_its_beginning(judge: Judge, assistant: Server
     assert again.events == first.events
 
 
-def test_a_client_that_aborts_can_go_on_in_the_same_thread(judge: Judge, assistant: ServerAddress) -> None:
+def test_a_client_that_aborts_can_go_on_in_the_same_thread(judge: Judge, assistant: ServerProcess) -> None:
     turns: list[Json] = [
         {"add": [{"id": "u1", "role": "user", "content": "wait 30"}], "abortAfter": 3},
         {"add": [{"id": "u2", "role": "user", "content": "stream 2"}]},

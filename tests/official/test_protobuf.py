@@ -11,10 +11,10 @@ from ag_ui.core import BaseEvent, CustomEvent, MessagesSnapshotEvent, StateDelta
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.wire.protobuf.encoder import encode_frame
 from tests.official.judge import Binary, Json, Judge
-from tests.official.servers import ServerAddress
 from tests.protocol.random_events import CLASSES, event
 from tests.protocol.samples import SAMPLES
 from tests.requirements import requirement
+from tests.sockets.process import ServerProcess
 
 EACH = 60
 """Arbitrary events of one class."""
@@ -74,7 +74,7 @@ def test_rare_fields_are_encoded_as_officially(judge: Judge, extended: BaseEvent
 
 
 @requirement("binary.accept")
-def test_a_client_tool_is_left_pending_and_continued(judge: Judge, assistant: ServerAddress) -> None:
+def test_a_client_tool_is_left_pending_and_continued(judge: Judge, assistant: ServerProcess) -> None:
     confirm = {"name": "confirm", "description": "Ask.", "parameters": {"type": "object"}}
     turns: list[Json] = [{"tools": [confirm]}, {"tools": [confirm], "answer": "yes, do"}]
     ask: dict[str, Any] = {"initialMessages": [{"id": "u", "role": "user", "content": "call confirm {}"}]}
@@ -87,7 +87,7 @@ def test_a_client_tool_is_left_pending_and_continued(judge: Judge, assistant: Se
 
 
 @requirement("binary.leave")
-def test_a_client_that_aborts_can_go_on_in_the_same_thread(judge: Judge, assistant: ServerAddress) -> None:
+def test_a_client_that_aborts_can_go_on_in_the_same_thread(judge: Judge, assistant: ServerProcess) -> None:
     turns: list[Json] = [
         {"add": [{"id": "u1", "role": "user", "content": "wait 30"}], "abortAfter": 3},
         {"add": [{"id": "u2", "role": "user", "content": "stream 2"}]},

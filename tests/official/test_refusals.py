@@ -9,12 +9,13 @@ from websockets.sync.client import connect
 
 from tests.official.conversations import SECONDS, Ask
 from tests.official.judge import Json, Judge, Turn
-from tests.official.servers import ServerAddress, serving
+from tests.official.servers import serving
 from tests.requirements import requirement
+from tests.sockets.process import ServerProcess
 
 
 @contextmanager
-def busy(server: ServerAddress, thread: str) -> Iterator[None]:
+def busy(server: ServerProcess, thread: str) -> Iterator[None]:
     """A thread with an active run, until the block is left."""
     ask = Ask("wait 60", thread)
     with connect(server.ws, open_timeout=SECONDS, close_timeout=SECONDS) as socket:
@@ -26,7 +27,7 @@ def busy(server: ServerAddress, thread: str) -> Iterator[None]:
             pass
 
 
-def run_on_busy_thread(judge: Judge, server: ServerAddress, thread: str, **agent: object) -> Turn:
+def run_on_busy_thread(judge: Judge, server: ServerProcess, thread: str, **agent: object) -> Turn:
     """A run that the client asks for on a busy thread."""
     messages: list[Json] = [{"id": "u1", "role": "user", "content": "hello"}]
     with busy(server, thread):
@@ -38,7 +39,7 @@ def run_on_busy_thread(judge: Judge, server: ServerAddress, thread: str, **agent
 @pytest.mark.parametrize("older", [False, True])
 @requirement("http.status")
 def test_a_busy_thread_is_an_exception_that_names_the_status_and_the_code(
-    judge: Judge, assistant: ServerAddress, *, older: bool
+    judge: Judge, assistant: ServerProcess, *, older: bool
 ) -> None:
     turn = run_on_busy_thread(judge, assistant, f"busy, older={older}", older=older)
     assert turn.wire["status"] == 409

@@ -16,8 +16,8 @@ from agui_container.settings import Settings
 from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving as in_process
 from tests.engine.doubles import Json
-from tests.official.servers import ServerAddress, serving
-from tests.sockets.process import ROOT
+from tests.official.servers import serving
+from tests.sockets.process import ROOT, ServerProcess
 
 SCENARIOS = Path(__file__).with_name("scenarios.py")
 SECONDS = 400.0
@@ -60,7 +60,7 @@ class Release:
 
 
 @pytest.fixture(scope="session")
-def roboto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerAddress]:
+def roboto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """The server, as a process. It has a skill, a model to choose, and a tool that waits for an approval."""
     skill = tmp_path_factory.mktemp("skills") / "greet" / "SKILL.md"
     skill.parent.mkdir()
@@ -71,7 +71,7 @@ def roboto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerAd
 
 
 @pytest.fixture(params=["roboto-oldest", "roboto"])
-def release(request: pytest.FixtureRequest, roboto_server: ServerAddress) -> Release:
+def release(request: pytest.FixtureRequest, roboto_server: ServerProcess) -> Release:
     """Each release. ``make test`` installs them."""
     found = Release(request.param, roboto_server.port)
     if not (found.bin / "python").exists():

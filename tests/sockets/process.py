@@ -121,6 +121,16 @@ class ServerProcess:
             self._process.stderr.close()
 
     @property
+    def invocations(self) -> str:
+        """URL of runs over HTTP."""
+        return f"http://127.0.0.1:{self.port}/invocations"
+
+    @property
+    def ws(self) -> str:
+        """URL of runs over a WebSocket."""
+        return f"ws://127.0.0.1:{self.port}/ws"
+
+    @property
     def pid(self) -> int:
         """The id of the process."""
         return self._process.pid

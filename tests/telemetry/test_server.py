@@ -11,8 +11,9 @@ import pytest
 from websockets.sync.client import connect
 
 from tests.behaviour.client import outcome
-from tests.engine.doubles import Json, ask
+from tests.engine.doubles import ask
 from tests.requirements import requirement
+from tests.sockets.client import events_of
 from tests.sockets.process import ServerProcess
 from tests.telemetry.collector import SECONDS, Collector, below, text_attributes
 
@@ -59,16 +60,12 @@ def server(collector: Collector) -> Iterator[ServerProcess]:
         yield server
 
 
-def events_of(response: httpx.Response) -> list[Json]:
-    return [json.loads(line.removeprefix("data: ")) for line in response.text.splitlines() if line.startswith("data: ")]
-
-
 @requirement("trace.server")
 def test_a_run_over_sse_is_one_trace_from_its_caller_down(server: ServerProcess, collector: Collector) -> None:
     url = f"http://127.0.0.1:{server.port}"
     httpx.get(f"{url}/ping", timeout=SECONDS)
     asked = ask(thread="sse", text="calculate 1+2")
-    events = events_of(httpx.post(f"{url}/invocations", json=asked, headers=HEADERS, timeout=SECONDS))
+    events = events_of(httpx.post(f"{url}/invocations", json=asked, headers=HEADERS, timeout=SECONDS).content)
     assert outcome(events) == "success"
     spans = collector.wait_for(lambda: [span for span in collector.spans if span.trace_id.hex() == TRACE])
     assert below(spans, bytes.fromhex(CALLER)) == ["POST /invocations", RUN]

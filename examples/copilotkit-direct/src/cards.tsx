@@ -1,4 +1,4 @@
-/** What stands between the messages: a card for each tool call, and the question whether a tool may run. */
+/** A card for each tool call, the question whether a tool may run, and the reason why a run has failed. */
 
 import { useInterrupt, useRenderTool } from "@copilotkit/react-core/v2";
 
@@ -32,4 +32,16 @@ export function Approval() {
     ),
   });
   return null;
+}
+
+/** Say why a run has failed or was refused, which CopilotKit itself does not show. */
+export function Failure({ text, close }: { text: string; close: () => void }) {
+  return (
+    <div className="card failure" role="alert">
+      <p>{text}</p>
+      <button type="button" onClick={close}>
+        Close
+      </button>
+    </div>
+  );
 }

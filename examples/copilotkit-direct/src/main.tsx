@@ -3,8 +3,9 @@
 import { WebSocketAgent } from "@agui-container/client";
 import { CopilotChat, CopilotKitProvider } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
+import { useState } from "react";
 import { createRoot } from "react-dom/client";
-import { Approval, ToolCard } from "./cards";
+import { Approval, Failure, ToolCard } from "./cards";
 import "./style.css";
 import { ThemeTool } from "./theme-tool";
 import { threadId } from "./thread";
@@ -12,13 +13,16 @@ import { threadId } from "./thread";
 const agents = { default: new WebSocketAgent({ url: new URL("/ws", location.href) }) };
 
 function App() {
+  const [failure, setFailure] = useState("");
+  const show = ({ error }: { error: Error }) => setFailure(error.message);
   return (
-    <CopilotKitProvider selfManagedAgents={agents} enableInspector={false}>
+    <CopilotKitProvider selfManagedAgents={agents} enableInspector={false} onError={show}>
       <ToolCard />
       <Approval />
       <ThemeTool />
       <main>
         <CopilotChat threadId={threadId} />
+        {failure && <Failure text={failure} close={() => setFailure("")} />}
       </main>
     </CopilotKitProvider>
   );

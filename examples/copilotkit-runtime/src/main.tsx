@@ -2,20 +2,24 @@
 
 import { CopilotChat, CopilotKitProvider } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
+import { useState } from "react";
 import { createRoot } from "react-dom/client";
-import { Approval, ToolCard } from "./cards";
+import { Approval, Failure, ToolCard } from "./cards";
 import "./style.css";
 import { ThemeTool } from "./theme-tool";
 import { threadId } from "./thread";
 
 function App() {
+  const [failure, setFailure] = useState("");
+  const show = ({ error }: { error: Error }) => setFailure(error.message);
   return (
-    <CopilotKitProvider runtimeUrl="/api/copilotkit" enableInspector={false}>
+    <CopilotKitProvider runtimeUrl="/api/copilotkit" enableInspector={false} onError={show}>
       <ToolCard />
       <Approval />
       <ThemeTool />
       <main>
         <CopilotChat threadId={threadId} />
+        {failure && <Failure text={failure} close={() => setFailure("")} />}
       </main>
     </CopilotKitProvider>
   );

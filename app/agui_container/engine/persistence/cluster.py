@@ -1,4 +1,4 @@
-"""The store and the bus as this process uses them, with its replica name and the duration of its leases.
+"""The cluster of replicas on one store and bus, as one of them uses it: its name, its leases, its messages to others.
 
 Rule: a failure of the bus fails no run, because the store has everything that the bus carries. The replica name is made
 when the process opens, because a restored snapshot of the process must not share it.
@@ -40,7 +40,9 @@ class ReplicaCommand(StrEnum):
 
 
 class Cluster:
-    """The store and the bus of one process.
+    """All replicas on one store and one bus, as this process sees them. A process on its own is a cluster of one.
+
+    The class connects to both, names this replica, and sends its commands and events to the others.
 
     Args:
         store: stores threads and runs.

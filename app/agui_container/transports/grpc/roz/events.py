@@ -46,7 +46,7 @@ class OpenToolCall(Struct):
     arguments: str = ""
 
 
-class ToolRequest(Struct, frozen=True):
+class ClientToolCall(Struct, frozen=True):
     """A tool call that the client must run. ``error`` is the reason why it cannot, or empty."""
 
     call_id: str
@@ -74,7 +74,7 @@ class TurnEvents:
         self, wire: RozEncoder, message_id: str, tools: ToolsByName, permissions: Permissions, now: Callable[[], float]
     ) -> None:
         self.message_id = message_id
-        self.tool_requests: dict[str, ToolRequest] = {}
+        self.tool_requests: dict[str, ClientToolCall] = {}
         self.approvals: dict[str, ApprovalRequest] = {}
         self.usage = pb.TokenUsage()
         self.last_message_id = ""
@@ -273,9 +273,9 @@ class TurnEvents:
             arguments = arguments_of(call.arguments)
         except ValueError as error:
             text = f"Error: the client cannot get the arguments of this call: {error}."
-            self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms, text)
+            self.tool_requests[call_id] = ClientToolCall(call_id, call.name, timeout_ms, text)
             return self._tool_started(call_id, call.name)
-        self.tool_requests[call_id] = ToolRequest(call_id, call.name, timeout_ms)
+        self.tool_requests[call_id] = ClientToolCall(call_id, call.name, timeout_ms)
         activity = self._set_activity(CALLING, call.name)
         return [*activity, *self._wire.tool_requested(call_id, call.name, arguments, timeout_ms)]
 
