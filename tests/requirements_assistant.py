@@ -124,6 +124,10 @@ APPROVALS = {
         "docs/http-api.md#what-an-input-may-hold",
         "The parameters of a client's tool are an object schema, or the tool is refused by its name.",
     ),
+    "assistant.opaque-values": (
+        "docs/models.md#requests-to-these-servers",
+        "The opaque value of a model's call is kept with it and sent back to that model.",
+    ),
     "assistant.half-pairs": (
         "docs/http-api.md#what-an-input-may-hold",
         "Half of a surrogate pair in a message or a result becomes U+FFFD; the conversation goes on.",

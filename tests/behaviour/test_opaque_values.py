@@ -9,6 +9,7 @@ from tests.agents.doubles import DONE, ScriptedModel, answering
 from tests.behaviour.subagents import of_type
 from tests.conftest import Connect
 from tests.engine.doubles import ask
+from tests.requirements import requirement
 
 
 def without_values(message: Message) -> Message:
@@ -19,6 +20,7 @@ def without_values(message: Message) -> Message:
     return message.model_copy(update={"tool_calls": calls})
 
 
+@requirement("assistant.opaque-values")
 @pytest.mark.parametrize("resends", [False, True])
 async def test_the_next_turn_has_the_value_of_the_call(resends: bool, connect: Connect) -> None:  # noqa: FBT001
     model = ScriptedModel([[ToolCallDelta(0, "{}", "add", "sealed")], DONE, DONE])

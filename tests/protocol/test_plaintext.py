@@ -15,7 +15,7 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.protocol.conversation.transcript import render_plaintext
+from agui_container.protocol.conversation.plaintext import render_plaintext
 
 
 def call(id: str, name: str, arguments: str) -> ToolCall:  # noqa: A002 - as in the message

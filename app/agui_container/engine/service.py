@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
 from agui_container.engine.admission.offload import offload_if_large
-from agui_container.engine.admission.quota import Limit, Quota
+from agui_container.engine.admission.quota import IdentityQuota, Limit, Quota
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import EventLog, LogMemory
 from agui_container.engine.log.subscription import Subscription
@@ -28,7 +28,7 @@ from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.registry.retries import check_same_messages, fingerprint_of
 from agui_container.engine.registry.run_services import RunServices
 from agui_container.engine.registry.subscriptions import Subscriptions, wait_with
-from agui_container.engine.registry.thread_queues import runs_to_cancel, thread_busy, wait_admitted
+from agui_container.engine.registry.thread_queues import predecessors, runs_to_cancel, thread_busy, wait_admitted
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.run.run import Run
 from agui_container.engine.threads.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
@@ -138,41 +138,47 @@ class Service:
         if existing is not None:
             check_same_messages(fingerprint, existing.recorder.fingerprint)
             return self.subscriptions.open(existing, 0, caller)
-        if self.registry.is_forgotten(key) and not self.cluster.durable:
-            raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
-        if self._draining:
-            raise shutting_down()
-        on_busy = (
-            OnBusy.REJECT if condition.latest_run else busy_choice(run_input.forwarded_props, self._policy.on_busy)
-        )
+        self._check_startable(key)
+        chosen = busy_choice(run_input.forwarded_props, self._policy.on_busy)
+        on_busy = OnBusy.REJECT if condition.latest_run else chosen
         queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
         if condition.latest_run and queue:
             raise thread_busy()
         to_cancel = runs_to_cancel(queue, on_busy, now)  # first, because ``admit`` may try a busy thread many times
-        waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
-        predecessors = [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
         recorder = RunRecorder(
             self.cluster,
             key,
             on_busy,
-            predecessors,
+            predecessors(queue, on_busy, now),
             identity=caller.identity,
             size=size,
             condition=condition,
             fingerprint=fingerprint,
         )
-        on_flush = recorder.notify if self.cluster.durable else None
         quota = self.quota.of(caller.identity)
-        memory = LogMemory(self._policy.limits.run_bytes, quota.amounts(Limit.LOG_BYTES))
-        log = EventLog(key.run_id, memory, self.registry.flusher, on_flush)
-        run = self._run(run_input, caller, log, recorder)
+        run = self._run(run_input, caller, self._log(recorder, quota), recorder)
+        self._add(run, size, to_cancel, quota)
+        return self.subscriptions.open(run, 0, caller)
+
+    def _add(self, run: Run, size: int, to_cancel: Sequence[Run], quota: IdentityQuota) -> None:
+        """Add a run to the registry, and cancel the runs that it replaces or that give way to it."""
         quota.check(Limit.STREAMS)
-        plan = self.registry.plan_room(run, size, to_cancel, now)
+        plan = self.registry.plan_room(run, size, to_cancel, self.clock.time())
         quota.count(Limit.RUNS_PER_MINUTE)
         for other in reversed(plan):
             other.cancel()
         self.registry.add(run, size)
-        return self.subscriptions.open(run, 0, caller)
+
+    def _check_startable(self, key: RunKey) -> None:
+        if self.registry.is_forgotten(key) and not self.cluster.durable:
+            raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
+        if self._draining:
+            raise shutting_down()
+
+    def _log(self, recorder: RunRecorder, quota: IdentityQuota) -> EventLog:
+        memory = LogMemory(self._policy.limits.run_bytes, quota.amounts(Limit.LOG_BYTES))
+        on_flush = recorder.notify if self.cluster.durable else None
+        return EventLog(recorder.key.run_id, memory, self.registry.flusher, on_flush)
 
     async def admit(
         self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION

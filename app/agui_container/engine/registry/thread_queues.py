@@ -50,6 +50,12 @@ class ThreadQueues:
         return queue[0] if was_active else None
 
 
+def predecessors(queue: Sequence[Run], on_busy: OnBusy, now: float) -> list[str]:
+    """Return the ids of the open runs of a thread that a new one waits for."""
+    waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
+    return [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
+
+
 def runs_to_cancel(queue: Sequence[Run], on_busy: OnBusy, now: float) -> list[Run]:
     """Return the open runs of a thread that are cancelled for a new one. Raises ``AppError`` THREAD_BUSY."""
     if on_busy is OnBusy.REJECT and not all(run.presence.is_abandoned(now) for run in queue):

@@ -1,11 +1,9 @@
-"""Transcript: the conversation that a client has after the events of a run, and its rendering as plain text.
+"""Transcript: the conversation that a client has after the events of a run.
 
 Rules:
 
 - The messages equal those of the official client, except that activities are omitted, because clients never send them
   to an agent. Deltas are written to buffers, and ``messages`` joins them, so that a delta costs one write.
-- In plain text only the lines that name a speaker begin at the margin. The content of messages is indented, so that no
-  content can pass for a message of another speaker. Reasoning and activities are omitted.
 - The text of a tool's result is never interpreted, because a successful tool may return any text. A failed tool of the
   server is marked in the ``metadata`` of its result, because TOOL_CALL_RESULT has no field for an error and clients
   store the metadata with the message. A failed tool of the client has ``error``.
@@ -13,14 +11,12 @@ Rules:
 Source: AG-UI spec 1.1, events/* and basic/metadata; ``defaultApplyEvents`` of ``@ag-ui/client`` 1.0.0.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from ag_ui.core import (
-    ActivityMessage,
     AssistantMessage,
     BaseEvent,
-    ContentPart,
     DeveloperMessage,
     FunctionCall,
     Message,
@@ -34,7 +30,6 @@ from ag_ui.core import (
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
-    TextPart,
     ToolCall,
     ToolCallArgsEvent,
     ToolCallEndEvent,
@@ -330,50 +325,6 @@ class Transcript:
         MessagesSnapshotEvent: _snapshot,
     }
     """Method that applies events of each class. Other events do not change messages."""
-
-
-INDENT = "  "
-
-
-def render_plaintext(messages: Iterable[Message], title: str | None = None) -> str:
-    """Return the title and one paragraph per message. The text ends with a line break unless it is empty."""
-    tools: dict[str, str] = {}
-    paragraphs = [" ".join(title.split())] if title else []
-    for message in messages:
-        if isinstance(message, ReasoningMessage | ActivityMessage):
-            continue
-        if isinstance(message, AssistantMessage):
-            tools |= {call.id: call.function.name for call in message.tool_calls or ()}
-        lines = [f"{INDENT}{line}".rstrip() for line in "\n".join(_message_text(message)).splitlines()]
-        paragraphs.append("\n".join([f"{_speaker(message, tools)}:", *lines]))
-    return "\n\n".join(paragraphs) + "\n" if paragraphs else ""
-
-
-def _speaker(message: Message, tools: dict[str, str]) -> str:
-    """Return the name of the speaker on one line. Line breaks in tool names, which callers choose, are removed."""
-    if isinstance(message, ToolMessage):
-        return " ".join(f"Result of {tools.get(message.tool_call_id, 'a tool')}".split())
-    return "Subagent" if message.subagent_run_id else message.role.capitalize()
-
-
-def _message_text(message: Message) -> Iterator[str]:
-    if isinstance(message, ActivityMessage):
-        return
-    yield from _text(message.content)
-    if isinstance(message, AssistantMessage):
-        for call in message.tool_calls or ():
-            yield f"[calls {call.function.name} {call.function.arguments}]"
-    if isinstance(message, ToolMessage) and has_failed(message):
-        yield f"[failed: {message.error}]" if message.error else "[failed]"
-
-
-def _text(content: str | Sequence[ContentPart] | None) -> Iterator[str]:
-    if isinstance(content, str):
-        if content:
-            yield content
-        return
-    for part in content or ():
-        yield part.text if isinstance(part, TextPart) else f"[{part.type}]"
 
 
 FAILED = "failed"
