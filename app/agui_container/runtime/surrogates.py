@@ -6,6 +6,8 @@ the first piece and the other at the beginning of the next one.
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
+from agui_container.protocol.strict_json import replace_half_pairs
+
 HIGH_FIRST, HIGH_LAST = "\ud800", "\udbff"
 
 
@@ -26,12 +28,5 @@ def json_text(value: object) -> str:
     try:
         return to_json(value, inf_nan_mode="strings").decode()
     except PydanticSerializationError:  # The usual reason is a half.
-        return to_json(_with_joined_surrogates(to_jsonable_python(value)), inf_nan_mode="strings").decode()
-
-
-def _with_joined_surrogates(value: object) -> object:
-    if isinstance(value, str):
-        return join_surrogates(value)
-    if isinstance(value, dict):
-        return {key: _with_joined_surrogates(member) for key, member in value.items()}
-    return [_with_joined_surrogates(item) for item in value] if isinstance(value, list) else value
+        repaired, _ = replace_half_pairs(to_jsonable_python(value))
+        return to_json(repaired, inf_nan_mode="strings").decode()
