@@ -67,7 +67,7 @@ own (10, 10) let the middle one grow to 100,000 objects, which holds the event l
 
 EXAMPLE = (
     """curl -N http://localhost:{port}/invocations -d '{{"threadId":"t1","runId":"r'$(date +%s)'","""
-    """"messages":[{{"id":"m1","role":"user","content":"what time is it"}}]}}'"""
+    """"messages":[{{"id":"m'$(date +%s)'","role":"user","content":"what time is it"}}]}}'"""
 )
 
 logger = logging.getLogger("agui_container")
