@@ -78,7 +78,7 @@ def test_a_row_of_a_database_with_a_secret_is_found(postgres_server: str) -> Non
 def test_the_log_of_every_server_that_tests_start_is_searched() -> None:
     texts = {path: path.read_text() for path in TESTS.rglob("*.py") if path != Path(__file__)}
     starters = [path for path, text in texts.items() if "Popen(" in text and '"agui_container"' in text]
-    assert len(starters) >= 3
+    assert len(starters) >= 2
     assert [path for path in starters if "search(" not in texts[path]] == []
 
 
