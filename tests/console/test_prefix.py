@@ -48,7 +48,7 @@ async def address(request: pytest.FixtureRequest) -> AsyncIterator[str]:
 
 
 @over_both
-async def test_a_page_under_a_prefix_runs_lists_and_loads_again(visit: Visit, address: str) -> None:
+async def test_a_page_under_a_prefix_runs_lists_and_loads_again(address: str, visit: Visit) -> None:
     user = await visit(address)
     await user.say("calculate 6*7")
     await user.reads("The result of calculate is 42.")
@@ -68,7 +68,7 @@ async def test_a_page_under_a_prefix_runs_lists_and_loads_again(visit: Visit, ad
     assert (await curl(command))[-1] == "RUN_FINISHED"
 
 
-async def test_pages_under_a_prefix_link_to_each_other(visit: Visit, address: str) -> None:
+async def test_pages_under_a_prefix_link_to_each_other(address: str, visit: Visit) -> None:
     user = await visit(address)
     page = user.page
     await page.goto(f"{address}no/where")
