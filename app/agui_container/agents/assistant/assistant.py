@@ -140,8 +140,7 @@ class Assistant:
         props = input.forwarded_props
         rules = read_approval_options(props).added_to(ctx.call_rules.with_policy(self.policy))
         ctx = replace(with_limits(ctx, RunLimits(tokens=self.max_tokens)), call_rules=rules)
-        model = chosen_model(props, self.models, self.model)
-        skill = requested_skill(props, self.skills)
+        model, skill = chosen_model(props, self.models, self.model), requested_skill(props, self.skills)
         goals = await track_goals(input, self.goals, self.goal_prompts, ctx)
         tools, source_failures = await gather_tools(self._tools, self.sources, ctx)
         for source_failure in source_failures:
