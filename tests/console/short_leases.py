@@ -2,7 +2,7 @@
 
 import sys
 
-from agui_container.__main__ import main
+from agui_container.cli.command_line import main
 from agui_container.engine.persistence import cluster, leases
 
 for module, name, seconds in (

@@ -255,7 +255,7 @@ import gc, sys, uvicorn
 async def main_loop(_):
     print(gc.isenabled(), gc.get_freeze_count() > 10_000, gc.get_threshold()[0], sys.getswitchinterval())
 uvicorn.Server.main_loop = main_loop
-from agui_container.__main__ import main
+from agui_container.cli.command_line import main
 sys.exit(main(["serve"]))
 """
 
@@ -309,9 +309,9 @@ def test_the_first_run_of_a_process_loads_nothing_more() -> None:
     assert printed_words(FIRST_RUN) == ["answered"]
 
 
-def test_the_command_line_loads_nothing_but_the_standard_library() -> None:
+def test_the_command_line_loads_nothing_but_click() -> None:
     packages = {name.partition(".")[0] for name in printed_words(COMMAND)}
-    assert packages - set(sys.stdlib_module_names) == {"agui_container"}
+    assert packages - set(sys.stdlib_module_names) == {"agui_container", "click"}
 
 
 def test_garbage_is_collected_while_serving_but_not_what_the_start_made_and_not_too_often() -> None:

@@ -1,0 +1,1 @@
+"""The command line ``agui``: each command has a module of its own."""

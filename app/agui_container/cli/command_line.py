@@ -1,0 +1,81 @@
+"""The command ``agui``: finds the module of a command and runs the command.
+
+Rules:
+
+- ``SUMMARIES`` names each command. ``agui NAME`` is the click command ``NAME`` of the module ``cli/NAME.py``.
+- The module is imported when its command is run, so no command pays for what another one imports.
+- A command returns its exit status. None is 0.
+- A package of the extra ``cli`` is imported at the top of the module that needs it. If it is missing, the user reads
+  what to install.
+"""
+
+import os
+from collections.abc import Sequence
+
+import click
+
+from agui_container import __version__
+from agui_container.imports import lazy_attributes
+
+SUMMARIES = {
+    "serve": "Serve an agent.",
+    "runs": "List and cancel runs.",
+    "feedback": "List and triage feedback.",
+}
+"""Commands in the order of ``agui --help``."""
+
+EXTRA = ("prompt_toolkit", "rich", "watchfiles")
+"""Packages of the extra ``cli``."""
+
+_load = lazy_attributes(__name__, {name: f"cli.{name}" for name in SUMMARIES})
+
+
+class CommandGroup(click.Group):
+    """A group of commands that are imported when they are run."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(SUMMARIES)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command. Raises ``ClickException`` if a package of the extra is missing."""
+        if cmd_name not in SUMMARIES:
+            return None
+        try:
+            command = _load(cmd_name)
+        except ModuleNotFoundError as error:
+            package = (error.name or "").partition(".")[0]
+            if package not in EXTRA:
+                raise
+            message = f"agui {cmd_name} needs the package {package}. Install it with: pip install 'agui-container[cli]'"
+            raise click.ClickException(message) from None
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(SUMMARIES.items()))
+
+
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="agui-container %(version)s")
+@click.pass_context
+def agui(ctx: click.Context) -> None:
+    """Run, inspect and operate AG-UI servers for Python agents."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        ctx.color = False
+
+
+@agui.result_callback()
+@click.pass_context
+def exit_with(ctx: click.Context, status: int | None) -> None:
+    """End the process with the status of the command."""
+    ctx.exit(status or 0)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command and return the exit status. An invalid command line is explained, with status 2."""
+    try:
+        agui.main(list(arguments), prog_name="agui")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1

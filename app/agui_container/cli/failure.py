@@ -1,0 +1,17 @@
+"""The end of a command that could not do its work: one line on the standard error, and exit status 2."""
+
+from typing import IO, Any
+
+import click
+
+from agui_container.runtime.log_values import mask_passwords
+
+
+class CommandFailed(click.ClickException):
+    """The command could not do its work. The message is the line to show; passwords of URLs in it are masked."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the line."""
+        click.echo(mask_passwords(self.message), file=file, err=True)

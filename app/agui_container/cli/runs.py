@@ -1,0 +1,78 @@
+"""``agui runs``: list and cancel the runs of all servers on one database.
+
+Rule: only the replica of a run ends it. ``agui runs cancel`` requests the cancellation.
+"""
+
+import time
+from contextlib import suppress
+from functools import partial
+
+import click
+
+from agui_container.cli.failure import CommandFailed
+from agui_container.cli.shared_stores import SharedStores, print_json, run_with_stores
+from agui_container.engine.persistence.cluster import ReplicaCommand, encode_command
+from agui_container.engine.threads.views import stored_run_view
+from agui_container.ports.bus import Bus, BusUnavailable
+from agui_container.ports.records import RunKey, RunRecord
+
+
+@click.group()
+def runs() -> None:
+    """List and cancel the runs of all servers on the database of AGUI_STORE."""
+
+
+@runs.command("list")
+@click.option("--all", "include_ended", is_flag=True, help="Include ended runs.")
+def list_command(*, include_ended: bool) -> None:
+    """List open runs as JSON lines, newest first."""
+    run_with_stores(partial(print_runs, include_ended=include_ended))
+
+
+@runs.command("cancel")
+@click.argument("owner")
+@click.argument("thread")
+@click.argument("run")
+def cancel_command(owner: str, thread: str, run: str) -> None:
+    """Cancel a run on any server. Its OWNER, THREAD and RUN are those of the list.
+
+    Without AGUI_BUS it takes two seconds.
+    """
+    run_with_stores(partial(cancel_run, key=RunKey(owner, thread, run)))
+
+
+async def print_runs(stores: SharedStores, *, include_ended: bool) -> None:
+    """Print active runs, newest first, and ended runs if they are included."""
+    page, now = None, time.time()
+    while True:
+        records = await stores.store.runs.list(None, active=not include_ended, page=page)
+        for record in records.items:
+            print_json(operator_view(record, now))
+        if records.next is None:
+            return
+        page = records.next
+
+
+async def cancel_run(stores: SharedStores, key: RunKey) -> None:
+    """Request the cancellation of a run from its replica. Raises ``CommandFailed`` if there is no such run."""
+    record = await stores.store.runs.get(key)
+    if record is None:
+        raise CommandFailed("there is no such run")
+    if await stores.store.runs.request_cancel(record.key):
+        await _notify_replica(stores.bus, record)
+    print_json(operator_view(record, time.time()))
+
+
+async def _notify_replica(bus: Bus, record: RunRecord) -> None:
+    """Send the request over the bus. Without a bus, the replica reads it when it renews its leases."""
+    with suppress(BusUnavailable):
+        await bus.open()
+        try:
+            await bus.send(record.replica, encode_command(ReplicaCommand.CANCEL, record.key))
+        finally:
+            await bus.aclose()
+
+
+def operator_view(record: RunRecord, now: float) -> dict[str, object]:
+    """Return the view of a run for operators: the view for users plus owner and replica."""
+    return {"owner": record.key.owner, "replica": record.replica, **stored_run_view(record, now)}
