@@ -14,6 +14,7 @@ BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
 JS := tests/js
 TS := clients/typescript
+PY := clients/python
 WEB := clients/web
 GRPC := tests/grpc/clients
 FRONT_ENDS := examples/copilotkit-direct examples/copilotkit-runtime examples/assistant-ui
@@ -60,7 +61,7 @@ check: $(VENV)/.dev js web-tools ## Check format, lint, types, the direction of 
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	PYTHONPATH=app $(BIN)/lint-imports --no-logo
+	PYTHONPATH=app:$(PY)/src $(BIN)/lint-imports --no-logo
 	@test ! -d $(TS)/node_modules || npm --prefix $(TS) run --silent check
 	@if test -e $(WEB)/node_modules/.done; then cd $(WEB) && npm run --silent check; fi
 
@@ -116,7 +117,7 @@ clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) $(JS)/node_modules $(GRPC)/node_modules $(TS)/node_modules $(TS)/dist $(TS)/build $(WEB)/node_modules
 	rm -rf $(FRONT_ENDS:=/node_modules) $(FRONT_ENDS:=/dist)
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	find app tests examples bench -name __pycache__ -prune -exec rm -rf {} +
+	find app $(PY) tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
 # --- Python environments -----------------------------------------------------------------------------------------------
 
@@ -135,10 +136,10 @@ $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
 	@$(PIP) install -r requirements-dev.lock
 	@touch $@ $(VENV)/.run
 
-# Editable installation of this checkout, with the command `agui`. Only `make run` needs it: tests and bench run
-# the module of app/, and tests/packaging installs the wheel with each of its extras.
-$(VENV)/.package: pyproject.toml | $(BIN)/python
-	@$(PIP) install --no-deps --editable .
+# Editable installation of this checkout, with the command `agui`, and of the Python client. Only `make run` needs it:
+# tests and bench run the modules of the checkout, and tests/packaging installs the wheel with each of its extras.
+$(VENV)/.package: pyproject.toml $(PY)/pyproject.toml | $(BIN)/python
+	@$(PIP) install --no-deps --editable . --editable $(PY)
 	@touch $@
 
 # A separate environment from one lock.

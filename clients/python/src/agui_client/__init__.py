@@ -1,0 +1,74 @@
+"""A client for AG-UI servers: ``Session`` for async code, ``SyncSession`` for scripts and notebooks.
+
+The models of messages and events are those of ``ag_ui.core``. See the README.
+"""
+
+from agui_client.agentcore import SigV4, agentcore_url, new_session_id, presigned_url
+from agui_client.backoff import Reconnect, Retry
+from agui_client.client_tools import ClientTool, ClientToolResult, ClientToolResultStatus, client_tool
+from agui_client.content import attachment, user_message
+from agui_client.errors import (
+    AgentClientError,
+    CancelTimeoutError,
+    ConnectionLostError,
+    Declined,
+    GoalsFailed,
+    RunFailedError,
+    RunRefusedError,
+    UnsupportedError,
+)
+from agui_client.events import ToolCallEvent
+from agui_client.feedback import (
+    NEGATIVE_CATEGORIES,
+    POSITIVE_CATEGORIES,
+    Feedback,
+    FeedbackCategory,
+    FeedbackSentiment,
+    category_is_valid_for_sentiment,
+)
+from agui_client.goals import Goal, GoalRecord, GoalStatus
+from agui_client.interrupts import Approval, Decision
+from agui_client.session import LOCAL_URL, Session, SessionOptions
+from agui_client.session_record import Outcome, SessionStatus
+from agui_client.sync_session import SyncSession
+
+__all__ = [
+    "LOCAL_URL",
+    "NEGATIVE_CATEGORIES",
+    "POSITIVE_CATEGORIES",
+    "AgentClientError",
+    "Approval",
+    "CancelTimeoutError",
+    "ClientTool",
+    "ClientToolResult",
+    "ClientToolResultStatus",
+    "ConnectionLostError",
+    "Decision",
+    "Declined",
+    "Feedback",
+    "FeedbackCategory",
+    "FeedbackSentiment",
+    "Goal",
+    "GoalRecord",
+    "GoalStatus",
+    "GoalsFailed",
+    "Outcome",
+    "Reconnect",
+    "Retry",
+    "RunFailedError",
+    "RunRefusedError",
+    "Session",
+    "SessionOptions",
+    "SessionStatus",
+    "SigV4",
+    "SyncSession",
+    "ToolCallEvent",
+    "UnsupportedError",
+    "agentcore_url",
+    "attachment",
+    "category_is_valid_for_sentiment",
+    "client_tool",
+    "new_session_id",
+    "presigned_url",
+    "user_message",
+]

@@ -1,0 +1,89 @@
+"""The caller of a server: its address, and the headers that say who asks.
+
+Rule: a URL, a token and a signature are made anew for each connection, so that none of them is ever too old.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
+
+from agui_client.agentcore import (
+    SESSION_HEADER,
+    SigV4,
+    agentcore_region,
+    agentcore_url,
+    check_session_id,
+    is_presigned,
+    new_session_id,
+)
+from agui_client.transport import Provided, provide
+
+DEFAULT_PATHS = {"http": "/invocations", "https": "/invocations", "ws": "/ws", "wss": "/ws"}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to connect, and with which headers. ``sigv4`` signs them, where there is one."""
+
+    url: str
+    headers: dict[str, str]
+    sigv4: SigV4 | None
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The caller of one server.
+
+    Attributes:
+        url: of HTTP or WebSocket, or the ARN of an AgentCore runtime. Without a path, the paths of AGUI Container.
+        token: bearer token.
+        session_id: of AgentCore, 33 to 256 characters. One is made for a URL of AgentCore.
+        headers: sent with each request.
+        sigv4: signs requests. AgentCore's requests are signed if there is no token.
+
+    Raises:
+        ValueError: the URL, the ARN or the session id cannot be right.
+    """
+
+    url: Provided
+    token: Provided | None = None
+    session_id: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    sigv4: SigV4 | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.url, str):
+            object.__setattr__(self, "url", complete_url(self.url))
+        if self.session_id is not None:
+            check_session_id(self.session_id)
+        elif isinstance(self.url, str) and agentcore_region(self.url):
+            object.__setattr__(self, "session_id", new_session_id())
+
+    @property
+    def uses_websocket(self) -> bool:
+        """True for a URL of WebSocket, and for a function, which makes such URLs."""
+        return not isinstance(self.url, str) or urlsplit(self.url).scheme in {"ws", "wss"}
+
+    async def address(self) -> Address:
+        """Make the address of a new connection. Raises ``ConnectionDropped`` if a function of it fails."""
+        url = await provide(self.url)
+        if is_presigned(url):
+            return Address(url, dict(self.headers), None)
+        headers = dict(self.headers)
+        if self.session_id is not None:
+            headers[SESSION_HEADER] = self.session_id
+        if self.token is not None:
+            headers["Authorization"] = f"Bearer {await provide(self.token)}"
+            return Address(url, headers, None)
+        region = agentcore_region(url)
+        return Address(url, headers, self.sigv4 or (SigV4(region) if region else None))
+
+
+def complete_url(url: str) -> str:
+    """Return the whole URL of a server: that of an ARN, or with the usual path where the URL has none."""
+    if url.startswith("arn:"):
+        return agentcore_url(url)
+    parts = urlsplit(url)
+    if parts.scheme not in DEFAULT_PATHS or not parts.netloc:
+        raise ValueError(f"{url!r} is no URL of http, https, ws or wss, and no ARN of an AgentCore runtime.")
+    return urlunsplit(parts._replace(path=DEFAULT_PATHS[parts.scheme])) if parts.path in {"", "/"} else url

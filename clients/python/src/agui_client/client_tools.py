@@ -1,0 +1,290 @@
+"""Client tools: functions of this program that an agent may call.
+
+``@client_tool`` takes the name, the description and the JSON Schema of the arguments from the function. Rules:
+
+- A call validates its arguments first. Wrong ones are a result that the model reads, and the function is not called.
+- A call always has a result, also if its function raises, takes too long, or does not exist.
+- A plain function runs in a thread of its own, so it may block. An ``async`` function runs on the event loop.
+"""
+
+import asyncio
+import contextvars
+import inspect
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, get_type_hints, overload
+from uuid import uuid4
+
+from ag_ui.core import Tool, ToolCall, ToolMessage
+from docstring_parser import DocstringStyle, parse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.fields import FieldInfo
+from pydantic_core import to_json
+
+from agui_client.errors import Declined
+from agui_client.events import arguments_of
+
+Function = Callable[..., object]
+
+
+class ClientToolResultStatus(StrEnum):
+    """How a call ended."""
+
+    SUCCESS = "success"
+    ERROR = "error"
+    DECLINED = "declined"
+
+
+class ClientToolResult(BaseModel):
+    """The result of a call.
+
+    Attributes:
+        output: of a success any value that JSON can represent; else a text that says why there is none.
+        runtime_ms: how long the call took.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    status: ClientToolResultStatus = ClientToolResultStatus.SUCCESS
+    output: object = None
+    runtime_ms: int = 0
+
+    @property
+    def message(self) -> ToolMessage:
+        """The message that brings the result to the agent."""
+        text = self.output if isinstance(self.output, str) else to_json(self.output, fallback=str).decode()
+        if self.status is ClientToolResultStatus.SUCCESS:
+            return ToolMessage(id=str(uuid4()), tool_call_id=self.tool_call_id, content=text)
+        content = text if self.status is ClientToolResultStatus.DECLINED else f"Error: {text}"
+        return ToolMessage(id=str(uuid4()), tool_call_id=self.tool_call_id, content=content, error=text)
+
+
+class ClientTool:
+    """A function with what an agent must know of it. ``@client_tool`` makes one.
+
+    Attributes:
+        timeout: seconds after which a call counts as failed. None means that of the session.
+
+    Raises:
+        ValueError: there is no description, or the parameters cannot be described.
+    """
+
+    def __init__(
+        self,
+        fn: Function,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        input_schema: Mapping[str, object] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        documentation = parse(inspect.getdoc(fn) or "", DocstringStyle.GOOGLE)
+        self._fn = fn
+        self.name = name or str(getattr(fn, "__name__", ""))
+        self.timeout = timeout
+        described = description or (documentation.description or "").strip()
+        if not described:
+            raise ValueError(f"{self.name} has no docstring: give a description.")
+        texts = {parameter.arg_name: parameter.description or "" for parameter in documentation.params}
+        self._arguments = None if input_schema is not None else _arguments_model(fn, self.name, texts)
+        schema = input_schema if self._arguments is None else self._arguments.model_json_schema()
+        self.spec = Tool(name=self.name, description=described, parameters=_without_titles(schema))
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Call the function itself."""
+        return self._fn(*args, **kwargs)
+
+    async def run(self, arguments: Mapping[str, object]) -> object:
+        """Validate the arguments and call the function. Raises ``ValidationError``, and what the function raises."""
+        call = partial(self._fn, **self._validated(arguments))
+        result = call() if inspect.iscoroutinefunction(self._fn) else await in_thread(call)
+        return await result if inspect.isawaitable(result) else result
+
+    def _validated(self, arguments: Mapping[str, object]) -> dict[str, object]:
+        if self._arguments is None:
+            return dict(arguments)
+        model = self._arguments.model_validate(arguments)
+        return {
+            field.alias or name: getattr(model, name)
+            for name, field in type(model).model_fields.items()
+            if name in model.model_fields_set
+        }
+
+
+@overload
+def client_tool(fn: Function, /) -> ClientTool: ...
+
+
+@overload
+def client_tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    input_schema: Mapping[str, object] | None = None,
+    timeout: float | None = None,
+) -> Callable[[Function], ClientTool]: ...
+
+
+def client_tool(
+    fn: Function | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    input_schema: Mapping[str, object] | None = None,
+    timeout: float | None = None,
+) -> ClientTool | Callable[[Function], ClientTool]:
+    """Make a ``ClientTool`` of a function. Use it bare, or with what the function does not say."""
+    make = partial(ClientTool, name=name, description=description, input_schema=input_schema, timeout=timeout)
+    return make if fn is None else make(fn)
+
+
+class ClientTools:
+    """The client tools of a session, by name.
+
+    Args:
+        timeout: seconds of a call whose tool has no limit of its own. None means no limit.
+    """
+
+    def __init__(self, tools: Iterable[ClientTool | Tool], timeout: float | None) -> None:
+        self._timeout = timeout
+        self._specs: dict[str, Tool] = {}
+        self._tools: dict[str, ClientTool] = {}
+        for tool in tools:
+            self.register(tool)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the tools that have a function here."""
+        return list(self._tools)
+
+    @property
+    def specs(self) -> list[Tool]:
+        """The tools as an agent is told about them."""
+        return list(self._specs.values())
+
+    def register(self, tool: ClientTool | Tool) -> None:
+        """Add a tool, in place of one with the same name. A bare ``Tool`` has no function here."""
+        if isinstance(tool, ClientTool):
+            self._tools[tool.name] = tool
+        self._specs[tool.name] = tool.spec if isinstance(tool, ClientTool) else tool
+
+    def unregister(self, name: str) -> bool:
+        """Remove a tool. Return False if there was no function of this name."""
+        self._specs.pop(name, None)
+        return self._tools.pop(name, None) is not None
+
+    async def dispatch(self, calls: Iterable[ToolCall]) -> list[ClientToolResult]:
+        """Run calls at the same time, and return their results in the order of the calls."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._run(call)) for call in calls]
+        return [task.result() for task in tasks]
+
+    async def _run(self, call: ToolCall) -> ClientToolResult:
+        began = time.monotonic()
+        status, output = await self._outcome(call)
+        took = round((time.monotonic() - began) * 1000)
+        return ClientToolResult(
+            tool_call_id=call.id, tool_name=call.function.name, status=status, output=output, runtime_ms=took
+        )
+
+    async def _outcome(self, call: ToolCall) -> tuple[ClientToolResultStatus, object]:
+        name = call.function.name
+        tool, arguments = self._tools.get(name), arguments_of(call)
+        if tool is None:
+            return ClientToolResultStatus.ERROR, f"There is no tool named {name!r} here."
+        if arguments is None:
+            return ClientToolResultStatus.ERROR, f"The arguments of {name} are no JSON object."
+        limit = asyncio.timeout(self._timeout if tool.timeout is None else tool.timeout)
+        try:
+            async with limit:
+                return ClientToolResultStatus.SUCCESS, await tool.run(arguments)
+        except Declined as declined:
+            return ClientToolResultStatus.DECLINED, str(declined) or "The user declined this call."
+        except Exception as error:  # noqa: BLE001 - the model reads it
+            return ClientToolResultStatus.ERROR, f"{name} {_reason(error, is_late=limit.expired())}"
+
+
+def _reason(error: Exception, *, is_late: bool) -> str:
+    """Say why a call failed."""
+    if is_late:
+        return "took too long."
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+    return f"failed: {str(error) or type(error).__name__}"
+
+
+async def in_thread(call: Callable[[], object]) -> object:
+    """Run a call in a thread of its own. A thread that does not end delays neither its session nor the program's exit.
+
+    ``asyncio.to_thread`` has few threads, and the exit of the program waits for all of them.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[object] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: object, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        result: object = None
+        failure: BaseException | None = None
+        try:
+            result = context.run(call)
+        except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+            failure = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, name="agui-client-tool", daemon=True).start()
+    return await done
+
+
+def _arguments_model(fn: Function, name: str, texts: Mapping[str, str]) -> type[BaseModel]:
+    """A model of the parameters. Their names are aliases, because pydantic reserves some, such as ``copy``."""
+    hints = get_type_hints(fn, include_extras=True)
+    fields: dict[str, tuple[object, FieldInfo]] = {}
+    for index, parameter in enumerate(inspect.signature(fn).parameters.values()):
+        if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
+            raise ValueError(f"{name} has the parameter {parameter}: a client tool has named parameters only.")
+        hint = hints.get(parameter.name, object)
+        default = ... if parameter.default is parameter.empty else parameter.default
+        if isinstance(default, FieldInfo):
+            hint, default = Annotated[hint, default], default.default
+        described = (
+            Annotated[hint, Field(description=texts[parameter.name])] if _needs(hint, texts, parameter.name) else hint
+        )
+        fields[f"argument_{index}"] = (described, Field(default, alias=parameter.name))
+    try:
+        return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)  # type: ignore[call-overload, no-any-return]
+    except Exception as error:
+        raise ValueError(f"The parameters of {name} cannot be described: {error}") from error
+
+
+def _needs(hint: object, texts: Mapping[str, str], name: str) -> bool:
+    """True if the docstring describes the parameter, and its annotation does not."""
+    described = any(isinstance(each, FieldInfo) and each.description for each in getattr(hint, "__metadata__", ()))
+    return bool(texts.get(name)) and not described
+
+
+def _without_titles(schema: object) -> object:
+    """The schema without the titles that pydantic makes of names. A property may be named ``title``, too."""
+    if isinstance(schema, list):
+        return [_without_titles(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: {name: _without_titles(each) for name, each in value.items()}
+        if key in {"properties", "$defs"} and isinstance(value, Mapping)
+        else _without_titles(value)
+        for key, value in schema.items()
+        if not (key == "title" and isinstance(value, str))
+    }

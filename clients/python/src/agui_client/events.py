@@ -1,0 +1,86 @@
+"""Events as the server sends them: JSON objects become the official models of ``ag_ui.core``.
+
+Rule: nothing is lost. An event of a type that the models do not know is handed on as ``RawEvent`` with the object as it
+came. A known event that breaks its model is an error, because its effect on the conversation would be lost.
+"""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+
+from ag_ui.core import BaseEvent, Event, EventType, RawEvent, ToolCall, ToolCallEndEvent
+from pydantic import PrivateAttr, TypeAdapter, ValidationError
+
+from agui_client.errors import AgentClientError
+
+KNOWN = frozenset(EventType)
+TERMINAL = frozenset({EventType.RUN_FINISHED, EventType.RUN_ERROR})
+"""Types of the events that end a run."""
+
+
+class ToolCallEvent(ToolCallEndEvent):
+    """TOOL_CALL_END, together with the call that it completes."""
+
+    _call: ToolCall = PrivateAttr()
+
+    @classmethod
+    def of(cls, event: ToolCallEndEvent, call: ToolCall) -> "ToolCallEvent":
+        """Make the event of a call whose arguments have arrived."""
+        made = cls.model_construct(event.model_fields_set, **dict(event))
+        made._call = call  # noqa: SLF001 - its own
+        return made
+
+    @property
+    def name(self) -> str:
+        """Name of the tool."""
+        return self._call.function.name
+
+    @property
+    def input(self) -> dict[str, object] | None:
+        """The arguments. None if the model wrote no JSON object."""
+        return arguments_of(self._call)
+
+
+def arguments_of(call: ToolCall) -> dict[str, object] | None:
+    """Return the arguments of a call, or None if they are no JSON object. No text means no arguments."""
+    try:
+        arguments = json.loads(call.function.arguments or "{}")
+    except ValueError:
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def parse_frame(data: str) -> dict[str, object]:
+    """Parse a frame, which must be a JSON object. Raises ``AgentClientError`` for any other text."""
+    try:
+        frame = json.loads(data)
+    except ValueError:
+        frame = None
+    if not isinstance(frame, dict):
+        raise AgentClientError("The server sent a frame that is no JSON object.")
+    return frame
+
+
+def parse_event(frame: Mapping[str, object]) -> BaseEvent:
+    """Return the event of a frame.
+
+    Raises:
+        AgentClientError: the frame has a known type and breaks its model.
+    """
+    if frame.get("type") not in KNOWN:
+        return RawEvent(type=EventType.RAW, event=frame)
+    try:
+        return _adapter().validate_python(frame)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc'][1:]))}: {each['msg']}" for each in error.errors())
+        raise AgentClientError(f"The server sent {frame['type']} with wrong fields: {wrong}") from error
+
+
+def is_terminal(event: BaseEvent) -> bool:
+    """Return True for the event that ends its run."""
+    return event.type in TERMINAL
+
+
+@cache
+def _adapter() -> TypeAdapter[Event]:
+    return TypeAdapter(Event)

@@ -1,0 +1,224 @@
+"""One run, read to its end over as many connections as that takes.
+
+Rules:
+
+- Each event is delivered once and in order. The cursor is the number of the last delivered event, and a new connection
+  attaches after it. An event whose predecessor is missing counts as a drop.
+- No input is run twice. It is sent again if no connection was made, or if the server names ``attach`` in its
+  capabilities: such a server returns the run that has these ids. From any other server a run that has dropped is lost.
+- A run is cancelled by the server's command, and by closing the connection where the server has none.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from ag_ui.core import BaseEvent, RunAgentInput
+
+from agui_client.backoff import Backoff
+from agui_client.chunks import ChunkExpander
+from agui_client.errors import CancelTimeoutError, ConnectionDropped, ConnectionLostError, RunRefusedError
+from agui_client.events import is_terminal, parse_event
+from agui_client.server import Server
+from agui_client.transport import Attach, Frame, Received
+
+MERGED = frozenset({"TEXT_MESSAGE_CONTENT", "TOOL_CALL_ARGS", "REASONING_MESSAGE_CONTENT"})
+"""Types of the events that a server may merge with the ones before."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunTarget:
+    """A run to start, or without ``input`` one that the server knows."""
+
+    thread_id: str
+    run_id: str
+    input: RunAgentInput | None = None
+
+
+class RunReader:
+    """Reads one run. ``events`` may be left and called again: it continues after the last event.
+
+    Attributes:
+        target: the run.
+        has_ended: True after the event that ends the run, and after a cancel of a run that has no such event.
+        is_cancelled: True after ``cancel``.
+    """
+
+    def __init__(self, server: Server, target: RunTarget) -> None:
+        self.target = target
+        self.has_ended = False
+        self._server = server
+        self._backoff = Backoff(server.retry)
+        self._expander = ChunkExpander()
+        self._ready: deque[BaseEvent] = deque()
+        self._cursor = 0
+        self._has_begun = False
+        self._was_sent = False
+        self._cancelled = asyncio.Event()
+        self._limit: asyncio.Timeout | None = None
+        self._must_end_by: float | None = None
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True after ``cancel``."""
+        return self._cancelled.is_set()
+
+    async def events(self) -> AsyncGenerator[BaseEvent, None]:
+        """Yield the events that have not been delivered yet.
+
+        Raises:
+            RunRefusedError: the server refuses the run.
+            ConnectionLostError: no connection for too long, or none that can continue the run.
+            CancelTimeoutError: a cancelled run did not end in time.
+            AgentClientError: the server sent something that is no event.
+        """
+        if self._was_sent and not self.has_ended:
+            await self._check_can_continue(ConnectionDropped("The reading was stopped."))
+        while self._ready:  # left over from a reading that stopped between them
+            yield self._next_ready()
+        while not self.has_ended:
+            try:
+                async with aclosing(self._server.transport.stream(self._request())) as received:
+                    while await self._receive(received):
+                        while self._ready:
+                            yield self._next_ready()
+                failure: ConnectionDropped | RunRefusedError = ConnectionDropped("The stream ended before the run did.")
+            except (ConnectionDropped, RunRefusedError) as error:
+                failure = error
+            if not self.has_ended:
+                await self._recover(failure)
+
+    def _next_ready(self) -> BaseEvent:
+        event = self._ready.popleft()
+        self.has_ended = is_terminal(event)
+        return event
+
+    async def cancel(self) -> None:
+        """Cancel the run at the server, and end the reading of a run that the server cannot cancel.
+
+        Raises:
+            CancelTimeoutError: the server did not confirm it in time.
+        """
+        if self.has_ended or self.is_cancelled:
+            return
+        self._cancelled.set()
+        if not self._was_sent:
+            self.has_ended = True
+            return
+        seconds = self._server.retry.cancel_timeout
+        self._end_reading(asyncio.get_running_loop().time() + seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                await self._send_cancel()
+        except TimeoutError as error:
+            raise self._not_cancelled() from error
+
+    async def _send_cancel(self) -> None:
+        """Send the command, and again after a failure: a cancel that arrives before its run is refused."""
+        loop = asyncio.get_running_loop()
+        command: Frame = {"type": "cancel", "threadId": self.target.thread_id, "runId": self.target.run_id}
+        while not self.has_ended:
+            try:
+                if not await self._server.knows("cancel"):
+                    self._end_reading(loop.time())
+                    return
+                await self._server.transport.command(command)
+            except (ConnectionDropped, RunRefusedError) as error:
+                if isinstance(error, RunRefusedError) and not (error.retryable or error.code == "RUN_NOT_FOUND"):
+                    raise
+                await asyncio.sleep(self._server.retry.initial_delay)
+            else:
+                return
+
+    def _end_reading(self, when: float) -> None:
+        """Bound the wait for the end of a cancelled run."""
+        self._must_end_by = when
+        if self._limit is not None:
+            self._limit.reschedule(when)
+
+    def _request(self) -> RunAgentInput | Attach:
+        target = self.target
+        if target.input is not None and not self._has_begun and not (self.is_cancelled and self._was_sent):
+            self._was_sent = True
+            return target.input
+        self._was_sent = True
+        return Attach(target.thread_id, target.run_id, self._cursor)
+
+    async def _receive(self, stream: AsyncGenerator[Received, None]) -> bool:
+        """Read one event into ``_ready``. Return False at the end of the stream."""
+        try:
+            async with asyncio.timeout_at(self._must_end_by) as self._limit:
+                received = await anext(stream, None)
+        except TimeoutError as error:
+            if self._must_end_by is None:
+                raise
+            if await self._server.knows("cancel"):
+                raise self._not_cancelled() from error
+            self.has_ended = True
+            return False
+        finally:
+            self._limit = None
+        if received is None:
+            return False
+        if received.seq is not None:
+            if received.seq <= self._cursor:
+                return True
+            self._check_gap(received)
+            self._cursor = received.seq
+        self._has_begun = True
+        self._backoff.reset()
+        self._ready.extend(self._expander.expand(parse_event(received.frame)))
+        return True
+
+    def _check_gap(self, received: Received) -> None:
+        """Raise ``ConnectionDropped`` if an event before this one is missing."""
+        may_skip = self._server.transport.merges_deltas and received.frame.get("type") in MERGED
+        if received.seq is not None and received.seq > self._cursor + 1 and not may_skip:
+            raise ConnectionDropped(f"The event after number {self._cursor} is missing.")
+
+    async def _recover(self, error: ConnectionDropped | RunRefusedError) -> None:
+        """Wait before the next attempt, or raise the error that ends the run."""
+        if self._is_lost_by_cancel(error):
+            self.has_ended = True
+            return
+        if not self._is_temporary(error):
+            self.has_ended = True
+            raise error
+        if self._must_end_by is not None and asyncio.get_running_loop().time() >= self._must_end_by:
+            raise self._not_cancelled() from error
+        await self._backoff.pause(error, self._cancelled)
+        if self._has_begun or not isinstance(error, ConnectionDropped) or error.was_sent:
+            await self._check_can_continue(error)
+
+    async def _check_can_continue(self, error: ConnectionDropped | RunRefusedError) -> None:
+        """Raise ``ConnectionLostError`` if the server cannot continue a run. Ask until it says what it can do."""
+        while True:
+            try:
+                if await self._server.knows("attach") and (self._cursor or not self._has_begun):
+                    return
+            except (ConnectionDropped, RunRefusedError) as failure:
+                if isinstance(failure, RunRefusedError) and not failure.retryable:
+                    raise
+                await self._backoff.pause(failure, self._cancelled)
+            else:
+                self.has_ended = True
+                raise ConnectionLostError(f"This server cannot continue a run: {error}", 1) from error
+
+    def _is_temporary(self, error: ConnectionDropped | RunRefusedError) -> bool:
+        """True for a drop, and after one for a refusal that says so, such as SHUTTING_DOWN. A first one is final."""
+        if isinstance(error, ConnectionDropped):
+            return True
+        if error.code == "THREAD_BUSY":
+            return False
+        return error.retryable and (self._has_begun or self._backoff.is_retrying)
+
+    def _is_lost_by_cancel(self, error: Exception) -> bool:
+        """True if the input of a cancelled run has not arrived at the server, or its connection was all there was."""
+        is_not_found = isinstance(error, RunRefusedError) and error.code == "RUN_NOT_FOUND"
+        return is_not_found and self.is_cancelled and not self._has_begun and self.target.input is not None
+
+    def _not_cancelled(self) -> CancelTimeoutError:
+        seconds = self._server.retry.cancel_timeout
+        return CancelTimeoutError(f"The server did not end run {self.target.run_id} within {seconds:g} s.")

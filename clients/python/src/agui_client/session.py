@@ -1,0 +1,410 @@
+"""A session: one conversation with an agent behind an AG-UI server.
+
+Rule: everything that AG-UI defines works with any server. Threads, feedback, goals, cancel by command and the
+continuation after a drop are features of AGUI Container, and are used if the server's capabilities name them.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Self, TypedDict, Unpack
+from uuid import uuid4
+
+from ag_ui.core import (
+    AgentCapabilities,
+    BaseEvent,
+    Context,
+    Message,
+    SystemMessage,
+    Tool,
+    ToolCallEndEvent,
+)
+
+from agui_client.agentcore import SigV4
+from agui_client.backoff import Retry
+from agui_client.caller import Caller
+from agui_client.client_tools import ClientTool, ClientTools
+from agui_client.content import user_message
+from agui_client.conversation import Conversation
+from agui_client.errors import Declined, GoalsFailed, RunFailedError, RunRefusedError, UnsupportedError
+from agui_client.events import ToolCallEvent
+from agui_client.feedback import Feedback, FeedbackCategory, FeedbackSentiment
+from agui_client.goals import Goal
+from agui_client.interrupts import Answerer, Approver, approval_of
+from agui_client.run_reader import RunReader, RunTarget
+from agui_client.server import Server
+from agui_client.session_record import Outcome, SessionRecord, SessionStatus
+from agui_client.session_view import SessionView
+from agui_client.threads import apply_thread, message_id_of
+from agui_client.transport import Frame, Provided
+
+LOCAL_URL = "http://localhost:8080/invocations"
+
+CLOSE_SECONDS = 2.0
+"""How long a new reading waits for the end of a reading that was left."""
+
+OnEvent = Callable[[BaseEvent], object]
+"""Called for each event. May be ``async``."""
+
+
+class SessionOptions(TypedDict, total=False):
+    """Options of a session. All may be left out.
+
+    Attributes:
+        client_tools: functions of this program that the agent may call.
+        context: ambient information for the agent.
+        forwarded_props: values that are passed to the agent unchanged.
+        state: the state that agent and client share, any JSON value.
+        token: bearer token, or a function, plain or ``async``, that is asked for one before each connection.
+        session_id: of AgentCore, 33 to 256 characters. One is made for a URL of AgentCore.
+        headers: sent with each request.
+        sigv4: signs requests to AgentCore, in place of a signer with the environment's credentials.
+        retry: pauses and limits of connections that fail.
+        tool_timeout: seconds of a client tool that has no limit of its own.
+    """
+
+    client_tools: Iterable[ClientTool | Tool]
+    context: Iterable[Context]
+    forwarded_props: Mapping[str, object]
+    state: object
+    token: Provided
+    session_id: str
+    headers: Mapping[str, str]
+    sigv4: SigV4
+    retry: Retry
+    tool_timeout: float
+
+
+class Session(SessionView):
+    """One conversation with an agent.
+
+    ``run()`` drives it until it is the user's turn, ``events()`` yields what happens and takes no action. Both may be
+    left in the middle and called again. Close the session with ``aclose()``, or use it as an async context manager.
+
+    Args:
+        url: of HTTP or WebSocket, the ARN of an AgentCore runtime, or a function that makes a URL of WebSocket for each
+            connection. A URL without a path gets that of AGUI Container.
+        thread_id: of the conversation. One is made if you give none.
+        options: see ``SessionOptions``.
+
+    Raises:
+        ValueError: the URL, the ARN or the session id cannot be right.
+    """
+
+    def __init__(
+        self, url: Provided = LOCAL_URL, *, thread_id: str | None = None, **options: Unpack[SessionOptions]
+    ) -> None:
+        self._url, self._options = url, options
+        self._caller = Caller(
+            url, options.get("token"), options.get("session_id"), options.get("headers", {}), options.get("sigv4")
+        )
+        self._server = Server(self._caller, options.get("retry", Retry()))
+        self._record = SessionRecord(
+            thread_id or str(uuid4()),
+            Conversation(state=options.get("state", {})),
+            ClientTools(options.get("client_tools", ()), options.get("tool_timeout")),
+            list(options.get("context", ())),
+            dict(options.get("forwarded_props", {})),
+        )
+        self._reader: RunReader | None = None
+        self._reading = asyncio.Lock()
+        self._continuation_token: str | None = None
+
+    @classmethod
+    def start(
+        cls,
+        message: str | Message | Sequence[Message] | None = None,
+        *,
+        url: Provided = LOCAL_URL,
+        thread_id: str | None = None,
+        system_prompt: str | None = None,
+        goals: Sequence[Goal] | None = None,
+        **options: Unpack[SessionOptions],
+    ) -> Self:
+        """Make a session whose first turn is the agent's.
+
+        Args:
+            message: a text, a message or several. May be left out where there are goals.
+            url: as in ``Session``.
+            thread_id: as in ``Session``.
+            system_prompt: instructions for the agent. AGUI Container drops them unless its operator trusts callers.
+            goals: data that the agent must give in its first turn.
+            options: see ``SessionOptions``.
+        """
+        session = cls(url, thread_id=thread_id, **options)
+        if system_prompt is not None:
+            session._record.conversation.add(SystemMessage(id=str(uuid4()), content=system_prompt))
+        session.send(user_message(message) if isinstance(message, str) else message, goals=goals)
+        return session
+
+    @classmethod
+    async def from_id(
+        cls, thread_id: str, *, url: Provided = LOCAL_URL, load_messages: bool = True, **options: Unpack[SessionOptions]
+    ) -> Self:
+        """Return the session of an existing thread.
+
+        Args:
+            thread_id: of the conversation.
+            url: as in ``Session``.
+            load_messages: False asks the server for nothing, so that the session has no messages.
+            options: see ``SessionOptions``.
+
+        Raises:
+            RunRefusedError: there is no such thread.
+            UnsupportedError: the server keeps no threads.
+        """
+        session = cls(url, thread_id=thread_id, **options)
+        if "state" not in options:
+            session.state = None  # the thread's own counts
+        if load_messages:
+            await session._load()
+        return session
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections of this session. A later call opens new ones."""
+        await self._server.transport.aclose()
+
+    # --- runs ---------------------------------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        *,
+        on_event: OnEvent | None = None,
+        on_approval: Approver | None = None,
+        on_interrupt: Answerer | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the interface of sessions
+    ) -> Self:
+        """Drive the session until it is the user's turn: read runs, run client tools, ask for answers.
+
+        Args:
+            on_event: called for each event.
+            on_approval: decides about tool calls that wait for a person. None as its result leaves the call waiting.
+            on_interrupt: answers any other interrupt. ``Declined`` abandons it.
+            timeout: seconds for all of this. The run continues at the server if it can; ``run()`` follows it again.
+
+        Without a handler interrupts wait in ``interrupts`` for ``answer()``.
+
+        Raises:
+            TimeoutError: ``timeout`` is over.
+            RunFailedError: the run ended with RUN_ERROR.
+            GoalsFailed: the turn ended without its goals.
+            RunRefusedError: the server refused the run. The next ``run()`` sends it again.
+            ConnectionLostError: the server could not be reached, or cannot continue the run.
+        """
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                await self._run(on_event, on_approval, on_interrupt)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise TimeoutError(f"The agent's turn did not end within {timeout:g} s.") from None
+        if (failure := self._record.failure) is not None:
+            retryable = (failure.metadata or {}).get("retryable") is True
+            raise RunFailedError(failure.code, failure.message, retryable=retryable)
+        if self.status is SessionStatus.GOALS_FAILED:
+            raise GoalsFailed(self.thread_id, self._record.goals.failed)
+        return self
+
+    async def _run(self, on_event: OnEvent | None, on_approval: Approver | None, on_interrupt: Answerer | None) -> None:
+        while True:
+            async with aclosing(self.events()) as events:
+                async for event in events:
+                    if on_event is not None:
+                        await _result(on_event(event))
+            if self.status is SessionStatus.CLIENT_TOOL_TURN:
+                self.submit_client_tool_results(await self._record.tools.dispatch(self.pending_calls))
+            elif not await self._ask(on_approval, on_interrupt):
+                return
+
+    async def _ask(self, on_approval: Approver | None, on_interrupt: Answerer | None) -> bool:
+        """Ask for answers to the interrupts, one after the other. Return False if there are none."""
+        for interrupt in self.interrupts:
+            call = self._record.conversation.call(interrupt.tool_call_id or "")
+            approval = approval_of(interrupt, call)
+            try:
+                if approval is not None and on_approval is not None:
+                    decision = await _result(on_approval(approval))
+                    if decision is not None:
+                        self.answer(interrupt.id, decision)
+                elif approval is None and on_interrupt is not None:
+                    self.answer(interrupt.id, await _result(on_interrupt(interrupt)))
+            except Declined:
+                self.abandon(interrupt.id)
+        return self._record.draft.is_due
+
+    async def events(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - the interface of sessions
+    ) -> AsyncGenerator[BaseEvent, None]:
+        """Yield the events of the agent's turn up to the end of its run. Client tools are left to you.
+
+        Args:
+            timeout: seconds up to the end of the run.
+
+        Raises:
+            TimeoutError: ``timeout`` is over.
+            RuntimeError: the session is being read already.
+        """
+        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        await self._acquire()
+        try:
+            reader = await self._open_run()
+            if reader is None:
+                return
+            async with aclosing(reader.events()) as events:
+                while True:
+                    async with asyncio.timeout_at(deadline):
+                        event = await anext(events, None)
+                    if event is None:
+                        break
+                    yield self._apply(event)
+            if self._record.is_reading:
+                self._record.end(Outcome.CANCELLED)
+        except RunRefusedError:
+            self._record.is_reading, self._reader = False, None
+            raise
+        finally:
+            self._reading.release()
+
+    async def cancel(self) -> None:
+        """Cancel the agent's turn at the server. Nothing happens if it has ended.
+
+        Raises:
+            CancelTimeoutError: the server did not confirm it in time.
+        """
+        self._record.draft.is_due = False
+        if self._reader is not None:
+            await self._reader.cancel()
+
+    async def _acquire(self) -> None:
+        """Wait until nobody reads. A reading that was left ends soon, because Python closes its generator later."""
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._reading.acquire()
+        except TimeoutError:
+            raise RuntimeError("This session is being read already.") from None
+
+    async def _open_run(self) -> RunReader | None:
+        """Return the reader of the open run, or of the next one. None if it is not the agent's turn."""
+        record = self._record
+        if self._reader is not None and not self._reader.has_ended:
+            return self._reader
+        if not record.draft.is_due:
+            record.is_reading = False
+            return None
+        if record.draft.goals:
+            await self._check_goals()
+        run_id = str(uuid4())
+        self._reader = RunReader(self._server, RunTarget(self.thread_id, run_id, record.run_input(run_id)))
+        record.is_reading = True
+        return self._reader
+
+    def _apply(self, event: BaseEvent) -> BaseEvent:
+        self._record.apply(event)
+        if isinstance(event, ToolCallEndEvent):
+            call = self._record.conversation.call(event.tool_call_id)
+            return event if call is None else ToolCallEvent.of(event, call)
+        return event
+
+    async def _check_goals(self) -> None:
+        capabilities = await self.capabilities()
+        if capabilities is None or "goals" not in (capabilities.custom or {}):
+            raise UnsupportedError("The capabilities of this server do not name goals.")
+
+    # --- features of the server ---------------------------------------------------------------------------------------
+
+    async def capabilities(self) -> AgentCapabilities | None:
+        """Return what the server can do. None if it does not answer that question."""
+        return await self._server.capabilities()
+
+    async def command(self, command: str, /, **fields: object) -> Frame:
+        """Send any command that the capabilities name, for example ``threads.list``, and return its result.
+
+        Raises:
+            UnsupportedError: the server does not know the command.
+            RunRefusedError: the server refuses it.
+        """
+        return await self._server.command(command, **fields)
+
+    async def refresh(self) -> Self:
+        """Take over what has changed in the thread since the last time. Raises as ``command``."""
+        if self._continuation_token is None:
+            await self._load()
+        else:
+            since = self._continuation_token
+            await self._take(await self.command("threads.delta", threadId=self.thread_id, since=since))
+        return self
+
+    async def fork(self, message: str | int) -> Self:
+        """Return a session with a copy of the conversation up to a message, named by its id or its index.
+
+        Raises:
+            LookupError: there is no such message here.
+            RunRefusedError: the server refuses it.
+        """
+        new_id = str(uuid4())
+        message_id = message_id_of(self.messages, message)
+        await self.command("threads.fork", threadId=self.thread_id, messageId=message_id, newThreadId=new_id)
+        return await type(self).from_id(new_id, url=self._url, **self._options)
+
+    async def submit_feedback(
+        self,
+        message: str | int,
+        sentiment: FeedbackSentiment,
+        categories: Iterable[FeedbackCategory] | None = None,
+        notes: str | None = None,
+    ) -> Feedback:
+        """Say what was good or bad about a message of the agent, named by its id or its index. Raises as ``fork``."""
+        fields: dict[str, object] = {"threadId": self.thread_id, "messageId": message_id_of(self.messages, message)}
+        if notes is not None:
+            fields["notes"] = notes
+        result = await self.command(
+            "threads.feedback", **fields, sentiment=sentiment, categories=list(categories or ())
+        )
+        return Feedback.model_validate(result)
+
+    async def rename(self, title: str | None) -> Self:
+        """Give the thread a title. None removes it. Raises as ``command``."""
+        result = await self.command("threads.rename", threadId=self.thread_id, title=title)
+        apply_thread(self._record, result)
+        return self
+
+    async def delete(self) -> None:
+        """Delete the thread at the server, and cancel its active run. Raises as ``command``."""
+        await self.command("threads.delete", threadId=self.thread_id)
+
+    async def _load(self) -> None:
+        await self._take(await self.command("threads.get", threadId=self.thread_id))
+
+    async def _take(self, thread: Frame) -> None:
+        """Take over a thread, or the changes of one."""
+        token, active = thread.get("continuationToken"), thread.get("activeRunId")
+        apply_thread(self._record, thread)
+        self._continuation_token = token if isinstance(token, str) else None
+        if isinstance(active, str) and (self._reader is None or self._reader.has_ended):
+            self._reader = RunReader(self._server, RunTarget(self.thread_id, active))
+            self._record.is_reading = True
+        elif thread.get("waiting") and not self._record.interrupts:
+            await self._show_interrupts()
+
+    async def _show_interrupts(self) -> None:
+        """Ask for the interrupts that wait: a run without messages shows them."""
+        run_id = str(uuid4())
+        empty = self._record.run_input(run_id).model_copy(
+            update={"messages": [], "state": None, "resume": None, "forwarded_props": {}}
+        )
+        async with aclosing(RunReader(self._server, RunTarget(self.thread_id, run_id, empty)).events()) as events:
+            async for event in events:
+                self._record.apply(event)
+
+
+async def _result(value: object) -> object:
+    """The result of a handler, which may be ``async``."""
+    return await value if isinstance(value, Awaitable) else value
