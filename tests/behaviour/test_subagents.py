@@ -141,6 +141,37 @@ async def test_a_subagent_fails_without_ending_the_run(connect: Connect, agent: 
     assert "secret" not in str(events)
 
 
+@requirement("assistant.half-pairs")
+@pytest.mark.parametrize(
+    ("given", "result", "content"),
+    [
+        ("cut \ud83d", "cut \ufffd", "cut \ufffd"),
+        ({"\ud83d": ["cut \ude00"]}, {"\ufffd": ["cut \ufffd"]}, '{"\ufffd":["cut \ufffd"]}'),
+    ],
+    ids=["text", "object"],
+)
+async def test_half_of_a_surrogate_pair_in_a_subagents_result_is_replaced(
+    connect: Connect, given: object, result: object, content: str
+) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield RunFinishedEvent(thread_id="t", run_id="r", result=given)
+
+    events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate x"))
+    assert [event["result"] for event in of_type(events, "SUBAGENT_FINISHED")] == [result]
+    assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == content
+    assert outcome(events) == "success"
+
+
+@requirement("assistant.half-pairs")
+async def test_half_of_a_surrogate_pair_in_a_subagents_error_is_replaced(connect: Connect) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield RunErrorEvent(message="cut \ud83d")
+
+    events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate x"))
+    assert [event["message"] for event in of_type(events, "SUBAGENT_ERROR")] == ["cut \ufffd"]
+    assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == "Error: cut \ufffd"
+
+
 @requirement("sub.fails")
 async def test_a_task_that_is_none_is_refused(connect: Connect) -> None:
     events = await (await connect(team())).run(ask(text='call delegate {"job": "x"}'))

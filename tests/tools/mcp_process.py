@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
+TOOL = {"name": "echo", "description": "Says: carried out", "inputSchema": {"type": "object"}}
 
 
 def write(line: bytes) -> None:
@@ -35,8 +35,8 @@ def respond(message: dict[str, object], habits: set[str]) -> bytes:
         answer = {"result": result_of(method, params if isinstance(params, dict) else {})}
     head: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}
     text = json.dumps({**answer, **head} if "id last" in habits else {**head, **answer}).encode()
-    for habit, words in {"broken": b"\\ud83d", "latin": b"caf\xe9"}.items():
-        if habit in habits:
+    for habit, words in {"broken": b"\\x", "half": b"cut \\ud83d", "latin": b"caf\xe9"}.items():
+        if habit in habits and (habit != "broken" or method == "tools/call"):
             text = text.replace(b"carried out", words)
     return text
 

@@ -40,10 +40,11 @@ def refused(status: int, code: int | None = None, message: str = "") -> Callable
 
 @dataclass
 class Scripted:
-    """The server. ``pages`` returns a list of tools, ``result`` is the result of every call."""
+    """The server. ``pages`` returns a list of tools, ``result`` is the result of every call, or ``error`` its error."""
 
     pages: Callable[[object], Json] = lambda _: {"tools": [ECHO]}
     result: Json = field(default_factory=lambda: {"content": [text("carried out")]})
+    error: Json | None = None
     refuse: Callable[[object], Response] = lambda _: Response(status_code=404)
     as_events: bool = False
     sessions: set[str] = field(default_factory=set)
@@ -70,7 +71,9 @@ class Scripted:
         self.methods.append(method)
         params = message.get("params")
         cursor = params.get("cursor") if isinstance(params, dict) else None
-        return self._result(message, self.pages(cursor) if method == "tools/list" else self.result)
+        if method == "tools/list":
+            return self._result(message, self.pages(cursor))
+        return self._answer_with(message, error=self.error) if self.error else self._result(message, self.result)
 
     def _initialize(self, message: Json) -> Response:
         self.methods.append("initialize")
@@ -84,7 +87,10 @@ class Scripted:
         return answer
 
     def _result(self, message: Json, result: Json) -> Response:
-        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return self._answer_with(message, result=result)
+
+    def _answer_with(self, message: Json, **answer: object) -> Response:
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer})
         if self.as_events:
             return Response(f"event: message\ndata: {body}\n\n", media_type="text/event-stream")
         return Response(body, media_type="application/json")

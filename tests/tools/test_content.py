@@ -54,14 +54,14 @@ async def test_parts_reach_the_client_and_the_model() -> None:
 
 async def test_half_of_a_surrogate_pair_in_a_value_does_not_fail_a_call_that_was_carried_out() -> None:
     @tool
-    def look() -> dict[str, object]:
+    def look() -> dict[str | int, object]:
         """Look."""
-        return {"title": "cut off: \ud83d", "size": float("inf")}
+        return {"title": "cut off: \ud83d", "\ud83d": ({"\ude00": Price(cents=3)},), 7: float("inf")}
 
     model = ScriptedModel([asks(("look", "{}")), [TextDelta("Done.")]])
     items = await collect_items(Assistant(model, [look]).run(run_input("look"), run_context()))
     (result,) = of_type(items, ToolCallResultEvent)
     assert (result.content, result.metadata and "failed" in result.metadata) == (
-        '{"title":"cut off: \ufffd","size":"Infinity"}',
+        '{"title":"cut off: \ufffd","\ufffd":[{"\ufffd":{"cents":3}}],"7":"Infinity"}',
         False,
     )

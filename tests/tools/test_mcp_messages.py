@@ -1,14 +1,17 @@
 """Lists of tools and results of calls that are malformed in part: the good part counts, and what happened is said."""
 
+import json
 import math
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
+import httpx2
 import pytest
 from ag_ui.core import DataSource, ImagePart, TextPart
 
 from agui_container.ports import ToolContent, ToolError
 from agui_container.tools.mcp import source, transport
 from agui_container.tools.mcp.messages import removal_note
+from tests.contexts import run_context
 from tests.tools.mcp_scripted import ECHO, Json, Scripted, scripted, text
 
 # --- lists ------------------------------------------------------------------------------------------------------------
@@ -130,6 +133,10 @@ async def test_a_result_is_told_without_its_malformed_part(
         assert await rig.call() == content
 
 
+def nested(levels: int) -> Json:
+    return {"a": nested(levels - 1)} if levels else {}
+
+
 FAILURES: dict[str, tuple[Json, str]] = {
     "structured content": ({"content": [], "isError": True, "structuredContent": {"reason": "x"}}, '{"reason":"x"}'),
     "structured content alone": ({"isError": True, "structuredContent": {"reason": "x"}}, '{"reason":"x"}'),
@@ -141,8 +148,8 @@ FAILURES: dict[str, tuple[Json, str]] = {
         {"resultType": "task", "content": "a"},
         "echo was carried out, but its result cannot be read.",
     ),
-    "half a surrogate pair": (
-        {"content": [text("\ud83d")]},
+    "more levels than a parser reads": (
+        {"content": [text("a")], "structuredContent": nested(300)},
         "echo was carried out, but its result cannot be read.",
     ),
 }
@@ -172,3 +179,81 @@ async def test_a_result_over_the_limit_is_said_to_be_too_large(
         rig.server.result = {"content": [text("a")]}
         assert await rig.call() == "a"
         assert rig.server.methods.count("initialize") == 1
+
+
+# --- halves of symbols ------------------------------------------------------------------------------------------------
+
+HALF_TEXT = "cut \ud83d, \ude00, whole \U0001f600, \ud83d\U0001f600\ude00, escaped \\ud83d \\\ud83d\n\ud83d"
+WHOLE_TEXT = "cut \ufffd, \ufffd, whole \U0001f600, \ufffd\U0001f600\ufffd, escaped \\ud83d \\\ufffd\n\ufffd"
+
+WITH_HALVES: dict[str, tuple[Json, str]] = {
+    "text": ({"content": [text(HALF_TEXT)]}, WHOLE_TEXT),
+    "a block beside others": ({"content": [text("a"), text("\udfff"), text("b")]}, "a\n\ufffd\nb"),
+    "structured content": ({"structuredContent": {"\ud83d": ["\ude00"]}}, '{"\ufffd":["\ufffd"]}'),
+    "a link": (
+        {"content": [{"type": "resource_link", "uri": "https://example.com", "name": "\ud83d"}]},
+        "[\ufffd](https://example.com)",
+    ),
+    "a field that is not used": ({"content": [text("a")], "_meta": {"\ud83d": "\ud83d"}}, "a"),
+}
+
+
+@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+@pytest.mark.parametrize(("result", "content"), WITH_HALVES.values(), ids=WITH_HALVES)
+async def test_halves_of_symbols_in_a_result_are_replaced(result: Json, content: str, *, as_events: bool) -> None:
+    async with scripted(Scripted(result=result, as_events=as_events)) as rig:
+        assert await rig.call() == content
+
+
+@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+@pytest.mark.parametrize(
+    ("result", "error"),
+    [
+        ({"isError": True, "content": [text(HALF_TEXT)]}, None),
+        ({}, {"code": -32000, "message": HALF_TEXT, "data": ["\ud83d"]}),
+    ],
+    ids=["result", "error"],
+)
+async def test_halves_of_symbols_in_a_failure_are_replaced(
+    result: Json, error: Json | None, *, as_events: bool
+) -> None:
+    async with scripted(Scripted(result=result, error=error, as_events=as_events)) as rig:
+        with pytest.raises(ToolError) as caught:
+            await rig.call()
+    assert str(caught.value) == WHOLE_TEXT
+
+
+@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+async def test_halves_of_symbols_in_a_list_lose_no_tool(*, as_events: bool) -> None:
+    schema = {"type": "object", "properties": {"\ud83d": {"enum": ["\ude00"], "description": HALF_TEXT}}}
+    odd = {"name": "odd", "title": "\ud83d", "description": HALF_TEXT, "inputSchema": schema}
+    pages: Json = {"tools": [ECHO, odd, {**ECHO, "name": "cut\ud83d"}]}
+    async with scripted(Scripted(pages=lambda _: pages, as_events=as_events)) as rig:
+        echo, repaired, renamed = [tool.spec for tool in await rig.source.tools(run_context())]
+    assert (echo.name, repaired.name, renamed.name) == ("echo", "odd", "cut\ufffd")
+    assert repaired.description == WHOLE_TEXT
+    properties = {"\ufffd": {"enum": ["\ufffd"], "description": WHOLE_TEXT}}
+    assert repaired.parameters == {"type": "object", "properties": properties}
+
+
+class Chunks(httpx2.AsyncByteStream):
+    """A body in chunks."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self._chunks = chunks
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            yield chunk
+
+
+@pytest.mark.parametrize("is_events", [False, True], ids=["json", "events"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CR LF", "CR"])
+async def test_halves_of_symbols_are_replaced_wherever_the_body_is_cut(end: str, *, is_events: bool) -> None:
+    lines = [f"data: {json.dumps(HALF_TEXT)}", "", f"data: {json.dumps({'a': HALF_TEXT})}", "", ": the end"]
+    body = end.join(lines).encode()
+    whole = body.replace(json.dumps(HALF_TEXT).encode(), json.dumps(WHOLE_TEXT).encode())
+    cuts = [(body[:at], body[at:]) for at in range(len(body))]
+    for chunks in [*cuts, tuple(body[at : at + 1] for at in range(len(body)))]:
+        stream = transport.CheckedStream(Chunks(*chunks), lambda: None, is_events=is_events)
+        assert b"".join([chunk async for chunk in stream]) == whole

@@ -100,6 +100,12 @@ async def test_text_of_another_encoding_is_read_as_far_as_possible(start: Start)
     assert await _call(start("latin")) == "caf\ufffd"
 
 
+async def test_halves_of_symbols_lose_neither_tools_nor_results(start: Start) -> None:
+    source = start("half")
+    assert (await _tool(source)).spec.description == "Says: cut \ufffd"
+    assert await _call(source) == "cut \ufffd"
+
+
 async def test_an_answer_that_cannot_be_read_ends_its_call_and_not_the_session(
     start: Start, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -176,17 +176,24 @@ def refuse_half_pairs(document: object) -> object:
 
 
 def replace_half_pairs(node: object) -> tuple[object, int]:
-    """Return a JSON value with U+FFFD in place of each half of a surrogate pair, and the number of changed texts."""
+    """Return a JSON value with U+FFFD in place of each half of a surrogate pair, and the number of changed texts.
+
+    Values that JSON does not have, and keys that are not texts, are kept.
+    """
     if isinstance(node, str):
         text = whole_text(node)
         return text, text != node
-    if isinstance(node, list):
+    if isinstance(node, list | tuple):
         values = [replace_half_pairs(value) for value in node]
         return [value for value, _ in values], sum(count for _, count in values)
     if isinstance(node, dict):
-        items = [(replace_half_pairs(name), replace_half_pairs(value)) for name, value in node.items()]
-        return {str(name): value for (name, _), (value, _) in items}, sum(a + b for (_, a), (_, b) in items)
+        items = [(_repair_key(name), replace_half_pairs(value)) for name, value in node.items()]
+        return {name: value for (name, _), (value, _) in items}, sum(a + b for (_, a), (_, b) in items)
     return node, 0
+
+
+def _repair_key(name: object) -> tuple[object, int]:
+    return replace_half_pairs(name) if isinstance(name, str) else (name, 0)
 
 
 def whole_text(text: str) -> str:

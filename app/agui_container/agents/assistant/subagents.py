@@ -41,7 +41,6 @@ from ag_ui.core import (
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 from msgspec.structs import replace as replace_struct
-from pydantic_core import to_json
 
 from agui_container.agents.as_agent import with_store
 from agui_container.agents.assistant.toolbox import failed_result, is_failure, result_event
@@ -52,10 +51,12 @@ from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
 from agui_container.protocol.expander import Expander
 from agui_container.protocol.grammar import KINDS
+from agui_container.protocol.strict_json import replace_half_pairs, whole_text
 from agui_container.protocol.validator import ProducerRules, RunSequence, tag_of
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.runtime.daemon_threads import LoopBridge
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.surrogates import json_text
 from agui_container.telemetry import Delegation
 
 NO_RESULT = "Error: this call was not answered."
@@ -178,12 +179,14 @@ class SubagentInvocation:
             raise self._suspend(ended.outcome.interrupts)
         self._close(None)
         success = SubagentFinishedSuccessOutcome()
-        self._forward(SubagentFinishedEvent(subagent_run_id=self.key, result=ended.result, outcome=success))
+        result, _ = replace_half_pairs(ended.result)
+        self._forward(SubagentFinishedEvent(subagent_run_id=self.key, result=result, outcome=success))
         self._closed = True
-        return self._result(ended)
+        return self._last_answer() if result is None else result if isinstance(result, str) else json_text(result)
 
     def fail(self, message: str, code: str | None) -> ToolError:
         """Close the invocation with SUBAGENT_ERROR. Return the error for the caller to raise."""
+        message = whole_text(message)
         # A run that is too large, or whose ids clash, rejects these events, too. The end of that run then closes them.
         with contextlib.suppress(IllegalEvent, ValueError):
             self._close(message)
@@ -229,13 +232,7 @@ class SubagentInvocation:
             self._rules.feed(event)
             self._transcript.feed(event)
 
-    def _result(self, ended: RunFinishedEvent) -> str:
-        if ended.result is not None:
-            return (
-                ended.result
-                if isinstance(ended.result, str)
-                else to_json(ended.result, inf_nan_mode="strings").decode()
-            )
+    def _last_answer(self) -> str:
         for message in reversed(self._transcript.messages):
             if isinstance(message, AssistantMessage) and message.content:
                 return message.content

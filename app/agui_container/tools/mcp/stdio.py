@@ -1,8 +1,9 @@
 """An MCP server that is a child process: its standard input and output carry one JSON-RPC message per line.
 
-The ``mcp`` package has a transport of its own for it. This one differs in four points: a line may have
-``MAX_MESSAGE_BYTES`` at most, a line that is no UTF-8 or no message does not end the session, an answer that cannot be
-read ends its request, and the end of the process takes a bounded time and leaves nothing of its process group behind.
+The ``mcp`` package has a transport of its own for it. This one differs in five points: a line may have
+``MAX_MESSAGE_BYTES`` at most, a line that is no UTF-8 or no message does not end the session, halves of symbols are
+replaced, an answer that cannot be read ends its request, and the end of the process takes a bounded time and leaves
+nothing of its process group behind.
 
 Source: "stdio" and "Shutdown" in the Model Context Protocol specification.
 """
@@ -25,6 +26,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.surrogates import repair_escapes
 from agui_container.tools.mcp.faults import MAX_MESSAGE_BYTES, McpFault, failed_answer
 from agui_container.tools.mcp.servers import StdioServer
 
@@ -143,8 +145,9 @@ class LineReader:
 
 def _parse(line: bytes) -> SessionMessage | None:
     """Return the message of a line. A result that cannot be read ends its request. None if the line is no message."""
+    text = repair_escapes(line).decode(errors="replace")
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
     except ValueError:
         return _failed(line, McpFault.UNREADABLE)
 

@@ -1,8 +1,9 @@
 """The streams from and to one MCP server, over HTTP or a child process.
 
-The transport over HTTP is that of the ``mcp`` package, with the additions of this module: results are repaired before
-the package validates them, messages have a limit, and a session that the server refuses is noticed. The package follows
-the specification, which says status 404 for it. Servers also answer 400, 401 or an error of JSON-RPC.
+The transport over HTTP is that of the ``mcp`` package, with the additions of this module: halves of symbols are
+replaced before the package parses messages, results are repaired before it validates them, messages have a limit, and a
+session that the server refuses is noticed. The package follows the specification, which says status 404 for it. Servers
+also answer 400, 401 or an error of JSON-RPC.
 
 Source: "Transports" in the Model Context Protocol specification.
 """
@@ -24,6 +25,7 @@ from mcp_types import JSONRPCError, JSONRPCResponse, RequestId
 from msgspec import Struct, field
 
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.surrogates import repair_escapes
 from agui_container.tools.mcp.faults import (
     MAX_MESSAGE_BYTES,
     McpFault,
@@ -181,7 +183,7 @@ async def _http(server: HttpServer, record: HttpRecord) -> AsyncGenerator[tuple[
                 note(McpFault.SESSION_REFUSED)
         if isinstance(response.stream, AsyncIterable):
             is_events = response.headers.get("content-type", "").startswith("text/event-stream")
-            response.stream = BoundedStream(response.stream, lambda: note(McpFault.TOO_LARGE), is_events=is_events)
+            response.stream = CheckedStream(response.stream, lambda: note(McpFault.TOO_LARGE), is_events=is_events)
 
     timeout = httpx2.Timeout(server.connect_timeout, read=max(READ_SECONDS, server.timeout))
     # Not compressed, because the limit counts bytes as they arrive.
@@ -201,8 +203,10 @@ def _request_id(request: httpx2.Request) -> RequestId | None:
     return found if isinstance(found, int | str) else None
 
 
-class BoundedStream(httpx2.AsyncByteStream):
-    """Body of a response that fails once a message has more than ``MAX_MESSAGE_BYTES``.
+class CheckedStream(httpx2.AsyncByteStream):
+    """Body of a response without halves of symbols. It fails once a message has more than ``MAX_MESSAGE_BYTES``.
+
+    It is passed on line by line, because a chunk may end inside an escape and a line of JSON does not.
 
     Args:
         body: the body.
@@ -216,6 +220,16 @@ class BoundedStream(httpx2.AsyncByteStream):
         self._on_excess = on_excess
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        line: list[bytes] = []
+        async for chunk in self._bounded():
+            end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+            if end:
+                yield repair_escapes(b"".join([*line, chunk[:end]]))
+                line = []
+            line.append(chunk[end:])
+        yield repair_escapes(b"".join(line))
+
+    async def _bounded(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._body:
             first, *others = EVENT_END.split(chunk) if self._is_events else [chunk]
