@@ -7,14 +7,17 @@ from itertools import count
 from typing import Any
 
 import pytest
-from ag_ui.core import EventType, ResumeEntry, UserMessage
+from ag_ui.core import EventType, UserMessage
 
 from agui_container.protocol.errors import AppError
+from agui_container.transports.conversation.approvals import Decision, Verdict, decision
+from agui_container.transports.conversation.events import RUN_ENDS, Cancelled, outcome_of
+from agui_container.transports.conversation.pending import CALL_EVENTS, PendingCalls
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.interrupts import approval_requests, text_of
-from agui_container.transports.grpc.kontekst.events import RunEvents
-from agui_container.transports.grpc.kontekst.requests import first_input, next_input
+from agui_container.transports.grpc.kontekst.requests import RunStart
+from agui_container.transports.grpc.kontekst.translator import KontekstTranslator
 from agui_container.transports.grpc.options import RozWire
 from agui_container.transports.grpc.roz.events import TurnEvents
 from agui_container.transports.grpc.roz.requests import MAX_HISTORY, history_of, tool_message, tool_of, user_message
@@ -37,8 +40,16 @@ def event(kind: str, **fields: Any) -> Event:
     return {"type": kind, **fields}
 
 
-def event_kinds(events: RunEvents, *given: Event) -> list[str]:
-    out = [each for it in given for each in events.feed(EventType(it["type"]), it)]
+def event_kinds(translator: KontekstTranslator, *given: Event) -> list[str]:
+    """The kinds of a run's events, up to those that ask for what waits, or that end the conversation."""
+    pending, out = PendingCalls({}), list[kontekst.RunEvent]()
+    for it in given:
+        kind = EventType(it["type"])
+        out += translator.feed(kind, it)
+        if kind in CALL_EVENTS:
+            pending.feed(kind, it)
+        if kind in RUN_ENDS:
+            out += translator.ask(pending) if pending else translator.end(outcome_of(kind, it))
     return [str(each.WhichOneof("event")) for each in out]
 
 
@@ -50,9 +61,8 @@ def interrupt_event(*interrupts: Event) -> Event:
 
 
 def test_an_agent_that_asks_for_nothing_has_its_tools_shown_when_they_are_through() -> None:
-    events = RunEvents("r", "s", "default")
     assert event_kinds(
-        events,
+        KontekstTranslator("r", "s", "default"),
         event("TOOL_CALL_START", toolCallId="c1", toolCallName="look"),
         event("TOOL_CALL_START", toolCallId="c2", toolCallName="feel"),
         event("TOOL_CALL_RESULT", toolCallId="c1", content="seen"),
@@ -66,62 +76,55 @@ def test_an_agent_that_asks_for_nothing_has_its_tools_shown_when_they_are_throug
 
 
 def test_a_result_is_shown_as_it_arrives_and_the_end_of_the_tools_with_the_last_one() -> None:
-    events = RunEvents("r", "s", "default")
+    translator = KontekstTranslator("r", "s", "default")
     for call in ("c1", "c2"):
-        event_kinds(events, event("TOOL_CALL_START", toolCallId=call, toolCallName="pay"))
-    event_kinds(events, interrupt_event(INTERRUPT, {**INTERRUPT, "id": "i2", "toolCallId": "c2"}))
-    payload = {"approved": True}
-    events.apply_decisions([ResumeEntry(interrupt_id=it, status="resolved", payload=payload) for it in ("i1", "i2")])
+        event_kinds(translator, event("TOOL_CALL_START", toolCallId=call, toolCallName="pay"))
+    event_kinds(translator, interrupt_event(INTERRUPT, {**INTERRUPT, "id": "i2", "toolCallId": "c2"}))
+    translator.settle([decision(call, is_approved=True) for call in ("c1", "c2")])
     results = [event("TOOL_CALL_RESULT", toolCallId=call, content="paid") for call in ("c1", "c2")]
-    assert event_kinds(events, results[0]) == ["tool_completed"]
-    assert event_kinds(events, results[1]) == ["tool_completed", "tools_completed"]
+    assert event_kinds(translator, results[0]) == ["tool_completed"]
+    assert event_kinds(translator, results[1]) == ["tool_completed", "tools_completed"]
 
 
 def test_a_question_that_is_no_tool_call_is_proposed_by_its_own_id() -> None:
-    events = RunEvents("r", "s", "default")
-    assert event_kinds(events, interrupt_event({"id": "i9", "reason": "confirm", "message": "Really?"})) == [
-        "tools_proposed"
-    ]
-    assert list(events.pending_approvals) == ["i9"]
-    answer = ResumeEntry(interrupt_id="i9", status="resolved", payload={"approved": True})
-    assert events.apply_decisions([answer]) == [], "nothing starts, because nothing of this id would end"
-    assert event_kinds(events, event("RUN_FINISHED")) == ["completed"]
+    translator = KontekstTranslator("r", "s", "default")
+    question = {"id": "i9", "reason": "confirm", "message": "Really?"}
+    assert event_kinds(translator, interrupt_event(question)) == ["tools_proposed"]
+    answer = decision("i9", is_approved=True)
+    assert translator.settle([answer]) == [], "nothing starts, because nothing of this id would end"
+    assert event_kinds(translator, event("RUN_FINISHED")) == ["completed"]
 
 
 def test_a_call_without_a_result_fails_at_the_end_of_its_run() -> None:
-    events = RunEvents("r", "s", "default")
-    event_kinds(events, interrupt_event(INTERRUPT))
-    answer = ResumeEntry(interrupt_id="i1", status="resolved", payload={"approved": True})
-    assert [started.tool_started.call_id for started in events.apply_decisions([answer])] == ["c1"]
-    assert event_kinds(events, event("RUN_ERROR", message="no")) == ["tool_failed", "tools_completed", "failed"]
+    translator = KontekstTranslator("r", "s", "default")
+    event_kinds(translator, interrupt_event(INTERRUPT))
+    started = translator.settle([decision("c1", is_approved=True)])
+    assert [each.tool_started.call_id for each in started] == ["c1"]
+    assert event_kinds(translator, event("RUN_ERROR", message="no")) == ["tool_failed", "tools_completed", "failed"]
 
 
-def test_nothing_follows_the_end_of_a_run() -> None:
-    events = RunEvents("r", "s", "default")
-    assert event_kinds(events, event("RUN_ERROR", message="no")) == ["failed"]
-    assert events.fail("again") == events.cancel() == []
+def test_a_call_that_another_client_may_have_denied_does_not_start_before_its_result() -> None:
+    translator = KontekstTranslator("r", "s", "default")
+    event_kinds(translator, interrupt_event(INTERRUPT))
+    assert translator.settle([Decision("c1", Verdict.ELSEWHERE)]) == []
+    (last,) = translator.end(Cancelled())
+    assert last.HasField("cancelled")
 
 
 def test_events_inside_a_subagent_are_not_shown() -> None:
-    assert (
-        event_kinds(
-            RunEvents("r", "s", "d"), event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w")
-        )
-        == []
-    )
+    inside = event("TEXT_MESSAGE_CONTENT", messageId="m", delta="x", subagentRunId="w")
+    assert event_kinds(KontekstTranslator("r", "s", "d"), inside) == []
 
 
 def test_a_run_of_kontekst_asks_for_every_call() -> None:
     start = kontekst.StartRunCommand(prompt="hi", working_dir="/srv")
-    first = first_input(start, "t", "r", "m", [])
-    again = next_input(start, "t", "r2", [])
-    assert first.forwarded_props
-    assert again.forwarded_props
-    assert first.forwarded_props["approvals"] == {"ask": "all"}
-    assert again.forwarded_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
-    assert [it.value for it in first.context or ()] == ["/srv"]
+    opening = KontekstTranslator("r", "s", "d").open(RunStart(start, "m"))
+    assert opening.run_input.forwarded_props["approvals"] == {"ask": "all"}
+    assert opening.next_props
+    assert opening.next_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
+    assert [it.value for it in opening.run_input.context] == ["/srv"]
     with pytest.raises(AppError, match="prompt"):
-        first_input(kontekst.StartRunCommand(), "t", "r", "m", [])
+        KontekstTranslator("r", "s", "d").open(RunStart(kontekst.StartRunCommand(), "m"))
 
 
 # --- roz --------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 Rule: a message larger than the limit is refused before it is read, compressed or not. A client that does not read for a
 minute loses its call; other calls are not affected. Exception text stays in the log.
 
-Rule: what a call keeps, and replies that the client has not taken, count as bytes in flight of its caller. A reply
+Rule: messages that are kept, and replies that the client has not taken, count as bytes in flight of its caller. A reply
 counts before it is made.
 
 Source: gRPC over HTTP/2.
@@ -36,7 +36,7 @@ from agui_container.runtime.log_values import format_fields
 from agui_container.transports.authentication import CallerAuthentication, server_url
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
-from agui_container.transports.grpc.interrupts import Event
+from agui_container.transports.conversation.events import Event
 from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed, is_larger
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.status import status_of
@@ -143,14 +143,12 @@ class Call(Generic[In, Out]):
         caller: the client.
         metadata: the request's headers by name, lower-cased.
         quota: what the identity of the client has in use.
-        kept: lease of the bytes that the call keeps until its end.
         last_sent_at: the event loop's time of the last reply, or of the start.
     """
 
     def __init__(self, stream: "Stream[In, Out]", caller: Caller, admission: CallAdmission) -> None:
         self.caller = caller
         self.quota = admission.quota.of(caller.identity)
-        self.kept = self.quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
         self.metadata = dict(stream._stream.headers or ())
         self._stream = stream
         self._admission = admission
@@ -260,6 +258,10 @@ class Call(Generic[In, Out]):
         work = partial(decode_compressed, message_type, body, self._admission.max_bytes)
         return await self._work(is_larger(body, LARGE_BYTES), work)
 
+    def keep(self, size: int) -> QuotaLease:
+        """Count the bytes of a message as in flight while it is kept. There was room for them when it was read."""
+        return self.quota.hold(Limit.BYTES_IN_FLIGHT, size)
+
     async def translate(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that translates ``size`` bytes, in a thread if they are many."""
         return await self._work(size > TRANSLATED_BYTES, partial(work, *args, **kwargs))
@@ -346,9 +348,7 @@ def method(
         try:
             caller = await admission.caller(stream)
             with admission.count(caller, stream):
-                call = Call(stream, caller, admission)
-                with call.kept:
-                    await handler(call)
+                await handler(Call(stream, caller, admission))
         except GRPCError:
             raise
         except Exception as failure:

@@ -63,6 +63,7 @@ class Session:
         open_sessions: Collection["Session"],
     ) -> None:
         self._call = call
+        self._kept = call.keep(0)
         self._open_sessions = open_sessions
         self._service = service
         self._options = options
@@ -94,17 +95,18 @@ class Session:
     async def serve(self) -> None:
         """Serve until the client half-closes the call, or cancels the session."""
         try:
-            async with asyncio.TaskGroup() as tasks:
-                answer_task = tasks.create_task(self._answer_messages(), name="roz turns")
-                keepalive = tasks.create_task(self._keep_alive(), name="roz keepalive")
-                try:
-                    await self._receive_requests()
-                    if not self._is_over:
-                        self._half_close()
-                        await asyncio.wait([answer_task])
-                finally:
-                    keepalive.cancel()
-                    answer_task.cancel()
+            with self._kept:
+                async with asyncio.TaskGroup() as tasks:
+                    answer_task = tasks.create_task(self._answer_messages(), name="roz turns")
+                    keepalive = tasks.create_task(self._keep_alive(), name="roz keepalive")
+                    try:
+                        await self._receive_requests()
+                        if not self._is_over:
+                            self._half_close()
+                            await asyncio.wait([answer_task])
+                    finally:
+                        keepalive.cancel()
+                        answer_task.cancel()
             if self._start is not None:
                 await self._call.send(self._wire.session_completed("The session is over.", self._usage))
         except asyncio.CancelledError:
@@ -254,7 +256,7 @@ class Session:
             size += self._start.size + self._start.history_size
         if self._turn is not None:
             size += self._turn.size
-        self._call.kept.resize(size)
+        self._kept.resize(size)
 
     def _half_close(self) -> None:
         self._is_half_closed = True

@@ -1,4 +1,4 @@
-"""AG-UI events of one kontekst run as kontekst's events.
+"""One run of kontekst: its commands as AG-UI, and AG-UI events as its events.
 
 A kontekst run can consist of several AG-UI runs: each approval ends one, and its answer begins the next.
 
@@ -7,21 +7,17 @@ tool_started, tool_completed or tool_failed, tools_completed, and one of complet
 Each call has at most one start, and one end after it. A result is sent as soon as it arrives.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-from ag_ui.core import (
-    AssistantMessage,
-    EventType,
-    FunctionCall,
-    ReasoningMessage,
-    ResumeEntry,
-    ToolCall,
-    ToolMessage,
-)
+from ag_ui.core import AssistantMessage, EventType, FunctionCall, ReasoningMessage, ToolCall, ToolMessage
 
+from agui_container.transports.conversation.approvals import Decision, Verdict, decision
+from agui_container.transports.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
+from agui_container.transports.conversation.pending import Answer, PendingCalls
+from agui_container.transports.conversation.translator import Cancel, Opening
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
-from agui_container.transports.grpc.interrupts import ApprovalRequest, Event, approval_requests, is_failure, text_of
 from agui_container.transports.grpc.kontekst.context import ThreadCount, read_snapshot
+from agui_container.transports.grpc.kontekst.requests import NEXT_PROPS, RunStart, run_input
 
 SNAPSHOT = "context.snapshot"
 
@@ -29,51 +25,56 @@ CUT_OFF = "Error: the run ended before this call."
 """Error of a call that has started and has no result when its run ends."""
 
 
-class RunEvents:
-    """Events of one run.
+class KontekstTranslator:
+    """Implements ``Translator`` for one run.
 
     Attributes:
         run_id, session_id: ids of the run and its thread for the client.
-        pending_approvals: approvals that wait for the client, by call id.
-        count: tokens of the thread, for turns whose context the agent does not report.
-        hidden_calls: ids of calls of an earlier run, whose results are not sent.
-        has_ended: True after the last event.
+        agent_name: name that the client has for the agent.
     """
 
     def __init__(self, run_id: str, session_id: str, agent_name: str) -> None:
         self.run_id = run_id
         self.session_id = session_id
-        self._agent_name = agent_name
+        self.agent_name = agent_name
         self._content: list[str] = []
         self._reasoning: list[str] = []
         self._last = "", ""
         self._is_in_turn = False
         self._context: pb.ContextSnapshot | None = None
+        self._count = ThreadCount()
+        """Tokens of the thread, for turns whose context the agent does not report."""
         self._calls: dict[str, list[str]] = {}
         """Name and pieces of the arguments of the turn's calls, by call id."""
         self._open_calls: set[str] = set()
         """Ids of the turn's calls that have no result yet."""
-        self._proposed: set[str] = set()
+        self._proposed: dict[str, bool] = {}
+        """Ids of the turn's proposed calls. False for a question of an agent, which has neither start nor end."""
+        self._hidden: Collection[str] = ()
+        """Ids of calls of an earlier run, whose results are not sent."""
         self._started: set[str] = set()
         self._executing: list[str] = []
         """Ids of the calls that have started and have not ended."""
         self._has_open_tools = False
         """True from the first result of a turn until ``tools_completed``."""
-        self.pending_approvals: dict[str, ApprovalRequest] = {}
-        self.count = ThreadCount()
-        self.hidden_calls: Collection[str] = ()
-        self.has_ended = False
 
-    def begin(self) -> pb.RunEvent:
-        """Return the first event."""
-        return pb.RunEvent(
-            started=pb.RunStartedEvent(run_id=self.run_id, session_id=self.session_id, agent_name=self._agent_name)
+    def open(self, request: RunStart) -> Opening[pb.RunEvent]:
+        """Return the run of a start command."""
+        self._hidden = [expired.call_id for expired in request.expired]
+        self._count = ThreadCount(request.history, request.command.prompt)
+        started = pb.RunStartedEvent(run_id=self.run_id, session_id=self.session_id, agent_name=self.agent_name)
+        return Opening(
+            run_input(request, self.session_id, self.run_id),
+            request.command.ByteSize(),
+            [pb.RunEvent(started=started)],
+            next_props=NEXT_PROPS,
         )
 
     def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:  # noqa: PLR0911 - a case for each kind
         """Translate one AG-UI event. Of a subagent only the results of proposed calls are shown."""
         if event.get("subagentRunId") is not None:
-            return self._call_ended(event) if kind is EventType.TOOL_CALL_RESULT and self._is_proposed(event) else []
+            is_shown = kind is EventType.TOOL_CALL_RESULT and event["toolCallId"] in self._proposed
+            return self._call_ended(event) if is_shown else []
         match kind:
             case EventType.TEXT_MESSAGE_CONTENT:
                 return [*self._begin_turn(), self._token(event["delta"])]
@@ -89,32 +90,60 @@ class RunEvents:
             case EventType.CUSTOM if event.get("name") == SNAPSHOT:
                 self._context = read_snapshot(event.get("value"))
                 return self._turn_completed() if self._context else []
-            case EventType.TOOL_CALL_RESULT if event["toolCallId"] not in self.hidden_calls:
+            case EventType.TOOL_CALL_RESULT if event["toolCallId"] not in self._hidden:
                 return [*self._turn_completed(), *self._call_ended(event)]
             case EventType.RUN_FINISHED:
-                return self._finish_run(event)
-            case EventType.RUN_ERROR:
-                return self.fail(event.get("message", ""))
+                return self._turn_completed()
         return []
 
-    def apply_decisions(self, answers: Sequence[ResumeEntry]) -> list[pb.RunEvent]:
-        """Apply the answers to the pending approvals. Returns the start of each approved call."""
-        approved_ids = {a.interrupt_id for a in answers if isinstance(a.payload, Mapping) and a.payload.get("approved")}
-        requests, self.pending_approvals = self.pending_approvals, {}
-        return [
-            started
-            for call_id, request in requests.items()
-            if request.has_call and request.interrupt_id in approved_ids
-            for started in self._call_started(call_id)
+    # --- proposed calls ---
+
+    def ask(self, pending: PendingCalls) -> list[pb.RunEvent]:
+        """Propose the calls that need an approval."""
+        self._proposed |= {request.call_id: request.has_call for request in pending.approvals.values()}
+        calls = [
+            pb.ProposedToolCall(
+                call_id=request.call_id, name=request.name, arguments_json=request.arguments, preview=request.preview
+            )
+            for request in pending.approvals.values()
         ]
+        return [pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))]
 
-    def fail(self, error: str) -> list[pb.RunEvent]:
-        """Return the end of a failed run. ``error`` is a message for people."""
-        return self._end(pb.RunEvent(failed=pb.RunFailedEvent(run_id=self.run_id, error=error)))
+    def answers(self, message: pb.RunCommand) -> Sequence[Answer | Cancel]:
+        """Translate a command."""
+        match message.WhichOneof("command"):
+            case "approve_tool":
+                return [decision(message.approve_tool.call_id, is_approved=True)]
+            case "deny_tool":
+                return [decision(message.deny_tool.call_id, is_approved=False, reason=message.deny_tool.reason)]
+            case "cancel":
+                return [Cancel()]
+        return []
 
-    def cancel(self) -> list[pb.RunEvent]:
-        """Return the end of a cancelled run."""
-        return self._end(pb.RunEvent(cancelled=pb.RunCancelledEvent(run_id=self.run_id)))
+    def refuse(self, _answer: Answer) -> list[pb.RunEvent]:
+        """Ignore a late decision. The protocol has no event for it."""
+        return []
+
+    def settle(self, answers: Sequence[Answer]) -> list[pb.RunEvent]:
+        """Start the approved calls. Only results tell which calls another client has approved."""
+        approved = [it.call_id for it in answers if isinstance(it, Decision) and it.verdict is Verdict.APPROVED]
+        return [started for call_id in approved if self._proposed[call_id] for started in self._call_started(call_id)]
+
+    def end(self, outcome: Outcome) -> list[pb.RunEvent]:
+        """End the run. A call that has started and has no result fails."""
+        cut_off = [_tool_failed(call_id, CUT_OFF) for call_id in self._executing]
+        self._has_open_tools = self._has_open_tools or bool(cut_off)
+        return [*cut_off, *self._tools_completed(), self._last_event(outcome)]
+
+    def _last_event(self, outcome: Outcome) -> pb.RunEvent:
+        match outcome:
+            case Failed(error=error):
+                return pb.RunEvent(failed=pb.RunFailedEvent(run_id=self.run_id, error=error.message))
+            case Completed():
+                content, reasoning = self._last
+                completed = pb.RunCompletedEvent(run_id=self.run_id, content=content, reasoning=reasoning)
+                return pb.RunEvent(completed=completed)
+        return pb.RunEvent(cancelled=pb.RunCancelledEvent(run_id=self.run_id))
 
     # --- a turn of the model ---
 
@@ -125,7 +154,7 @@ class RunEvents:
         self._is_in_turn = True
         self._content, self._reasoning = [], []
         completed = self._tools_completed()
-        self._open_calls, self._proposed, self._started = set(), set(), set()
+        self._open_calls, self._proposed, self._started = set(), {}, set()
         return completed
 
     def _token(self, text: str) -> pb.RunEvent:
@@ -142,7 +171,7 @@ class RunEvents:
         self._is_in_turn = False
         self._last = content, reasoning = "".join(self._content), "".join(self._reasoning)
         self._count_turn(content, reasoning)
-        context, self._context = self._context or self.count.snapshot(), None
+        context, self._context = self._context or self._count.snapshot(), None
         completed = pb.TurnCompletedEvent(content=content, reasoning=reasoning, context=context)
         return [
             pb.RunEvent(turn_completed=completed),
@@ -157,14 +186,11 @@ class RunEvents:
         ]
         self._calls = {}
         if reasoning:
-            self.count.add(ReasoningMessage(id="", content=reasoning))
+            self._count.add(ReasoningMessage(id="", content=reasoning))
         if content or calls:
-            self.count.add(AssistantMessage(id="", content=content or None, tool_calls=calls or None))
+            self._count.add(AssistantMessage(id="", content=content or None, tool_calls=calls or None))
 
     # --- tools ---
-
-    def _is_proposed(self, result: Event) -> bool:
-        return result["toolCallId"] in self._proposed
 
     def _call_started(self, call_id: str) -> list[pb.RunEvent]:
         if call_id in self._started:
@@ -180,7 +206,7 @@ class RunEvents:
         events.append(_tool_failed(call_id, text) if has_failed else _tool_completed(call_id, text))
         self._has_open_tools = True
         if result.get("subagentRunId") is None:
-            self.count.add(ToolMessage(id="", tool_call_id=call_id, content=text))
+            self._count.add(ToolMessage(id="", tool_call_id=call_id, content=text))
         self._open_calls.discard(call_id)
         if call_id in self._executing:
             self._executing.remove(call_id)
@@ -191,36 +217,6 @@ class RunEvents:
             return []
         self._has_open_tools = False
         return [pb.RunEvent(tools_completed=pb.ToolsCompletedEvent())]
-
-    def _finish_run(self, event: Event) -> list[pb.RunEvent]:
-        events = self._turn_completed()
-        requests = approval_requests(event)
-        if requests:
-            self.pending_approvals = {request.call_id: request for request in requests}
-            self._proposed.update(self.pending_approvals)
-            calls = [
-                pb.ProposedToolCall(
-                    call_id=request.call_id,
-                    name=request.name,
-                    arguments_json=request.arguments,
-                    preview=request.preview,
-                )
-                for request in requests
-            ]
-            return [*events, pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))]
-        if (event.get("outcome") or {}).get("type") == "cancelled":
-            return [*events, *self.cancel()]
-        content, reasoning = self._last
-        completed = pb.RunCompletedEvent(run_id=self.run_id, content=content, reasoning=reasoning)
-        return [*events, *self._end(pb.RunEvent(completed=completed))]
-
-    def _end(self, last: pb.RunEvent) -> list[pb.RunEvent]:
-        if self.has_ended:
-            return []
-        self.has_ended, self.pending_approvals = True, {}
-        cut_off = [_tool_failed(call_id, CUT_OFF) for call_id in self._executing]
-        self._has_open_tools = self._has_open_tools or bool(cut_off)
-        return [*cut_off, *self._tools_completed(), last]
 
 
 def _tool_failed(call_id: str, error: str) -> pb.RunEvent:

@@ -1,0 +1,72 @@
+"""AG-UI events as translators read them, and the meaning of the events that end a run.
+
+Rule: pure functions. What a run's outcome means is decided here for every protocol.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ag_ui.core import EventType
+from msgspec import Struct
+
+from agui_container.protocol.errors import AppError, ErrorCode
+
+Event = Mapping[str, Any]
+"""An AG-UI event as decoded JSON."""
+
+RUN_ENDS = frozenset({EventType.RUN_FINISHED, EventType.RUN_ERROR})
+"""Types of the events that end a run."""
+
+
+class Completed(Struct, frozen=True):
+    """The agent has answered."""
+
+
+class Cancelled(Struct, frozen=True):
+    """The run was cancelled, by any client, or the client has cancelled its request."""
+
+
+class Unanswered(Struct, frozen=True):
+    """Calls wait for the client, which sends no more. They stay open, and any client of the thread can answer them."""
+
+
+class Failed(Struct, frozen=True):
+    """The run has failed, or was refused."""
+
+    error: AppError
+
+
+Outcome = Completed | Cancelled | Unanswered | Failed
+"""The end of a conversation."""
+
+
+def outcome_of(kind: EventType, event: Event) -> Outcome:
+    """Return the outcome that the last event of a run tells. Calls that still wait are no part of it."""
+    if kind is EventType.RUN_ERROR:
+        return Failed(error_of(event))
+    is_cancelled = (event.get("outcome") or {}).get("type") == "cancelled"
+    return Cancelled() if is_cancelled else Completed()
+
+
+def error_of(event: Event) -> AppError:
+    """Return the error of a RUN_ERROR event."""
+    code = next((known_code for known_code in ErrorCode if known_code == event.get("code")), ErrorCode.AGENT_ERROR)
+    return AppError(code, str(event.get("message", "")))
+
+
+def text_of(content: object) -> str:
+    """Return the text of a tool result's content, which is text or content parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(part.get("text") or f"[{part.get('type')}]" for part in parts if isinstance(part, Mapping))
+
+
+def is_failure(result: Event) -> bool:
+    """True if a TOOL_CALL_RESULT event is the result of a failed call."""
+    return (result.get("metadata") or {}).get("failed") is True
+
+
+def is_denied(result: Event) -> bool:
+    """True if a TOOL_CALL_RESULT event is the result of a call that a person has denied or cancelled."""
+    return (result.get("metadata") or {}).get("denied") is True

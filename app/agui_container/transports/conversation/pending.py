@@ -1,0 +1,166 @@
+"""Calls that wait for the client between two runs, and its answers to them.
+
+Rule: pure state; times are parameters. A call waits for one answer: the client's, or else one of this server's after
+the approval has expired or the client's tool has exceeded its timeout.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from ag_ui.core import EventType, ToolMessage
+from msgspec import Struct, field
+
+from agui_container.transports.conversation.approvals import (
+    ApprovalRequest,
+    Decision,
+    Verdict,
+    approval_requests,
+    expired_requests,
+)
+from agui_container.transports.conversation.events import RUN_ENDS, Completed, Event, outcome_of
+
+Answer = ToolMessage | Decision
+"""The answer to a call that waits: the result of a client's tool, or a decision on an approval request."""
+
+CALL_EVENTS = RUN_ENDS | {EventType.TOOL_CALL_START, EventType.TOOL_CALL_ARGS, EventType.TOOL_CALL_RESULT}
+"""Types of the events that change which calls wait."""
+
+
+class ClientCall(Struct):
+    """A call of one of the client's tools.
+
+    Attributes:
+        timeout_ms: milliseconds that the client has for its result, or None for any time.
+    """
+
+    call_id: str
+    name: str
+    timeout_ms: int | None
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> str:
+        """The arguments as JSON text, as the model has written them."""
+        return "".join(self.pieces)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that the client has."""
+        return math.inf if self.timeout_ms is None else self.timeout_ms / 1000
+
+
+class PendingCalls:
+    """Calls of a conversation that wait for the client, and the answers so far.
+
+    Args:
+        timeouts: milliseconds for each of the client's tools, by name. Other tools are the server's.
+
+    Attributes:
+        approvals: approval requests that wait, by call id.
+        tools: calls that the client must run, by call id.
+    """
+
+    def __init__(self, timeouts: Mapping[str, int | None]) -> None:
+        self.approvals: dict[str, ApprovalRequest] = {}
+        self.tools: dict[str, ClientCall] = {}
+        self._timeouts = timeouts
+        self._unfinished: dict[str, ClientCall] = {}
+        """Calls of the client's tools without a result, also while a run still writes them."""
+        self._answers: dict[str, Answer] = {}
+        self._failed: set[str] = set()
+        """Ids of the calls whose results are this server's."""
+
+    def __bool__(self) -> bool:
+        return bool(self.tools or self.approvals)
+
+    def feed(self, kind: EventType, event: Event) -> None:
+        """Update the calls from an event of a type in ``CALL_EVENTS``."""
+        call_id = event.get("toolCallId", "")
+        match kind:
+            case EventType.TOOL_CALL_START if event.get("subagentRunId") is None:
+                name = event["toolCallName"]
+                if name in self._timeouts:
+                    self._unfinished[call_id] = ClientCall(call_id, name, self._timeouts[name])
+            case EventType.TOOL_CALL_ARGS if call_id in self._unfinished:
+                self._unfinished[call_id].pieces.append(event["delta"])
+            case EventType.TOOL_CALL_RESULT:
+                self._unfinished.pop(call_id, None)
+            case EventType.RUN_FINISHED | EventType.RUN_ERROR:
+                self._end_run(kind, event)
+
+    def _end_run(self, kind: EventType, event: Event) -> None:
+        if not isinstance(outcome_of(kind, event), Completed):
+            self.clear()
+            return
+        self.approvals = {request.call_id: request for request in approval_requests(event)}
+        self.tools = {call_id: it for call_id, it in self._unfinished.items() if call_id not in self.approvals}
+        self._answers = {call_id: it for call_id, it in self._answers.items() if call_id in self.tools}
+
+    # --- answers ---
+
+    @property
+    def answers(self) -> Sequence[Answer] | None:
+        """The answers to all calls, those of the client's tools first, or None while one is missing."""
+        waiting = [*self.tools, *self.approvals]
+        is_complete = all(call_id in self._answers for call_id in waiting)
+        return [self._answers[call_id] for call_id in waiting] if is_complete else None
+
+    def add(self, answer: Answer) -> bool:
+        """Store an answer of the client. Returns False if its call does not wait, or is answered already."""
+        call_id, waiting = (
+            (answer.call_id, self.approvals) if isinstance(answer, Decision) else (answer.tool_call_id, self.tools)
+        )
+        if call_id not in waiting or call_id in self._answers:
+            return False
+        self._answers[call_id] = answer
+        return True
+
+    def fail(self, call_id: str, error: str) -> None:
+        """Answer a call that the client cannot run, unless it is answered. ``error`` is for the model."""
+        if call_id not in self._answers:
+            self._answers[call_id] = result_message(call_id, error, error)
+            self._failed.add(call_id)
+
+    def update(self, now: float, waited: float) -> float:
+        """Answer the approvals that have expired, and the calls whose timeout has passed.
+
+        Args:
+            now: Unix seconds.
+            waited: seconds for which the calls have waited.
+
+        Returns:
+            Seconds until the next one, or infinity.
+        """
+        expired, seconds = expired_requests(self.approvals.values(), now)
+        self._answers |= {request.call_id: Decision(request.call_id, Verdict.EXPIRED) for request in expired}
+        for call in self.tools.values():
+            if waited >= call.timeout:
+                self.fail(call.call_id, f"Error: the tool did not answer within {call.timeout_ms} ms.")
+        missing = (it.timeout - waited for call_id, it in self.tools.items() if call_id not in self._answers)
+        return min(seconds, *missing, math.inf)
+
+    # --- the end of waiting ---
+
+    def drop_approvals(self) -> Sequence[Decision]:
+        """Forget the approvals, which another client has answered. Returns the client's decisions, which are late."""
+        answers = [self._answers.pop(call_id, None) for call_id in self.approvals]
+        self.approvals = {}
+        return [it for it in answers if isinstance(it, Decision) and it.verdict is not Verdict.EXPIRED]
+
+    def drop_tool(self, call_id: str) -> Answer | None:
+        """Forget a call that the thread no longer waits for. Returns the client's result if there is one."""
+        del self.tools[call_id]
+        self._unfinished.pop(call_id, None)
+        answer = self._answers.pop(call_id, None)
+        return None if call_id in self._failed else answer
+
+    def clear(self) -> None:
+        """Forget all calls that wait."""
+        for call_id in self.tools:
+            self._unfinished.pop(call_id, None)
+        self.approvals, self.tools, self._answers = {}, {}, {}
+
+
+def result_message(call_id: str, content: str, error: str | None = None) -> ToolMessage:
+    """Return the result of a client's tool."""
+    return ToolMessage(id=f"result-{call_id}", role="tool", tool_call_id=call_id, content=content, error=error)

@@ -1,0 +1,137 @@
+"""The port of a foreign protocol: a translator, and the connection to one client.
+
+A **conversation** is one request of a client and all runs that answer it. Approvals and tools of the client end one
+run, and their answers begin the next. ``loop.Conversation`` admits the runs, forwards their events, waits for answers,
+continues, follows the runs of other clients of the thread, and cancels. A protocol adds what only it knows:
+
+- a **wire**: its connection, as a ``Client``;
+- a **translator** for each conversation, which turns the client's messages into AG-UI and AG-UI into messages;
+- a **registration**, by which ``main`` finds it.
+
+In the order of a conversation, the loop calls
+
+| method | for |
+|---|---|
+| ``open(request)`` | the input of the first run, as an ``Opening`` |
+| ``feed(kind, event)`` | each AG-UI event of each run |
+| ``ask(pending)`` | the calls that wait for the client at the end of a run |
+| ``answers(message)`` | each message that arrives from the client meanwhile |
+| ``refuse(answer)`` | an answer that is late, or that no call waits for |
+| ``settle(answers)`` | the answers with which the thread continues, before the events of the next run |
+| ``end(outcome)`` | the end, exactly once, also for a request that ``open`` or the engine refuses |
+
+Every method but ``open`` and ``answers`` returns messages for the client, in order, or none.
+
+Rule: a translator is pure. It awaits nothing and reads no clock but one that it was given, and it decides nothing that
+holds for every protocol: what an outcome means (``events``), which calls wait and when they expire (``pending``), how
+answers become AG-UI (``approvals``), whose answer counts (``following``).
+
+A protocol whose clients poll has no connection on which a loop could wait. It translates by the same port and the same
+rules: ``open`` for each request that begins or continues a run, ``answers`` for results, ``feed`` for the events of the
+run that it follows, ``outcome_of`` and ``end`` for its last event. Only its own waiting differs.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from ag_ui.core import EventType, RunAgentInput
+from msgspec import Struct, field
+
+from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.policy import NO_CONDITION, ThreadCondition
+from agui_container.ports import Caller
+from agui_container.protocol.wire.envelope import Batch
+from agui_container.transports.conversation.events import Event, Outcome
+from agui_container.transports.conversation.pending import Answer, PendingCalls
+
+Request_contra = TypeVar("Request_contra", contravariant=True)
+"""A request that begins a conversation."""
+
+In_co = TypeVar("In_co", covariant=True)
+In_contra = TypeVar("In_contra", contravariant=True)
+"""A message of the client."""
+
+Out = TypeVar("Out")
+Out_contra = TypeVar("Out_contra", contravariant=True)
+"""A message for the client."""
+
+
+class Opening(Struct, Generic[Out], frozen=True):
+    """The beginning of a conversation.
+
+    Attributes:
+        run_input: input of the first run. Its tools are the client's, also in the runs that continue.
+        size: bytes of the request, which count while a run of the conversation is open.
+        messages: messages for the client, once the engine has admitted the first run.
+        condition: condition on the thread.
+        next_props: ``forwardedProps`` of the runs that continue; None for those of ``run_input``.
+        timeouts_ms: milliseconds that the client has to run one of its tools, by name. Without one it has any time.
+    """
+
+    run_input: RunAgentInput
+    size: int
+    messages: Sequence[Out] = ()
+    condition: ThreadCondition = NO_CONDITION
+    next_props: Mapping[str, object] | None = None
+    timeouts_ms: Mapping[str, int] = field(default_factory=dict)
+
+
+class Cancel(Struct, frozen=True):
+    """The client cancels the conversation."""
+
+
+class Translator(Protocol[Request_contra, In_contra, Out]):
+    """Translation of one conversation."""
+
+    def open(self, request: Request_contra) -> Opening[Out]:
+        """Return the input of the first run. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
+
+    def feed(self, kind: EventType, event: Event) -> Sequence[Out]:
+        """Translate one AG-UI event."""
+
+    def ask(self, pending: PendingCalls) -> Sequence[Out]:
+        """Ask the client for answers. Calls of its tools that it was asked for before may be among them.
+
+        A call that the client cannot run gets ``pending.fail``.
+        """
+
+    def answers(self, message: In_contra) -> Sequence[Answer | Cancel]:
+        """Translate a message of the client. Messages that mean nothing to a conversation have no answers."""
+
+    def refuse(self, answer: Answer) -> Sequence[Out]:
+        """Refuse an answer of the client. No call waits for it, or another client has been faster."""
+
+    def settle(self, answers: Sequence[Answer]) -> Sequence[Out]:
+        """Tell the client the answers to calls that have waited.
+
+        They are the client's own, those that have expired, or results and decisions (``Verdict.ELSEWHERE``) of another
+        client. Decisions that are ``Verdict.CANCELLED`` are the last ones of a conversation. The events that follow
+        them are those of a run that ends as cancelled.
+        """
+
+    def end(self, outcome: Outcome) -> Sequence[Out]:
+        """End the conversation."""
+
+
+class Client(Protocol[In_co, Out_contra]):
+    """Connection to the client of one conversation, or of several in a row."""
+
+    @property
+    def caller(self) -> Caller:
+        """The client."""
+
+    @property
+    def is_open(self) -> bool:
+        """True while the client can receive messages."""
+
+    async def receive(self) -> In_co | None:
+        """Return the next message, or None after the client's last one."""
+
+    async def send(self, messages: Sequence[Out_contra]) -> None:
+        """Send messages. Raises ``AppError`` for a client that does not read."""
+
+    async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out_contra]]) -> None:
+        """Translate events, and send the messages. Raises ``AppError`` as ``send``."""
+
+    def leave(self, subscription: Subscription) -> None:
+        """Stop reading a run."""
