@@ -5,26 +5,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from websockets.sync.client import connect
 
-from tests.official.conversations import SECONDS, Ask
+from tests.official.conversations import Ask
 from tests.official.judge import Json, Judge, Turn
 from tests.official.servers import serving
 from tests.requirements import requirement
+from tests.sockets.client import is_last
 from tests.sockets.process import ServerProcess
+from tests.websocket import blocking_receive_until, blocking_socket_to
 
 
 @contextmanager
 def busy(server: ServerProcess, thread: str) -> Iterator[None]:
     """A thread with an active run, until the block is left."""
     ask = Ask("wait 60", thread)
-    with connect(server.ws, open_timeout=SECONDS, close_timeout=SECONDS) as socket:
+    with blocking_socket_to(server.ws) as socket:
         socket.send(json.dumps({"threadId": thread, "runId": ask.run, "messages": ask.messages}))
-        assert json.loads(socket.recv(SECONDS))["type"] == "RUN_STARTED"
+        blocking_receive_until(socket, lambda frame: frame["type"] == "RUN_STARTED")
         yield
         socket.send(json.dumps({"command": {"type": "cancel"}}))
-        while json.loads(socket.recv(SECONDS)).get("type") != "RUN_FINISHED":
-            pass
+        blocking_receive_until(socket, is_last)
 
 
 def run_on_busy_thread(judge: Judge, server: ServerProcess, thread: str, **agent: object) -> Turn:

@@ -8,10 +8,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
 from tests.engine.doubles import forever, make_service
 from tests.requirements import requirement
+from tests.sse import http_client
 
 PAGE = "http://page.example"
 

@@ -10,10 +10,10 @@ import pytest
 from agui_container.engine.policy import CapacityLimits
 from agui_container.ports import LOG_FIELDS
 from agui_container.transports.formats import PROTOBUF
-from tests.behaviour.over_sse import http_client
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, asking, caller, forever
 from tests.requirements import requirement
+from tests.sse import http_client
 from tests.transports.responses import brief, get, post, refusal_event
 
 # --- streams ---

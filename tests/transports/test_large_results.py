@@ -1,20 +1,19 @@
 """A large result counts as in flight from the time at which it is read until its client has it, on every transport."""
 
-import json
 from collections.abc import Awaitable, Callable
 from itertools import dropwhile
 
 import pytest
-from websockets.asyncio.client import connect
 
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
 from tests.counted_bytes import record_used_bytes
 from tests.engine.conversations import QUESTION, store_conversation
 from tests.engine.doubles import eventually, forever, make_service
 from tests.requirements import requirement
+from tests.sse import http_client
+from tests.websocket import send, socket_to
 
 SIZE = 500_000
 GET = {"type": "threads.get", "threadId": "t1"}
@@ -40,8 +39,8 @@ async def over_sse(url: str) -> str:
 
 async def over_socket(url: str) -> str:
     """The result of a command on a socket."""
-    async with connect(url.replace("http", "ws") + "/ws", proxy=None, max_size=None) as socket:
-        await socket.send(json.dumps({"command": GET}))
+    async with socket_to(url) as socket:
+        await send(socket, {"command": GET})
         return str(await socket.recv())
 
 
