@@ -198,27 +198,6 @@ async def test_a_page_under_the_name_that_the_server_listens_at_reads(serve: Ser
     assert (await get(client.url, "/runs", headers)).status_code == 200
 
 
-@requirement("origin.foreign")
-@pytest.mark.parametrize("path", PATHS)
-async def test_an_image_or_a_script_of_another_site_reads_nothing(serve: Serve, path: str) -> None:
-    client, _ = await serve(forever)
-    headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}
-    assert (await get(client.url, path, headers)).status_code == 403
-
-
-@requirement("origin.navigation")
-async def test_a_link_to_the_start_page_is_let_in(serve: Serve) -> None:
-    client, _ = await serve(forever)
-    assert (await get(client.url, "/", LINK)).status_code != 403
-    assert (await get(client.url, "/runs", LINK)).status_code == 403
-
-
-@requirement("origin.none")
-async def test_a_client_without_fetch_metadata_may_use_any_name(serve: Serve) -> None:
-    client, _ = await serve(forever)
-    assert (await get(client.url, "/threads", {"host": "agent.internal:8080"})).status_code == 200
-
-
 @requirement("origin.socket")
 async def test_a_socket_of_a_rebound_page_is_refused(serve: Serve) -> None:
     client, _ = await serve(forever, allowed_hosts="name.example")

@@ -35,20 +35,6 @@ async def test_a_stream_is_numbered_frames_that_nobody_caches(serve: Serve) -> N
     assert b"\r" not in response.content
 
 
-@requirement("http.keepalive")
-async def test_silence_is_broken_by_a_comment(serve: Serve) -> None:
-    client, _ = await serve(forever, keepalive=0.01)
-    stream = await client.start(ask())
-    seen = b""
-    async with asyncio.timeout(WAIT):
-        async for piece in stream.response.aiter_bytes():
-            seen += piece
-            if b": keep-alive\n\n" in seen:
-                break
-    assert b"\r" not in seen
-    await stream.close()
-
-
 @requirement("http.content-type")
 @pytest.mark.parametrize(
     "kind", [None, "application/json", "text/plain", "application/octet-stream", "x/y+json; q", ""]

@@ -39,19 +39,6 @@ async def test_a_bad_frame_is_answered_and_the_connection_lives(serve: Serve, ba
     assert frame_names(events) == whole("r1")
 
 
-@requirement("ws.bad-frame")
-async def test_a_bad_frame_harms_no_run_that_streams(serve: Serve) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent)
-    socket = await client.connect()
-    await send(socket, ask())
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
-    await send(socket, "{")
-    assert frame_names(await receive(socket, 1)) == ["error VALIDATION_ERROR"]
-    agent.may_end.set()
-    assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
-
-
 @requirement("ws.binary")
 async def test_a_binary_frame_is_refused_and_the_connection_lives(serve: Serve) -> None:
     _, client = await serve(brief)
