@@ -83,15 +83,6 @@ async def test_edited_arguments_that_json_cannot_carry_are_refused_and_the_call_
     assert interrupts(await fixture.start()) == [interrupt]
 
 
-@pytest.mark.parametrize("second", [True, False])
-async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(second: bool) -> None:  # noqa: FBT001
-    fixture = ApprovalFixture()
-    first, other = await ask_for_payments(fixture, 1, 2)
-    entries = [answer(other, approved=True), answer(first, approved=True), answer(first, approved=second)]
-    assert await refusal_of(fixture, *entries) == "resume.2.interruptId: this interrupt is answered twice."
-    assert interrupts(await fixture.start()) == [first, other]
-
-
 async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     fixture = ApprovalFixture()
     forged = [ResumeEntry(interrupt_id=f"forged\n{'x' * 200}{at}", status="cancelled") for at in range(1000)]

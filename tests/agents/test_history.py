@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 from ag_ui.core import (
-    ActivityMessage,
     AssistantMessage,
     DeveloperMessage,
     FunctionCall,
@@ -29,17 +28,6 @@ def calls(message_id: str, *ids: str) -> AssistantMessage:
 
 def result(call_id: str, content: str = "ok") -> ToolMessage:
     return ToolMessage(id=f"result-{call_id}-{content}", tool_call_id=call_id, content=content)
-
-
-def test_activities_and_instructions_of_callers_are_not_shown() -> None:
-    activity = ActivityMessage(id="a", activity_type="x", content={})
-    orders: list[Message] = [SystemMessage(id="s", content="obey"), DeveloperMessage(id="d", content="obey")]
-    assert trusted_conversation([*orders, activity, USER]) == [USER]
-
-
-def test_trusted_instructions_are_shown() -> None:
-    system = SystemMessage(id="s", content="obey")
-    assert trusted_conversation([system, USER], trust_instructions=True) == [system, USER]
 
 
 def test_a_paired_history_is_left_as_it_is() -> None:

@@ -9,11 +9,7 @@ from ag_ui.core import (
     AssistantMessage,
     Interrupt,
     ResumeEntry,
-    RunFinishedEvent,
     TextPart,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-    ToolMessage,
     UserMessage,
 )
 from ag_ui.core import Tool as ToolSpec
@@ -34,7 +30,7 @@ from agui_container.ports import (
 from agui_container.protocol.conversation.stored_parts import NO_RESULT
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.agents.doubles import DONE, ScriptedModel
-from tests.contexts import of_type, run_context
+from tests.contexts import run_context
 from tests.engine.doubles import WAIT
 from tests.requirements import requirement
 
@@ -84,17 +80,6 @@ def fixture_with_tool(answers: object) -> tuple[ApprovalFixture, FixedTool]:
 
 
 # --- repeated answers -------------------------------------------------------------------------------------------------
-
-
-async def test_a_client_that_lost_the_answer_and_sends_its_own_again_gets_the_result_and_the_model_is_told_it() -> None:
-    fixture = ApprovalFixture()
-    (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
-    first = await fixture.start(resume=[answer(interrupt, approved=True)])
-    again = await fixture.start(resume=[answer(interrupt, approved=True)])
-    assert fixture.paid == [5]
-    assert of_type(again, ToolCallResultEvent) == of_type(first, ToolCallResultEvent)
-    assert fixture.tool_results() == [("paid 5", None)]
-    assert text_of(again) == text_of(first) == "The result of pay is paid 5."
 
 
 async def test_a_client_that_sends_no_history_with_its_second_answer_gets_the_same() -> None:
@@ -277,22 +262,6 @@ async def test_a_tool_that_is_gone_for_good_is_an_error_to_the_model() -> None:
 
 
 # --- calls of client tools --------------------------------------------------------------------------------------------
-
-
-async def test_the_model_is_not_asked_while_a_client_call_of_the_same_turn_is_unanswered() -> None:
-    fixture = ApprovalFixture()
-    items = await fixture.send('call pay {"amount": 5}\ncall paint {}', tools=("paint",))
-    (interrupt,) = interrupts(items)
-    _, paint = (event.tool_call_id for event in of_type(items, ToolCallStartEvent))
-    answered = await fixture.start(resume=[answer(interrupt, approved=True)], tools=("paint",))
-    assert results(answered) == ["paid 5"]
-    assert answered[-1] == RunFinishedEvent(thread_id="thread", run_id="run")
-    assert len(fixture.model.prompts) == 1
-    fixture.keep(answered)
-    fixture.history.append(ToolMessage(id="dry", tool_call_id=paint, content="dry"))
-    assert (
-        text_of(await fixture.start(tools=("paint",))) == "The result of pay is paid 5, and the result of paint is dry."
-    )
 
 
 async def test_a_user_who_goes_on_without_a_client_call_is_answered() -> None:

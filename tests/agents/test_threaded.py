@@ -2,10 +2,12 @@
 
 import asyncio
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from ag_ui.core import RunAgentInput
@@ -13,7 +15,7 @@ from ag_ui.core import RunAgentInput
 from agui_container.agents.as_agent import ThreadAgent, as_agent
 from agui_container.ports import Caller, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.daemon_threads import ROOM, DaemonThreadPool
+from agui_container.runtime.daemon_threads import DaemonThreadPool
 from tests.contexts import collect_items, run_context, run_input
 
 WAIT = 120
@@ -33,20 +35,6 @@ async def items(agent: Callable[..., Iterator[Item]], ctx: RunContext | None = N
 async def wait_for_event(event: threading.Event) -> bool:
     """Wait for a thread without stopping the loop."""
     return await asyncio.to_thread(event.wait, WAIT)
-
-
-async def test_items_come_in_order() -> None:
-    def agent(_: RunAgentInput) -> Iterator[str]:
-        yield from map(str, range(10 * ROOM))
-
-    assert await items(agent) == [str(number) for number in range(10 * ROOM)]
-
-
-async def test_an_empty_generator_ends() -> None:
-    def agent(_: RunAgentInput) -> Iterator[str]:
-        yield from ()
-
-    assert await items(agent) == []
 
 
 async def test_the_whole_generator_runs_in_one_thread_that_is_not_the_loops() -> None:
@@ -91,64 +79,7 @@ async def test_a_blocking_agent_does_not_block_the_loop() -> None:
     assert await running == ["went on"]
 
 
-async def test_a_slow_reader_holds_the_thread_back() -> None:
-    yielded = 0
-
-    def agent(_: RunAgentInput) -> Iterator[str]:
-        nonlocal yielded
-        while True:
-            yielded += 1
-            yield "x"
-
-    run = thread_agent(agent).run(run_input("go"), run_context())
-    await anext(run)
-    await run.aclose()
-    assert yielded <= ROOM + 2
-
-
 # --- failures -------------------------------------------------------------------------------------------------------
-
-
-async def test_errors_of_the_agent_are_raised_in_the_run() -> None:
-    error = AppError(ErrorCode.AGENT_ERROR, "No.")
-
-    def agent(_: RunAgentInput) -> Iterator[str]:
-        yield "a"
-        raise error
-
-    run = thread_agent(agent).run(run_input("go"), run_context())
-    assert await anext(run) == "a"
-    with pytest.raises(AppError) as caught:
-        await anext(run)
-    assert caught.value is error
-
-
-async def test_an_agent_that_exits_does_not_end_the_server() -> None:
-    def agent(_: RunAgentInput) -> Iterator[str]:
-        raise SystemExit(1)
-        yield "never"
-
-    with pytest.raises(RuntimeError, match="raised SystemExit"):
-        await items(agent)
-
-
-async def test_too_many_threads_are_refused_until_one_ends() -> None:
-    began, go_on = threading.Event(), threading.Event()
-
-    def agent(_: RunAgentInput) -> Iterator[str]:
-        began.set()
-        go_on.wait(WAIT)
-        yield "a"
-
-    busy = ThreadAgent(agent, thread_agent(agent).start, DaemonThreadPool(1))
-    running = asyncio.create_task(collect_items(busy.run(run_input("go"), run_context())))
-    assert await wait_for_event(began)
-    with pytest.raises(AppError) as caught:
-        await collect_items(busy.run(run_input("go"), run_context()))
-    assert caught.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
-    go_on.set()
-    assert await running == ["a"]
-    assert await collect_items(busy.run(run_input("go"), run_context())) == ["a"]
 
 
 async def test_threads_of_one_caller_leave_room_for_those_of_another() -> None:
@@ -214,22 +145,6 @@ async def test_a_cancelled_run_returns_while_its_thread_is_blocked() -> None:
     assert await wait_for_event(closed)
 
 
-async def test_a_cancelled_run_frees_a_thread_that_waits_for_room() -> None:
-    closed = threading.Event()
-
-    def agent(_: RunAgentInput) -> Iterator[str]:
-        try:
-            while True:
-                yield "x"
-        finally:
-            closed.set()
-
-    run = thread_agent(agent).run(run_input("go"), run_context())
-    await anext(run)
-    await run.aclose()
-    assert await wait_for_event(closed)
-
-
 async def test_the_thread_stops_between_yields_once_its_run_is_cancelled() -> None:
     cancelled = threading.Event()
 
@@ -287,3 +202,48 @@ def test_a_thread_that_ends_after_the_loop_harms_nobody() -> None:
     go_on.set()
     threads[0].join(WAIT)
     assert not threads[0].is_alive()
+
+
+# --- the exit of the process ------------------------------------------------------------------------------------------
+
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 300
+
+BLOCKED = """
+import asyncio, threading
+from agui_container.agents.as_agent import as_agent
+from agui_container.tools.function_tool import FunctionTool
+from tests.contexts import collect_items, run_context, run_input
+
+began = threading.Semaphore(0)
+
+def block():
+    began.release()
+    threading.Event().wait()
+
+def agent(input):
+    block()
+    yield "never"
+
+async def main():
+    tool = FunctionTool("block", "Blocks.", {}, block)
+    runs = [collect_items(as_agent(agent, "agent").run(run_input("go"), run_context())), tool.call({}, run_context())]
+    tasks = [asyncio.create_task(run) for run in runs]
+    for task in tasks:
+        await asyncio.to_thread(began.acquire)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+
+asyncio.run(main())
+"""
+
+
+async def test_threads_that_block_for_ever_do_not_hold_up_the_exit_of_the_process() -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-W", "error", "-c", BLOCKED, cwd=ROOT)
+    try:
+        assert await asyncio.wait_for(process.wait(), SECONDS) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()

@@ -32,10 +32,6 @@ async def test_parallel_calls_run_at_once_and_answer_in_order() -> None:
     assert finished == ["second", "first"]
 
 
-async def test_an_unknown_tool_is_an_error_that_the_model_may_read() -> None:
-    assert await results(asks("nothing"), DONE) == ["Error: there is no tool named 'nothing'."]
-
-
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [

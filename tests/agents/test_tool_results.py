@@ -9,13 +9,13 @@ import pytest
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, ToolCallResultEvent, ToolMessage
 
 from agui_container.agents.as_agent import as_agent
-from agui_container.agents.assistant.approvals.resume import ABANDONED, CUT_OFF
+from agui_container.agents.assistant.approvals.resume import CUT_OFF
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.agents.assistant.subagents import Subagent
 from agui_container.agents.assistant.toolbox import NOT_SENDABLE
 from agui_container.ports import Item, RunContext, Suspension, ToolError, ToolSuspension
 from agui_container.testing import run_agent
-from tests.agents.approval_helpers import ApprovalFixture, abandoned, answer, ask_for_payments, interrupts, results
+from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results
 from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks, failing, items
 from tests.agents.test_settled_approvals import fixture_with_tool
 from tests.contexts import of_type
@@ -102,17 +102,6 @@ async def test_a_result_that_comes_again_says_the_same(gives: object, content: s
     assert of_type(again, ToolCallResultEvent) == of_type(first, ToolCallResultEvent)
     told = [message.metadata for message in fixture.model.prompts[-1].messages if isinstance(message, ToolMessage)]
     assert told == [metadata]
-
-
-@requirement("assistant.failure")
-async def test_a_call_that_nobody_wanted_is_marked_and_not_timed() -> None:
-    fixture = fixture_with_clock()
-    first, second = await ask_for_payments(fixture, 1, 2)
-    answers = [answer(first, approved=False), abandoned(second)]
-    for _ in range(2):
-        shown = await fixture.start(resume=answers)
-        assert results(shown) == ["Error: the user denied this call.", ABANDONED]
-        assert metadata_of(shown) == [DENIED, DENIED]
 
 
 @requirement("assistant.failure")

@@ -1,21 +1,20 @@
 """A request for a run over each transport, and the reply: served, or refused with a code."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from urllib.parse import urlsplit
 
 import grpc
-from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
-from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import WAIT, Json, ask
 from tests.secret_search import search
-from tests.sockets.client import events_of
+from tests.sockets.client import is_last
+from tests.sse import events_of, http_client
+from tests.websocket import receive_until, send, socket_to
 
 NUMBERS = count(1)
 
@@ -61,11 +60,9 @@ async def over_sse(url: str, headers: Mapping[str, str]) -> RequestResult:
 async def over_ws(url: str, headers: Mapping[str, str]) -> RequestResult:
     """Ask on a socket of its own."""
     try:
-        async with connect(f"{url.replace('http', 'ws')}/ws", additional_headers=headers, proxy=None) as socket:
-            await socket.send(json.dumps(question()))
-            last: Json = {}
-            while last.get("type") not in ("RUN_FINISHED", "RUN_ERROR"):
-                last = json.loads(await socket.recv())
+        async with socket_to(url, additional_headers=headers) as socket:
+            await send(socket, question())
+            last = (await receive_until(socket, is_last))[-1]
             return RequestResult(last.get("code", ""), 200)
     except InvalidStatus as refusal:
         response = refusal.response

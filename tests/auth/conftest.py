@@ -14,9 +14,9 @@ from agui_container.server.run import uvicorn_config
 from agui_container.settings import Auth, Settings
 from tests.auth.clients import ASK, RequestResult
 from tests.auth.issuer import AUDIENCE, TestIssuer
-from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import listening, serving
 from tests.engine.doubles import FakeClock
+from tests.sse import http_client
 
 DESCRIPTORS = 1_000
 """Files that the server may have open."""

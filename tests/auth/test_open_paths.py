@@ -9,13 +9,12 @@ from collections.abc import Iterator
 import grpc
 import pytest
 from starlette.routing import BaseRoute, Route, WebSocketRoute
-from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
 
 from tests.auth.conftest import Guard, Guarded
 from tests.auth.rpcs import call_rpc, rpcs_of
-from tests.behaviour.over_sse import http_client
 from tests.requirements import requirement
+from tests.sse import http_client
+from tests.websocket import refused_handshake
 
 OPEN = {
     *("/", "/ping", "/console/{name:path}", "/.well-known/oauth-protected-resource"),
@@ -93,9 +92,7 @@ async def test_an_open_prefix_opens_no_other_route(everything: Guarded) -> None:
 async def test_a_socket_asks_for_a_token(everything: Guarded) -> None:
     for route in everything.app.routes:
         if isinstance(route, WebSocketRoute):
-            with pytest.raises(InvalidStatus) as refused:
-                await connect(everything.url.replace("http", "ws") + route.path, proxy=None)
-            assert refused.value.response.status_code == 401
+            assert (await refused_handshake(everything.url, route.path)).status == 401
 
 
 @requirement("auth.open")

@@ -17,10 +17,11 @@ from tests.auth.conftest import Guard, Guarded, authorization
 from tests.auth.rpcs import call_rpc, requests_with_ids, rpcs_of
 from tests.auth.test_open_paths import OPEN, OPEN_SERVICES, address, requests_to
 from tests.behaviour.client import Refused
-from tests.behaviour.over_sse import OverSse, http_client
+from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
+from tests.sse import http_client
 
 SECRET = "what-alice-said-4711"  # noqa: S105 - no password
 POLICY = '[{"tool_pattern": "calculate", "policy": "ask"}]'

@@ -6,7 +6,6 @@ SSE, WebSocket, gRPC and Roboto's API: valid ones, ones that fail in the agent, 
 
 import asyncio
 import base64
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 import grpc
 import httpx
 import pytest
-from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
@@ -28,6 +26,7 @@ from tests.sockets.client import is_last
 from tests.sockets.process import ServerProcess
 from tests.telemetry.collector import Collector
 from tests.telemetry.test_server import COMMAND
+from tests.websocket import receive_frame, receive_until, send, socket_to
 
 PLANTED = {
     "workloadaccesstoken": planted("workload-token"),
@@ -127,26 +126,24 @@ async def over_ws(scene: LeakCheck, token: str, *, is_subprotocol: bool) -> None
     """A run and a run that fails, on one socket. A custom header comes in the query."""
     headers = scene.headers(token)
     name = "x-amzn-bedrock-agentcore-runtime-custom-key"
-    url = f"{scene.url.replace('http', 'ws')}/ws?{name}={headers.pop(name)}"
+    path = f"/ws?{name}={headers.pop(name)}"
     offered = None
     if is_subprotocol:
         encoded = base64.urlsafe_b64encode(headers.pop("authorization").removeprefix("Bearer ").encode()).decode()
         scene.secrets.add(encoded.rstrip("="))
         offered = [f"base64UrlBearerAuthorization.{encoded.rstrip('=')}", "base64UrlBearerAuthorization"]
     try:
-        socket = await connect(url, additional_headers=headers, subprotocols=offered, proxy=None)  # type: ignore[arg-type]
+        socket = await socket_to(scene.url, path, additional_headers=headers, subprotocols=offered)
     except InvalidStatus as refusal:
         scene.replies += [str(refusal.response.headers), bytes(refusal.response.body).decode()]
         return
     async with socket:
         for text in ("hello", "fail"):
             run = f"ws-{is_subprotocol}-{text}"
-            await socket.send(json.dumps(ask(thread=run, run=run, text=text)))
-            while not is_last(json.loads(frame := str(await socket.recv()))):
-                scene.replies.append(frame)
-            scene.replies.append(frame)
-        await socket.send("{")
-        scene.replies.append(str(await socket.recv()))
+            await send(socket, ask(thread=run, run=run, text=text))
+            scene.replies += map(str, await receive_until(socket, is_last))
+        await send(socket, "{")
+        scene.replies.append(str(await receive_frame(socket)))
 
 
 async def over_grpc(scene: LeakCheck, token: str) -> None:

@@ -13,8 +13,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from google.protobuf.message import Message
-from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed
 
 from agui_container.auth import issuer as documents
 from agui_container.auth.claim_rules import SKEW_SECONDS
@@ -24,10 +23,11 @@ from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.auth.clients import ASK, RequestResult, over_sse, question
 from tests.auth.conftest import Guard, Guarded, authorization
 from tests.auth.issuer import AUDIENCE, TestIssuer
-from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import START, WAIT, eventually
 from tests.requirements import requirement
-from tests.sockets.client import events_of
+from tests.sockets.client import is_text
+from tests.sse import events_of, http_client
+from tests.websocket import receive_frame, receive_until, refused_handshake, send, socket_to
 
 Statuses = Mapping[str, int | str]
 
@@ -197,24 +197,21 @@ def subprotocols(token: str) -> list[str]:
 
 @requirement("auth.socket")
 async def test_a_browsers_socket_sends_its_token_as_a_subprotocol(guarded: Guarded) -> None:
-    url = guarded.url.replace("http", "ws") + "/ws"
-    async with connect(url, subprotocols=subprotocols(guarded.token()), proxy=None) as socket:  # type: ignore[arg-type]
-        await socket.send('{"type":"ping"}')
-        assert await socket.recv() == '{"control": "pong"}'
-    with pytest.raises(InvalidStatus) as refused:
-        await connect(url, subprotocols=subprotocols(guarded.token(aud="x")), proxy=None)  # type: ignore[arg-type]
-    assert refused.value.response.status_code == 401
+    async with socket_to(guarded.url, subprotocols=subprotocols(guarded.token())) as socket:
+        await send(socket, {"type": "ping"})
+        assert await receive_frame(socket) == {"control": "pong"}
+    refused = await refused_handshake(guarded.url, subprotocols=subprotocols(guarded.token(aud="x")))
+    assert refused.status == 401
 
 
 @requirement("auth.expiry")
 async def test_a_message_after_the_expiry_is_refused_and_ends_the_socket(guarded: Guarded) -> None:
-    url = guarded.url.replace("http", "ws") + "/ws"
-    async with connect(url, additional_headers=authorization(guarded.token()), proxy=None) as socket:
-        await socket.send('{"type":"ping"}')
-        assert await socket.recv() == '{"control": "pong"}'
+    async with socket_to(guarded.url, additional_headers=authorization(guarded.token())) as socket:
+        await send(socket, {"type": "ping"})
+        assert await receive_frame(socket) == {"control": "pong"}
         guarded.clock.advance(3600 + SKEW_SECONDS)
-        await socket.send('{"type":"ping"}')
-        error = json.loads(await socket.recv())
+        await send(socket, {"type": "ping"})
+        error = await receive_frame(socket)
         assert (error["control"], error["code"], error["message"]) == (
             *("error", "UNAUTHORIZED"),
             "The token has expired.",
@@ -228,17 +225,15 @@ async def test_a_message_after_the_expiry_is_refused_and_ends_the_socket(guarded
 @requirement("auth.expiry")
 async def test_a_run_that_its_socket_leaves_at_the_expiry_is_read_on_with_a_new_token(guard: Guard) -> None:
     guarded = await guard(run_timeout=100_000)
-    url = guarded.url.replace("http", "ws") + "/ws"
     asked = {**question(), "messages": [{"id": "m", "role": "user", "content": "wait 600"}]}
-    async with connect(url, additional_headers=authorization(guarded.token()), proxy=None) as socket:
-        await socket.send(json.dumps(asked))
-        while json.loads(await socket.recv())["type"] != "TEXT_MESSAGE_CONTENT":
-            pass
+    async with socket_to(guarded.url, additional_headers=authorization(guarded.token())) as socket:
+        await send(socket, asked)
+        await receive_until(socket, is_text)
         guarded.clock.advance(3600 - 300)
         token = guarded.token()
         guarded.clock.advance(300 + SKEW_SECONDS)
-        await socket.send('{"type":"ping"}')
-        assert json.loads(await socket.recv())["code"] == "UNAUTHORIZED"
+        await send(socket, {"type": "ping"})
+        assert (await receive_frame(socket))["code"] == "UNAUTHORIZED"
         with pytest.raises(ConnectionClosed):
             await socket.recv()
     run = await guarded.get(f"/runs/{asked['runId']}", token)

@@ -5,10 +5,10 @@ import json
 from abc import ABC, abstractmethod
 from itertools import count
 
-from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import WAIT, Json
 from tests.models.reasoning_server.server import KEY
 from tests.models.reasoning_server.watched_model import WatchedModel, prompts_as_json
+from tests.sse import http_client
 
 NUMBERS = count(1)
 

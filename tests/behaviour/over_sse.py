@@ -1,43 +1,14 @@
-"""A client over HTTP and Server-Sent Events. It parses the frames itself, strictly: ``id`` and ``data``, LF LF."""
+"""A client over HTTP and Server-Sent Events."""
 
 import json
-import ssl
-from collections.abc import AsyncIterator
 from typing import Self
 
 import httpx
 
 from agui_container.engine.service import Service
 from tests.behaviour.client import Client, Refused, RunStream
-from tests.engine.doubles import WAIT, FakeClock, Json
-
-TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""Never used; made once because httpx makes one per client otherwise."""
-
-
-def http_client(base_url: str, headers: dict[str, str] | None = None) -> httpx.AsyncClient:
-    """An HTTP client for one server on this machine."""
-    return httpx.AsyncClient(base_url=base_url, headers=headers, timeout=WAIT, verify=TLS, trust_env=False)
-
-
-async def frames(response: httpx.Response) -> AsyncIterator[tuple[int | None, Json]]:
-    """Return the frames of a body, without comments."""
-    buffer = b""
-    async for piece in response.aiter_bytes():
-        buffer += piece
-        *whole, buffer = buffer.split(b"\n\n")
-        for frame in whole:
-            if not frame.startswith(b":"):
-                yield parse_frame(frame)
-    assert buffer == b""
-
-
-def parse_frame(frame: bytes) -> tuple[int | None, Json]:
-    """Parse one frame: its id, if it has one, and its event."""
-    lines = frame.decode().split("\n")
-    names, values = zip(*(line.split(": ", 1) for line in lines), strict=True)
-    assert names in (("id", "data"), ("data",))
-    return (int(values[0]) if len(values) > 1 else None), json.loads(values[-1])
+from tests.engine.doubles import FakeClock, Json
+from tests.sse import http_client, stream_frames
 
 
 class SseStream(RunStream):
@@ -47,12 +18,12 @@ class SseStream(RunStream):
         super().__init__(service)
         self.response = response
         self._http = http
-        self._frames = frames(response)
+        self._frames = stream_frames(response)
 
     async def _receive(self) -> tuple[int, Json] | None:
-        async for seq, event in self._frames:
-            assert seq is not None
-            return seq, event
+        async for frame in self._frames:
+            assert frame.seq is not None
+            return frame.seq, frame.event
         await self.close()
         return None
 
@@ -84,8 +55,9 @@ class OverSse(Client):
         stream = SseStream(self.service, response, http)
         self.streams.append(stream)
         if response.status_code != httpx.codes.OK:
-            [(seq, event)] = [frame async for frame in frames(response)]
-            assert (seq, event["type"]) == (None, "RUN_ERROR")
+            [refusal] = [frame async for frame in stream_frames(response)]
+            event = refusal.event
+            assert (refusal.seq, event["type"]) == (None, "RUN_ERROR")
             retry_after = event["metadata"].get("retryAfter")
             assert response.headers.get("retry-after") == (None if retry_after is None else str(retry_after))
             raise Refused(event["code"], event["message"], event["metadata"]["requestId"], retry_after)

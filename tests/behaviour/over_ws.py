@@ -1,14 +1,14 @@
 """A client over WebSocket, one connection per stream. It asks for ``?cursor=1`` and takes the numbers out again."""
 
-import json
 from collections import deque
-from typing import Self
+from typing import Any, Self
 
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import ClientConnection
 
 from agui_container.engine.service import Service
 from tests.behaviour.client import TERMINAL, Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
+from tests.websocket import receive_frame, send, socket_to
 
 
 class Socket:
@@ -19,23 +19,15 @@ class Socket:
         self.events: deque[Json] = deque()
 
     async def send(self, body: Json | str) -> None:
-        await self.connection.send(body if isinstance(body, str) else json.dumps(body))
-
-    async def receive(self) -> Json:
-        """Return the next frame."""
-        frame = await self.connection.recv()
-        assert isinstance(frame, str)
-        value: Json = json.loads(frame)
-        assert ("control" in value) != ("type" in value)
-        return value
+        await send(self.connection, body)
 
     async def event(self) -> Json:
         """Return the next event."""
-        return self.events.popleft() if self.events else await self.receive()
+        return self.events.popleft() if self.events else await receive_frame(self.connection)
 
     async def control(self) -> Json:
         """Return the next control frame, and store the events before it. Raises ``Refused`` for an error."""
-        while "control" not in (frame := await self.receive()):
+        while "control" not in (frame := await receive_frame(self.connection)):
             self.events.append(frame)
         if frame["control"] == "error":
             raise Refused(frame["code"], frame["message"], frame["requestId"], frame.get("retryAfter"))
@@ -90,12 +82,15 @@ class OverWs(Client):
         client.connections = self.connections
         return client
 
-    async def socket(self) -> Socket:
-        """A new connection."""
-        url = f"{self.url.replace('http', 'ws')}/ws?cursor=1"
-        connection = await connect(url, additional_headers=self.headers, proxy=None, compression=None, max_size=None)
+    async def connect(self, query: str = "", **options: Any) -> ClientConnection:  # noqa: ANN401 - of ``socket_to``
+        """A new connection, which is closed with the client."""
+        connection = await socket_to(self.url, f"/ws{query}", **{"additional_headers": self.headers, **options})
         self.connections.append(connection)
-        return Socket(connection)
+        return connection
+
+    async def socket(self) -> Socket:
+        """A new connection for one stream."""
+        return Socket(await self.connect("?cursor=1", compression=None))
 
     async def start(self, body: Json | str) -> WsStream:
         socket = await self.socket()

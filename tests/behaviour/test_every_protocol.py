@@ -14,6 +14,7 @@ from tests.behaviour.client import text
 from tests.behaviour.conftest import PROTOCOLS, ServeOver
 from tests.behaviour.conversations import PAINT, answer
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, DENY, ERROR, SUCCESS, Dialogue, Reply
+from tests.behaviour.fake_models import FakeOpenAI
 from tests.engine.doubles import WAIT, Json, wait_for_event
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
@@ -363,3 +364,24 @@ async def test_many_dialogues_at_once_do_not_mix(serve_over: ServeOver) -> None:
     async with asyncio.timeout(WAIT):
         replies = await asyncio.gather(*(it.say(f"stream {at}") for at, it in enumerate(dialogues, 1)))
     assert [reply.text.count("hello") for reply in replies] == list(range(1, 21))
+
+
+# --- denials ----------------------------------------------------------------------------------------------------------
+
+
+WITH_REASONS = [name for name in PROTOCOLS if not name.startswith("roz")]
+
+
+@requirement("approval.denied", "protocol.same")
+@pytest.mark.parametrize("serve_over", WITH_REASONS, indirect=True)
+async def test_the_model_reads_the_reason_of_a_denial_as_the_result_of_the_call(
+    serve_over: ServeOver, reasoner: str
+) -> None:
+    model = FakeOpenAI(reasoner)
+    dialogue = (await serve_over(**model.settings)).dialogue()
+    assert (await dialogue.say(call_command("pay", amount=5))).end == ASKS
+    await dialogue.decide(DENY, reason="the budget is spent")
+    assert (await dialogue.say("stream 1")).end == SUCCESS
+    prompt = (await model.prompts())[-1]
+    (result,) = (message for message in prompt["messages"] if message["role"] == "tool")
+    assert "the budget is spent" in result["content"]

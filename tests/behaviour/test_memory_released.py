@@ -16,8 +16,8 @@ from tests.behaviour.client import Client
 from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask, eventually
 from tests.requirements import requirement
-from tests.transports.sockets import open_socket, receive, send
 from tests.waiting_agent import WaitingAgent
+from tests.websocket import receive, send
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +97,7 @@ async def test_a_run_that_has_been_sent_is_gone_while_its_socket_is_open(
     _, client = await serve(agent, CapacityLimits(kept_runs=0))
     runs = TrackedObjects(Run, monkeypatch)
     agent.may_end.set()
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask(), {"type": "ping"})
     while (await receive(socket, 1))[0].get("type") != "RUN_FINISHED":
         pass

@@ -6,10 +6,28 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from ag_ui.core import CustomEvent, RunAgentInput
+from ag_ui.core import (
+    AssistantMessage,
+    CustomEvent,
+    Message,
+    ReasoningEncryptedValueEvent,
+    ReasoningMessageChunkEvent,
+    RunAgentInput,
+    TextMessageChunkEvent,
+    ToolCall,
+    ToolCallChunkEvent,
+    ToolCallResultEvent,
+)
 
-from agui_container.ports import Item
-from tests.behaviour.client import Refused, outcome
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.ports import Item, ToolCallDelta
+from tests.agents.doubles import DONE, ScriptedModel, answering
+from tests.behaviour.client import Refused, outcome, text
+from tests.behaviour.conftest import ConnectModel, ServeOver
+from tests.behaviour.conversations import PAINT, ClientThread
+from tests.behaviour.dialogues import ERROR, SUCCESS
+from tests.behaviour.subagents import of_type
+from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
@@ -103,3 +121,204 @@ async def test_malformed_fields_are_refused_by_their_path(connect: Connect, fiel
     assert refused.value.code == "VALIDATION_ERROR"
     assert refused.value.message.startswith(message)
     assert "should be a valid string" not in refused.value.message
+
+
+# --- values that only the model can read ------------------------------------------------------------------------------
+
+
+def without_values(message: Message) -> Message:
+    """Return the message as a client has it that knows no opaque values."""
+    if not isinstance(message, AssistantMessage) or not message.tool_calls:
+        return message
+    calls = [ToolCall(id=call.id, function=call.function) for call in message.tool_calls]
+    return message.model_copy(update={"tool_calls": calls})
+
+
+@requirement("assistant.opaque-values")
+@pytest.mark.parametrize("resends", [False, True])
+async def test_the_next_turn_has_the_value_of_the_call(resends: bool, connect: Connect) -> None:  # noqa: FBT001
+    model = ScriptedModel([[ToolCallDelta(0, "{}", "add", "sealed")], DONE, DONE])
+    server = await connect(Assistant(model, [answering("add")]))
+    first = ask(text="go")
+    events = await server.run(first)
+    (value,) = of_type(events, "REASONING_ENCRYPTED_VALUE")
+    (call,) = of_type(events, "TOOL_CALL_START")
+    assert (value["subtype"], value["entityId"], value["encryptedValue"]) == ("tool-call", call["toolCallId"], "sealed")
+
+    history = [without_values(message).model_dump(by_alias=True) for message in model.prompts[1].messages]
+    user = {"id": "again", "role": "user", "content": "again"}
+    await server.run({**first, "runId": "second", "messages": [*(history if resends else ()), user]})
+    (sent,) = [
+        call for m in model.prompts[2].messages if isinstance(m, AssistantMessage) for call in m.tool_calls or ()
+    ]
+    assert sent.encrypted_value == "sealed"
+
+
+# --- encrypted values -------------------------------------------------------------------------------------------------
+
+
+ENTITIES = {"thought": "message", "words": "message", "c1": "tool-call"}
+
+
+def encrypted(entity: str, value: str, kind: str | None) -> ReasoningEncryptedValueEvent:
+    """Return an encrypted value and its type, which is not a field of the classes of AG-UI 1.0."""
+    event = {"type": "REASONING_ENCRYPTED_VALUE", "subtype": ENTITIES[entity], "entityId": entity}
+    typed = {"encryptedValueType": kind} if kind else {}
+    return ReasoningEncryptedValueEvent.model_validate({**event, "encryptedValue": value, **typed})
+
+
+async def think(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    """Say, think and call something, each with an encrypted value. A second run gives new values without a type."""
+    if len(run_input.messages) == 1:
+        yield ReasoningMessageChunkEvent(message_id="thought", delta="Hm.")
+        yield TextMessageChunkEvent(message_id="words", delta="It rains.")
+        yield ToolCallChunkEvent(tool_call_id="c1", tool_call_name="look", parent_message_id="words", delta="{}")
+        yield ToolCallResultEvent(message_id="result", tool_call_id="c1", content="rain")
+    kind = "test.seal" if run_input.run_id != "r3" else None
+    for entity in ENTITIES:
+        yield encrypted(entity, f"value of {run_input.run_id}", kind)
+
+
+async def think_once(run_input: RunAgentInput) -> AsyncIterator[Item]:
+    """Give encrypted values in the first run only."""
+    if len(run_input.messages) == 1:
+        async for item in think(run_input):
+            yield item
+
+
+def seals(thread: Json) -> list[tuple[str, str | None]]:
+    """Return the values and types of a thread: the thought, the message and its call."""
+    by_id = {message["id"]: message for message in thread["messages"]}
+    holders = (by_id["thought"], by_id["words"], by_id["words"]["toolCalls"][0])
+    return [(holder["encryptedValue"], holder.get("encryptedValueType")) for holder in holders]
+
+
+@pytest.mark.durable
+@requirement("thread.encrypted")
+async def test_a_thread_keeps_the_type_of_an_encrypted_value_and_replaces_it_with_the_value(connect: Connect) -> None:
+    client = await connect(think)
+    await client.run(ask())
+    first = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    assert seals(first) == [("value of r1", "test.seal")] * 3
+    await client.run(ask(run="r2", messages=[*first["messages"], {"id": "u2", "role": "user", "content": "And now?"}]))
+    second = await wait_for_thread(client, lambda thread: len(thread["messages"]) == len(first["messages"]) + 1)
+    assert [each for each in second["messages"] if each["id"] == "result"] == [
+        each for each in first["messages"] if each["id"] == "result"
+    ]
+    await client.run(ask(run="r3", messages=[{"id": "u3", "role": "user", "content": "And then?"}]))
+    third = await wait_for_thread(client, lambda thread: seals(thread)[0][0] == "value of r3")
+    assert seals(third) == [("value of r3", None)] * 3
+
+
+VALUE, KIND = "encryptedValue", "encryptedValueType"
+
+
+def without(thread: Json, *names: str) -> list[Json]:
+    """Return the messages of a thread as a client has them that does not know these fields."""
+    return [
+        {
+            **{name: value for name, value in message.items() if name not in {*names, "toolCalls"}},
+            **({"toolCalls": [{n: v for n, v in call.items() if n not in names} for call in calls]} if calls else {}),
+        }
+        for message in thread["messages"]
+        for calls in [message.get("toolCalls")]
+    ]
+
+
+@pytest.mark.parametrize("unknown", [(VALUE, KIND), (KIND,)], ids=["of neither", "of 1.0"])
+@pytest.mark.durable
+@requirement("thread.encrypted")
+async def test_a_client_that_does_not_know_encrypted_values_does_not_remove_them(
+    unknown: tuple[str, ...], connect: Connect
+) -> None:
+    client = await connect(think_once)
+    await client.run(ask())
+    first = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    again = {"id": "u2", "role": "user", "content": "And now?"}
+    await client.run(ask(run="r2", messages=[*without(first, *unknown), again]))
+    second = await wait_for_thread(client, lambda thread: len(thread["messages"]) == len(first["messages"]) + 1)
+    assert seals(second) == [("value of r1", "test.seal")] * 3
+
+
+# --- nothing to answer ------------------------------------------------------------------------------------------------
+
+
+NOTHING = "messages: there is nothing to answer. "
+ALL_ANSWERED = "messages: the assistant has answered everything. "
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n....").decode()
+ELSEWHERE: Json = {"type": "url", "value": "https://a.example/b.png"}
+FOREIGN: Json = {"type": "file", "value": "file-1"}
+BROKEN: Json = {"type": "data", "value": "no base64!", "mimeType": "image/png"}
+
+
+def picture(source: Json) -> Json:
+    return {"type": "image", "source": source}
+
+
+EMPTY: dict[str, Json] = {
+    "a result of no call": {"id": "m", "role": "tool", "toolCallId": "c", "content": "42"},
+    "an activity": {"id": "m", "role": "activity", "activityType": "plan", "content": {"a": 1}},
+    "an instruction": {"id": "m", "role": "system", "content": "Say something."},
+    "a thought": {"id": "m", "role": "reasoning", "content": "Hm."},
+    "no text": user(""),
+    "blank text": user(" \n"),
+    "no parts": user([]),
+    "blank parts": user([{"type": "text", "text": " "}]),
+    "a retired part": user([{"type": "binary", "mimeType": "image/png", "id": "f1"}]),
+    "unusable parts": user([picture(ELSEWHERE), picture(FOREIGN), picture(BROKEN)]),
+}
+
+
+@requirement("assistant.nothing")
+async def test_a_model_is_not_asked_with_nothing_to_answer(connect_model: ConnectModel) -> None:
+    first = await connect_model()
+    for message in EMPTY.values():
+        thread = ClientThread(first.client, first.model, messages=[message])
+        events = await thread.say()
+        assert (outcome(events), events[-1]["message"].startswith(NOTHING)) == ("VALIDATION_ERROR", True)
+    assert await first.model.prompts() == []
+
+
+@requirement("assistant.nothing")
+async def test_a_model_is_not_asked_again_after_its_answer(connect_model: ConnectModel) -> None:
+    thread = await connect_model()
+    await thread.say("stream 1")
+    for empty in (None, " "):
+        events = await thread.say(empty)
+        assert (outcome(events), events[-1]["message"].startswith(ALL_ANSWERED)) == ("VALIDATION_ERROR", True)
+    assert text(await thread.say("stream 1")) == "hello world, "
+    prompts = await thread.model.prompts()
+    assert len(prompts) == 2
+    assert "Continue." not in str(prompts)
+
+
+@requirement("assistant.nothing")
+async def test_media_and_unanswered_messages_are_something_to_answer(connect_model: ConnectModel) -> None:
+    first = await connect_model()
+    inline = picture({"type": "url", "value": f"data:image/png;base64,{PNG}"})
+    for messages in (
+        [user([inline])],
+        [{**user("hello"), "id": "m0"}, user("")],
+        [{**user("hello"), "id": "m0"}, {"id": "m", "role": "system", "content": "Obey."}],
+    ):
+        thread = ClientThread(first.client, first.model, messages=messages)
+        assert outcome(await thread.say()) == "success"
+
+
+@requirement("assistant.nothing")
+async def test_a_result_that_comes_after_words_is_answered(connect_model: ConnectModel) -> None:
+    thread = await connect_model()
+    thread.tools.append(PAINT)
+    await thread.say("call paint {}")
+    (call,) = thread.messages[-1]["toolCalls"]
+    thread.messages.append({"id": "words", "role": "assistant", "content": "One moment."})
+    thread.result(call["id"], "blue")
+    assert "the result of paint is blue" in text(await thread.say()).lower()
+
+
+@requirement("assistant.nothing", "protocol.same")
+async def test_a_blank_message_fails_its_turn_over_every_protocol(serve_over: ServeOver) -> None:
+    dialogue = (await serve_over()).dialogue()
+    blank = await dialogue.say(" ")
+    assert (blank.end, NOTHING in str(blank.error)) == (ERROR, True)
+    assert (await dialogue.say("stream 1")).end == SUCCESS

@@ -13,8 +13,8 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.ports import free_port
-from tests.sockets.client import events_of
 from tests.sockets.process import WARNINGS, ServerProcess
+from tests.sse import events_of
 
 ROOT = Path(__file__).parents[2]
 WAIT_MS = 60_000

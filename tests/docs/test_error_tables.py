@@ -1,4 +1,4 @@
-"""The tables of errors in the guides of the protocols besides AG-UI are columns of the one table of the code."""
+"""Tables of errors and scenarios are those of the code, and claims name their tests."""
 
 import json
 import re
@@ -10,9 +10,12 @@ from starlette.requests import HTTPConnection
 from agui_container.protocol.errors import ERRORS, AppError, ErrorCode
 from agui_container.transports.grpc.status import status_of
 from agui_container.transports.roboto.routes import refusal
-from tests.docs.documents import GUIDES
+from bench.__main__ import SCENARIOS
+from bench.scenarios.grpc_streams import GOAL
+from tests.docs.documents import DOCUMENTS, GUIDES, SECURITY
 from tests.docs.markdown import code
 from tests.engine.doubles import caller
+from tests.test_manifest import functions
 
 IN_A_STREAM = 200
 """HTTP status of an error that occurs only inside a stream."""
@@ -48,3 +51,55 @@ def test_a_refusal_of_roboto_has_the_status_and_the_class_of_its_guide(name: Err
         "error_code": roboto_classes()[answer.status_code],
         "message": "No.",
     }
+
+
+# --- benchmarks -------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_of_scenarios_has_every_scenario() -> None:
+    assert [code(name) for name, _ in GUIDES["benchmarks"].table("scenario")] == list(SCENARIOS)
+
+
+def test_the_guide_of_grpc_names_the_goal_and_the_scenario() -> None:
+    assert f"a ratio of {GOAL:g}" in GUIDES["grpc"].prose
+    assert "grpc" in SCENARIOS
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+NAME = re.compile(r"`(test_\w+)`")
+OPERATIONS = GUIDES["operations"]
+TESTS = "## Tests behind this page"
+
+
+def rows_of_tests() -> dict[str, list[str]]:
+    """The tests of each row of the last section."""
+    return {section: NAME.findall(names) for section, names in OPERATIONS.table("section", TESTS)}
+
+
+def test_every_section_for_operators_names_its_tests() -> None:
+    sections = re.findall(r"^## (.+)$", OPERATIONS.text, re.MULTILINE)
+    without = {TESTS.removeprefix("## "), "What survives", "Kill it yourself"}
+    named = rows_of_tests()
+    assert [section for section in sections if section not in without and not named.get(section)] == []
+
+
+def test_every_row_of_what_survives_has_its_tests() -> None:
+    rows = [row[0] for row in OPERATIONS.table("what happens", "## What survives")]
+    named = rows_of_tests()
+    assert rows
+    assert [row for row in rows if not named.get(f"What survives: {row}")] == []
+
+
+@pytest.mark.parametrize("section", ["## What is protected", "## Limits per caller"])
+def test_every_claim_about_security_names_its_tests(section: str) -> None:
+    rows = SECURITY.table("claim", section)
+    assert rows
+    assert [claim for claim, names in rows if not NAME.findall(names)] == []
+
+
+def test_every_test_that_a_document_names_is_there() -> None:
+    known = {function.name for _, function in functions()}
+    named = {(document.name, name) for document in DOCUMENTS for name in NAME.findall(document.prose)}
+    assert sorted(each for each in named if each[1] not in known) == []

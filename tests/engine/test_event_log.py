@@ -109,24 +109,6 @@ async def test_a_waiting_subscription_gets_all_that_came_in_one_turn_of_the_loop
     assert [[envelope.seq for envelope in batch] for batch in await reading] == [[1, 2, 3], [4]]
 
 
-@requirement("attach.replay")
-async def test_all_waiting_subscriptions_wake() -> None:
-    log = make_log()
-    reading = [asyncio.create_task(batches(log, after)) for after in (0, 0, 1)]
-    await asyncio.sleep(0)
-    append(log, "a", "b")
-    log.end()
-    assert [sum(map(len, got)) for got in await asyncio.gather(*reading)] == [2, 2, 1]
-
-
-@requirement("attach.late")
-async def test_a_subscription_after_the_end_stops_after_the_last_event() -> None:
-    log = make_log()
-    append(log, "a")
-    log.end()
-    assert await batches(log, 1) == []
-
-
 @pytest.mark.parametrize("count", [4, 10])
 async def test_a_long_replay_comes_in_bounded_batches(count: int) -> None:
     log = make_log()

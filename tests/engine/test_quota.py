@@ -18,7 +18,6 @@ from tests.engine.doubles import (
     asking,
     bytes_in_flight,
     caller,
-    envelopes,
     forever,
     make_quota,
     make_service,
@@ -80,18 +79,6 @@ async def test_two_thousand_runs_that_nobody_reads_keep_nobody_out() -> None:
     assert service.quota.used(Limit.RUNS) == IdentityLimits().runs
     assert status(service.start(asking(), caller("second"))) == "queued"
     await service.drain(0)
-
-
-@requirement("caller.abandoned")
-async def test_many_callers_that_leave_their_runs_keep_nobody_out() -> None:
-    service = make_service(forever)
-    for owner in ("first", "other", "third"):
-        await abandon_runs(service, owner, ATTACKS // 2)
-    assert service.quota.used(Limit.RUNS) == CapacityLimits().open_runs
-    reader = service.start(asking(), caller("second"))
-    assert service.quota.used(Limit.RUNS) == CapacityLimits().open_runs
-    await service.drain(0)
-    assert len(await envelopes(reader)) >= 1
 
 
 def test_an_identity_without_anything_in_use_is_forgotten() -> None:

@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 
 import pytest
-from ag_ui.core import RunAgentInput
+from ag_ui.core import RunAgentInput, RunFinishedEvent, StateSnapshotEvent
 
 from agui_container.engine.admission.quota import Limit
-from agui_container.engine.health import Health
 from agui_container.engine.persistence import recorder
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.registry import registry
@@ -17,11 +16,11 @@ from agui_container.engine.service import Service
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import Ending, RunKey, ThreadKey
 from agui_container.protocol.commands import ThreadsDelete
+from agui_container.protocol.conversation.state import SharedState
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from tests.engine.doubles import (
-    START,
     FakeClock,
     asking,
     caller,
@@ -32,6 +31,7 @@ from tests.engine.doubles import (
     wait_for_event,
 )
 from tests.engine.replicas import Replicas
+from tests.engine.test_run import names, wait_until_idle
 from tests.executed_lines import lines_of
 from tests.requirements import requirement
 
@@ -176,14 +176,6 @@ async def test_a_drain_does_not_wait_for_agents_that_resist(monkeypatch: pytest.
 
 
 @requirement("drain.ends")
-async def test_a_drain_ends_a_run_that_has_not_begun() -> None:
-    service = make_service(forever)
-    reader = service.start(asking(), caller())
-    await service.drain(0)
-    assert [envelope.type.value for envelope in await envelopes(reader)] == ["RUN_STARTED", "RUN_ERROR"]
-
-
-@requirement("drain.ends")
 async def test_a_drain_cuts_off_background_work() -> None:
     service = make_service(brief)
     cut_off = asyncio.Event()
@@ -252,19 +244,6 @@ async def test_reading_out_does_not_wait_for_ever() -> None:
 
 
 # --- forgotten runs ---
-
-
-@requirement("retry.forgotten", "limit.kept")
-async def test_only_so_many_forgotten_ids_are_remembered() -> None:
-    service = make_service(brief, limits=CapacityLimits(kept_runs=0, remembered_ids=2))
-    for run in ("r1", "r2", "r3"):
-        await run_to_end(service, run)
-    await eventually(lambda: service.registry.is_forgotten(RunKey("everybody", "t1", "r3")))
-    known = [service.registry.is_forgotten(RunKey("everybody", "t1", run)) for run in ("r1", "r2")]
-    assert known == [False, True]
-    with pytest.raises(AppError) as refused:
-        service.start(asking(run="r3"), caller())
-    assert refused.value.code is ErrorCode.RUN_NOT_FOUND
 
 
 @requirement("retry.forgotten", "limit.kept")
@@ -359,28 +338,6 @@ async def test_waiting_runs_count_as_open() -> None:
 # --- health ---
 
 
-@requirement("health.ready")
-def test_a_server_is_not_ready_before_it_says_so() -> None:
-    health = Health(FakeClock())
-    assert not health.ready
-    health.start()
-    assert health.ready
-    assert health.report() == {"status": "Healthy", "time_of_last_update": int(START)}
-
-
-@requirement("health.stamp")
-def test_saying_the_same_again_stamps_nothing() -> None:
-    clock = FakeClock()
-    health = Health(clock)
-    health.start()
-    stamps = []
-    for busy in (False, True, True, False, False, True):
-        clock.advance(1)
-        health.update(busy=busy)
-        stamps.append(int(health.report()["time_of_last_update"]) - int(START))
-    assert stamps == [0, 2, 2, 4, 4, 6]
-
-
 @requirement("limit.open")
 @pytest.mark.parametrize("on_disconnect", ["grace:30", "continue"])
 async def test_a_snapshot_without_a_reader_ends_and_is_no_room_for_a_run(on_disconnect: str) -> None:
@@ -395,3 +352,36 @@ async def test_a_snapshot_without_a_reader_ends_and_is_no_room_for_a_run(on_disc
         service.start(asking("t3"), caller())
     assert refused.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
     await service.drain(0)
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_run_whose_leavings_cannot_be_kept_ends_once_and_frees_its_thread(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield StateSnapshotEvent(snapshot={"a": 1})
+
+    def unwritable(_: SharedState) -> bytes:
+        raise ValueError("too deep")
+
+    service = make_service(agent)
+    monkeypatch.setattr(SharedState, "json", unwritable)
+    assert names(await envelopes(service.start(asking(), caller())))[-2:] == ["STATE_SNAPSHOT", "RUN_FINISHED"]
+    assert names(await envelopes(service.start(asking("t1", "r2"), caller())))[-1] == "RUN_FINISHED"
+    assert "result of the run cannot be stored" in caplog.text
+
+
+@requirement("limit.time")
+async def test_an_agent_that_hangs_behind_its_own_end_is_cut_off_when_its_time_is_over() -> None:
+    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield RunFinishedEvent(thread_id="t1", run_id="r1")
+        await asyncio.Event().wait()
+
+    clock = FakeClock()
+    service = make_service(agent, Settings(run_timeout=60), clock=clock)
+    assert names(await envelopes(service.start(asking(), caller())))[-1] == "RUN_FINISHED"
+    assert service.registry.tasks
+    clock.advance(60)
+    await wait_until_idle(service)

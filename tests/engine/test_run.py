@@ -21,13 +21,13 @@ from ag_ui.core import (
 
 from agui_container.engine.admission.quota import Limit
 from agui_container.engine.policy import CapacityLimits
-from agui_container.engine.run.fairness import BURST
+from agui_container.engine.run.fairness import BURST, FairScheduler
 from agui_container.engine.service import Service
 from agui_container.ports import LOG_FIELDS, Item, RunContext
 from agui_container.protocol.encoder import MAX_EVENT_BYTES
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import asking, caller, envelopes, eventually, make_service, status, wait_for_event
+from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, make_service, status, wait_for_event
 from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
@@ -208,16 +208,6 @@ async def test_an_error_that_no_event_can_hold_fails_the_run_with_another(caplog
     assert "run could not end in order" in caplog.text
 
 
-@requirement("limit.size")
-async def test_the_end_of_a_run_that_is_too_large_is_still_whole() -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        while True:
-            yield "x" * 100
-
-    log = await log_of(agent, run_bytes=1_000)
-    assert names(log)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
-
-
 @requirement("fail.subagent")
 async def test_an_end_that_cannot_be_sent_fails_what_is_open() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -362,3 +352,38 @@ async def test_an_agent_that_ends_its_run_itself_is_not_blamed(caplog: pytest.Lo
     await envelopes(service.start(asking(), caller()))
     await wait_until_idle(service)
     assert caplog.records == []
+
+
+# --- turns ------------------------------------------------------------------------------------------------------------
+
+
+async def test_one_run_continues_per_turn_of_the_loop_however_many_wait() -> None:
+    scheduler, continued = FairScheduler(), list[int]()
+
+    async def one(number: int) -> None:
+        await scheduler.yield_turn(number)
+        continued.append(number)
+
+    cancelled, *others = (asyncio.create_task(one(number)) for number in range(4))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    steps = [0]
+    async with asyncio.timeout(WAIT):
+        while not all(task.done() for task in others):
+            await asyncio.sleep(0)
+            steps.append(len(continued))
+    assert continued == [1, 2, 3]
+    assert max(later - earlier for earlier, later in pairwise(steps)) == 1
+
+
+async def test_tasks_of_one_run_share_its_place_in_the_queue() -> None:
+    scheduler, gone_on = FairScheduler(), list[str]()
+
+    async def one(run: str, number: int) -> None:
+        await scheduler.yield_turn(run)
+        gone_on.append(f"{run}{number}")
+
+    async with asyncio.timeout(WAIT), asyncio.TaskGroup() as tasks:
+        for run, number in [("many", 1), ("many", 2), ("many", 3), ("few", 1), ("few", 2)]:
+            tasks.create_task(one(run, number))
+    assert gone_on == ["many1", "few1", "many2", "few2", "many3"]

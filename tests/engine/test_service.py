@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from ag_ui.core import AgentCapabilities, RunAgentInput, TokenUsage
+from ag_ui.core import AgentCapabilities, CustomEvent, RunAgentInput, TokenUsage
 
 from agui_container.agents.as_agent import as_agent
 from agui_container.buses.memory import MemoryBus
 from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.outcome import GoalStatusTracker
 from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.policy import OnBusy, Policy, ThreadCondition, busy_choice
+from agui_container.engine.policy import OnBusy, Policy, ThreadCondition
 from agui_container.engine.run.run import Run
 from agui_container.engine.service import Service
 from agui_container.main import build_app
@@ -81,20 +82,6 @@ async def test_a_refused_request_ends_no_run_in_its_grace() -> None:
     await service.drain(0)
 
 
-@requirement("scope.session")
-async def test_a_run_of_another_owner_is_found_by_nobody_else() -> None:
-    service = make_service(forever)
-    service.start(asking(), caller("alice"))
-    assert [run["runId"] for run in await service.runs.list(caller("alice"))] == ["r1"]
-    assert await service.runs.list(caller("bob")) == []
-    for thread, run in (("t1", "r1"), (None, "r1"), ("t1", None)):
-        with pytest.raises(AppError) as refused:
-            await service.runs.find(caller("bob"), thread, run)
-        assert refused.value.code is ErrorCode.RUN_NOT_FOUND
-        assert (await service.runs.find(caller("alice"), thread, run))["runId"] == "r1"
-    await service.drain(0)
-
-
 @requirement("attach.thread")
 async def test_a_run_id_alone_finds_the_newest_run_of_that_name() -> None:
     service = make_service(brief)
@@ -141,18 +128,6 @@ async def test_a_summary_says_why_a_run_has_failed(store: str, tmp_path: Path) -
     assert (listed["status"], listed["error"]) == ("error", {"code": "MODEL_TIMEOUT", "message": "Too slow."})
     assert (await service.runs.find(caller(), "t1", None))["error"] == listed["error"]
     await service.aclose()
-
-
-@requirement("busy.override", "busy.invalid")
-@pytest.mark.parametrize("forwarded", [None, {}, [], "text", {"onBusy": None}])
-def test_without_a_choice_the_policy_holds(forwarded: object) -> None:
-    assert busy_choice(forwarded, OnBusy.ENQUEUE) is OnBusy.ENQUEUE
-
-
-@requirement("busy.override")
-@pytest.mark.parametrize("choice", OnBusy)
-def test_each_choice_is_known(choice: OnBusy) -> None:
-    assert busy_choice({"onBusy": choice.value}, OnBusy.REJECT) is choice
 
 
 @requirement("retry.joins")
@@ -282,3 +257,26 @@ async def test_a_run_on_a_busy_thread_is_refused_before_its_messages_are_read(mo
         service.start(asking(run="r2"), caller())
     assert refused.value.code is ErrorCode.THREAD_BUSY
     await service.drain(0)
+
+
+# --- goals of a run ---------------------------------------------------------------------------------------------------
+
+
+@requirement("goal.foreign")
+@pytest.mark.parametrize(
+    "value", [None, 1, "goals", [], {}, {"goals": None}, {"goals": ["a"]}, {"goals": [{"type": {}}]}]
+)
+@pytest.mark.parametrize("name", ["goals.declared", "goal.achieved", "goal.failed"])
+def test_events_that_are_not_goals_are_ignored(name: str, value: object) -> None:
+    watch = GoalStatusTracker()
+    watch.feed(CustomEvent(name=name, value=value))
+    watch.feed(CustomEvent(name=name, value={"type": value}))
+    assert watch.has_failed is (name == "goal.failed" and isinstance(value, str))
+
+
+def test_a_goal_that_is_left_pending_has_failed() -> None:
+    watch = GoalStatusTracker()
+    watch.feed(CustomEvent(name="goals.declared", value={"goals": [{"type": "note", "status": "pending"}]}))
+    assert watch.has_failed
+    watch.feed(CustomEvent(name="goal.achieved", value={"type": "note"}))
+    assert not watch.has_failed

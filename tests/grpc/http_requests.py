@@ -5,8 +5,8 @@ import urllib.request
 from typing import Any
 
 from tests.grpc.client import WAIT
-from tests.sockets.client import events_of
 from tests.sockets.process import ServerProcess
+from tests.sse import events_of
 
 Json = dict[str, Any]
 

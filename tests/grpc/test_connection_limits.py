@@ -8,11 +8,11 @@ from h2.errors import ErrorCodes
 
 from agui_container.server.connections import MIN_RESERVED, ConnectionLimit
 from agui_container.transports.grpc import server
-from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import WAIT
 from tests.grpc.h2 import Raw
 from tests.grpc.in_loop_clients import begin_run, beside, port_of, raw
 from tests.requirements import requirement
+from tests.sse import http_client
 from tests.waiting_agent import WaitingAgent
 
 

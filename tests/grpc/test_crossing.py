@@ -8,7 +8,6 @@ from datetime import datetime
 import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
-from websockets.sync.client import connect
 
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import WAIT, call_text
@@ -17,7 +16,9 @@ from tests.grpc.kontekst_calls import RunTalk, start_run
 from tests.grpc.roz_calls import RozTalk, schema, session_of, start_session, wait_for_approval, wait_for_turn
 from tests.grpc.two_clients import APPROVED_ELSEWHERE, DENIED_ELSEWHERE
 from tests.requirements import requirement
+from tests.sockets.client import is_last
 from tests.sockets.process import ServerProcess
+from tests.websocket import blocking_receive_until, blocking_socket_to
 
 
 def roboto(server: ServerProcess, method: str, path: str, body: Json | None = None) -> Json:
@@ -159,11 +160,9 @@ def test_begun_in_roz_read_over_a_socket_continued_in_roboto_and_read_over_konte
         talk.say("stream 1")
         wait_for_turn(talk)
     first = [("user", "stream 1"), ("assistant", "hello world, ")]
-    with connect(f"ws://127.0.0.1:{server.port}/ws", open_timeout=WAIT) as socket:
+    with blocking_socket_to(server.ws) as socket:
         socket.send(json.dumps({"threadId": thread, "runId": "look", "messages": [], "protocolVersion": "1.0"}))
-        events = [json.loads(socket.recv(timeout=WAIT))]
-        while events[-1]["type"] != "RUN_FINISHED":
-            events.append(json.loads(socket.recv(timeout=WAIT)))
+        events = blocking_receive_until(socket, is_last)
     (shown,) = [event["messages"] for event in events if event["type"] == "MESSAGES_SNAPSHOT"]
     assert [(message["role"], message["content"]) for message in shown] == first
     assert conversation(session(server, thread)) == first

@@ -13,11 +13,11 @@ from h2.errors import ErrorCodes
 
 from agui_container.ports import Item
 from agui_container.transports.grpc import call, connection
-from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import WAIT, wait_for_event
 from tests.grpc.h2 import Raw
 from tests.grpc.in_loop_clients import RUN, STATUS, answers, begin_run, beside, port_of, raw
 from tests.requirements import requirement
+from tests.sse import http_client
 from tests.waiting_agent import WaitingAgent
 
 MOMENT = 0.2

@@ -15,10 +15,10 @@ from agui_container.settings import Settings
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.roz.session import THREAD_METADATA
 from tests.behaviour.approval_tools import POLICY, TOOLS
-from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
 from tests.engine.doubles import Json
 from tests.grpc.callers import GrpcCaller, RozSession, connect_caller
+from tests.sse import http_client
 
 NAME = "somebody"
 

@@ -35,7 +35,7 @@ from agui_container.models.offline import (
     Wait,
     make_plan,
 )
-from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
+from agui_container.ports import Delta, Prompt, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.contexts import run_input
 
@@ -66,10 +66,6 @@ async def deltas(*said: str | Message, tools: Sequence[str] = BUILTIN, system: s
 
 def text(pieces: Sequence[Delta]) -> str:
     return "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
-
-
-def reasoning(pieces: Sequence[Delta]) -> str:
-    return "".join(piece.text for piece in pieces if isinstance(piece, ReasoningDelta))
 
 
 def calls(pieces: Sequence[Delta]) -> list[tuple[str, str]]:
@@ -110,25 +106,8 @@ def test_stream_n_has_a_cap(digits: str) -> None:
     assert make_plan(run_input(f"stream {digits}").messages, ()) == (Repeat("hello world, ", MAX_DELTAS),)
 
 
-async def test_stream_0_streams_nothing() -> None:
-    assert text(await deltas("stream 0")) == ""
-
-
-async def test_think_reasons_in_pieces_and_then_answers() -> None:
-    pieces = await deltas("Think about rain.")
-    kinds = [type(piece) for piece in pieces]
-    assert kinds == sorted(kinds, key=[ReasoningDelta, TextDelta, UsageDelta].index)
-    assert kinds.count(ReasoningDelta) > 1
-    assert reasoning(pieces) == "I am asked to think about rain. I will keep it short."
-    assert text(pieces) == "I have thought about rain."
-
-
 async def test_think_needs_no_topic() -> None:
     assert text(await deltas("think …")) == "I have thought about it."
-
-
-async def test_wait_is_silent_between_two_deltas() -> None:
-    assert (await deltas("wait 0"))[:-1] == [TextDelta("Waiting 0 s. "), TextDelta("Done.")]
 
 
 async def test_wait_sleeps_that_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,11 +154,6 @@ async def test_call_passes_on_what_is_not_json() -> None:
     assert calls(await deltas("call add {oops")) == [("add", "{oops")]
 
 
-async def test_several_call_lines_are_parallel_calls() -> None:
-    said = 'call add {"a": 1}\n\n  Call ping\ncall add {"a": 2}'
-    assert calls(await deltas(said)) == [("add", '{"a": 1}'), ("ping", "{}"), ("add", '{"a": 2}')]
-
-
 async def test_json_may_run_over_several_lines() -> None:
     ((name, arguments),) = calls(await deltas('call add {\n  "a": 1,\n  "b": 2\n}'))
     assert (name, json.loads(arguments)) == ("add", {"a": 1, "b": 2})
@@ -188,10 +162,6 @@ async def test_json_may_run_over_several_lines() -> None:
 async def test_call_names_its_tool_on_the_same_line() -> None:
     assert text(await deltas("call\nadd")) == HELP
     assert calls(await deltas("call a\ncall\nb")) == [("a", "call\nb")]
-
-
-async def test_a_tool_that_nobody_offers_is_called_all_the_same() -> None:
-    assert calls(await deltas("call nothing", tools=())) == [("nothing", "{}")]
 
 
 @pytest.mark.parametrize(
@@ -227,11 +197,6 @@ async def test_goals_are_achieved_without_data(said: str, names: list[str]) -> N
 
 
 # --- results --------------------------------------------------------------------------------------------------------
-
-
-async def test_a_result_is_said_in_a_sentence() -> None:
-    said = await deltas("calculate 2*(3+4)", called("calculate"), result("calculate", "14"))
-    assert text(said) == "The result of calculate is 14."
 
 
 async def test_all_trailing_results_are_said_and_errors_as_errors() -> None:
@@ -362,10 +327,6 @@ async def test_usage_counts_calls_and_results() -> None:
     assert counted.input_tokens == 2 + 2 + 2
     assert counted.output_tokens == 7  # The result of a is one two.
     assert usage(await deltas("call a")).output_tokens == 2
-
-
-def test_a_plan_is_plain_data() -> None:
-    assert make_plan(run_input('call add {"a": 1}').messages, ()) == (CallTool("add", '{"a": 1}'),)
 
 
 @pytest.mark.parametrize("edge", [" ", "x", "\n x"])

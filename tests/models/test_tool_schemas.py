@@ -1,4 +1,4 @@
-"""Tools of MCP servers and clients are sent in a form that each provider takes; a refused one costs only itself."""
+"""Tools are sent in a form that each provider takes, a refused one costs only itself, and windows are known."""
 
 import json
 import re
@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from ag_ui.core import Tool as ToolSpec
 
+from agui_container.models import BedrockModel, BedrockOptions, OfflineModel, OpenAIModel, OpenAIOptions
 from agui_container.models.bedrock.request import bedrock_tools
 from agui_container.models.openai.request import wire_name
 from agui_container.models.tool_schemas import DESCRIBED, ProviderTools
+from agui_container.ports import ContextWindowed, Model
 
 Schema = Mapping[str, Any]
 NUMBER, TEXT = {"type": "number"}, {"type": "string"}
@@ -177,3 +179,25 @@ def test_a_description_over_the_limit_is_cut_first_and_left_out_if_that_does_not
     assert re.fullmatch("x{1024}", cut.description)
     tools.learn(error, offered, tools.convert(offered))
     assert tools.convert(offered) == {}
+
+
+# --- context windows --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        (BedrockModel("us.anthropic.claude-sonnet-4-5-20250929-v1:0"), 200_000),
+        (BedrockModel("amazon.nova-micro-v1:0"), 128_000),
+        (BedrockModel("some.other-model"), None),
+        (BedrockModel("some.other-model", BedrockOptions(context_window=9)), 9),
+        (BedrockModel("amazon.nova-micro-v1:0", BedrockOptions(context_window=9)), 9),
+        (OpenAIModel("gpt-4o-mini"), 128_000),
+        (OpenAIModel("gpt-5-chat-latest"), None),
+        (OpenAIModel("qwen3", options=OpenAIOptions(context_window=32_768)), 32_768),
+        (OfflineModel(), None),
+    ],
+)
+def test_a_model_tells_its_context_window_if_it_is_known(model: Model, tokens: int | None) -> None:
+    assert isinstance(model, ContextWindowed)
+    assert model.context_window == tokens

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import ClassVar, Protocol
 
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import ClientConnection
 
 from agui_container.transports.formats import PROTOBUF
 from tests.official.judge import Json, Judge, Turn
 from tests.protocol.protobuf_decoder import kind, messages
 from tests.sockets.process import ServerProcess
+from tests.websocket import blocking_receive, blocking_socket_to
 
-SECONDS = 120.0
 TERMINAL = ("RUN_FINISHED", "RUN_ERROR")
 NUMBERS = count(1)
 
@@ -87,7 +87,7 @@ class WebSocket:
 
     def events(self, ask: Ask) -> list[Json]:
         """One run, as it came; for several threads at once."""
-        with connect(self.server.ws, open_timeout=SECONDS, close_timeout=SECONDS) as socket:
+        with blocking_socket_to(self.server.ws) as socket:
             socket.send(
                 json.dumps(
                     {
@@ -109,7 +109,7 @@ def received(socket: ClientConnection, meanwhile: tuple[int, Json] | None) -> It
     after, body = meanwhile or (0, {})
     seen = 0
     while True:
-        frame = json.loads(socket.recv(SECONDS))
+        frame = blocking_receive(socket)
         if frame.get("control") == "pong":
             return
         if "control" in frame:

@@ -1,30 +1,31 @@
-"""The official client and refused requests: an exception with an error status, an event in a stream."""
+"""The official client and refused requests, and the last client before AG-UI 1.0."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from websockets.sync.client import connect
 
-from tests.official.conversations import SECONDS, Ask
+from tests.official.conversations import Ask
 from tests.official.judge import Json, Judge, Turn
 from tests.official.servers import serving
+from tests.official.test_live import CONFIRM
 from tests.requirements import requirement
+from tests.sockets.client import is_last
 from tests.sockets.process import ServerProcess
+from tests.websocket import blocking_receive_until, blocking_socket_to
 
 
 @contextmanager
 def busy(server: ServerProcess, thread: str) -> Iterator[None]:
     """A thread with an active run, until the block is left."""
     ask = Ask("wait 60", thread)
-    with connect(server.ws, open_timeout=SECONDS, close_timeout=SECONDS) as socket:
+    with blocking_socket_to(server.ws) as socket:
         socket.send(json.dumps({"threadId": thread, "runId": ask.run, "messages": ask.messages}))
-        assert json.loads(socket.recv(SECONDS))["type"] == "RUN_STARTED"
+        blocking_receive_until(socket, lambda frame: frame["type"] == "RUN_STARTED")
         yield
         socket.send(json.dumps({"command": {"type": "cancel"}}))
-        while json.loads(socket.recv(SECONDS)).get("type") != "RUN_FINISHED":
-            pass
+        blocking_receive_until(socket, is_last)
 
 
 def run_on_busy_thread(judge: Judge, server: ServerProcess, thread: str, **agent: object) -> Turn:
@@ -64,3 +65,40 @@ def test_behind_agentcore_an_input_that_fails_validation_is_an_event_too(judge: 
     assert (turn.error, turn.failed, turn.wire["status"]) == (None, None, 200)
     assert [(event["type"], event["code"]) for event in turn.events] == [("RUN_ERROR", "VALIDATION_ERROR")]
     assert turn.events[0]["message"].startswith("runId: ")
+
+
+# --- clients before 1.0 -----------------------------------------------------------------------------------------------
+
+
+THEN = {"runId": "r2", "tools": [CONFIRM], "answer": "yes, do"}
+
+
+def converse(judge: Judge, assistant: ServerProcess, said: str, *turns: Json) -> list[Turn]:
+    """A conversation by the older client, in which nothing is rejected."""
+    messages = [{"id": "u1", "role": "user", "content": said}]
+    held = judge.run(assistant.invocations, turns, threadId=said, initialMessages=messages, older=True)
+    assert [(turn.error, turn.failed, turn.printed) for turn in held.turns] == [(None, None, [])] * len(turns)
+    return list(held.turns)
+
+
+@requirement("run.older")
+def test_a_client_tool_is_left_pending_and_its_result_continues_the_thread(
+    judge: Judge, assistant: ServerProcess
+) -> None:
+    called, answered = converse(judge, assistant, 'call confirm {"q": 1}', {"runId": "r1", "tools": [CONFIRM]}, THEN)
+    assert called.types[-1] == answered.types[-1] == "RUN_FINISHED"
+    assert answered.text == "The result of confirm is yes, do."
+
+
+@requirement("run.older")
+def test_a_cancelled_run_ends(judge: Judge, assistant: ServerProcess) -> None:
+    cancel = {"command": {"type": "cancel", "threadId": "wait 60"}}
+    (turn,) = converse(judge, assistant, "wait 60", {"runId": "r1", "meanwhile": {"after": 3, "body": cancel}})
+    assert turn.types[-1] == "RUN_FINISHED"
+
+
+@requirement("run.older")
+def test_reasoning_tools_and_subagents_come_as_they_are(judge: Judge, assistant: ServerProcess) -> None:
+    for said in ("think about rain", "calculate 6*7", "delegate calculate 6*7"):
+        (turn,) = converse(judge, assistant, said, {"runId": "r1"})
+        assert turn.types[-1] == "RUN_FINISHED"

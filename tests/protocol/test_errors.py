@@ -1,8 +1,9 @@
-"""The error table: every code has a complete row."""
+"""The error table, in which every code has a complete row, and the cache of facts about classes."""
 
 import pytest
 
 from agui_container.protocol.errors import ERRORS, AppError, ErrorCode
+from agui_container.protocol.type_cache import MAX_TYPES, TypeCache
 
 DESIGN = {
     "UNAUTHORIZED": 401,
@@ -44,3 +45,25 @@ def test_an_error_knows_its_row_and_its_message() -> None:
     error = AppError(ErrorCode.THREAD_BUSY, "Wait a moment.")
     assert error.spec is ERRORS[ErrorCode.THREAD_BUSY]
     assert (error.message, str(error)) == ("Wait a moment.", "Wait a moment.")
+
+
+# --- facts about classes ----------------------------------------------------------------------------------------------
+
+
+def test_a_fact_about_a_class_is_computed_once() -> None:
+    asked: list[type] = []
+
+    def name(kind: type) -> str:
+        asked.append(kind)
+        return kind.__name__
+
+    known = TypeCache(name)
+    assert [known[int], known[str], known[int]] == ["int", "str", "int"]
+    assert asked == [int, str]
+
+
+def test_classes_without_end_do_not_fill_the_memory() -> None:
+    known = TypeCache(lambda kind: kind.__name__)
+    for number in range(2 * MAX_TYPES):
+        assert known[type(f"Event{number}", (), {})] == f"Event{number}"
+    assert len(known) <= MAX_TYPES

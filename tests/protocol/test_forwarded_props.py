@@ -1,12 +1,15 @@
-"""Fields of ``forwardedProps`` are read by their names, and errors name them."""
+"""Fields of ``forwardedProps`` are read by their names, and numbers of usage only where they make sense."""
 
 from typing import Annotated
 
 import pytest
+from ag_ui.core import TokenUsage
 from pydantic import BaseModel, Field, TypeAdapter
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import read_forwarded_prop
+from agui_container.protocol.token_usage import count_tokens
+from tests.protocol.samples import without_validation
 
 
 class Tea(BaseModel):
@@ -43,3 +46,21 @@ def test_a_refusal_does_not_say_back_all_that_was_sent() -> None:
     with pytest.raises(AppError) as refused:
         read_forwarded_prop({"cups": {"x" * 1_000_000: "many"}}, "cups", TypeAdapter(dict[str, int]))
     assert len(refused.value.message) < 600
+
+
+# --- usage ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ([], 0),
+        ([TokenUsage(input_tokens=3, output_tokens=2)], 5),
+        ([TokenUsage(input_tokens=3, output_tokens=2, total_tokens=9)], 9),
+        ([TokenUsage(input_tokens=3), TokenUsage(output_tokens=2)], 5),
+        ([{"input_tokens": 3}, 5, None, "many", TokenUsage(input_tokens=1)], 1),
+        ([without_validation(TokenUsage, input_tokens="3", output_tokens=-2, total_tokens=None)], 0),
+    ],
+)
+def test_only_numbers_that_make_sense_count(usage: list[object], tokens: int) -> None:
+    assert count_tokens(usage) == tokens

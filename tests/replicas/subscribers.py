@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 from websockets.exceptions import ConnectionClosed
 
-from tests.sockets.client import PATIENCE, HttpExchange, Json, is_last, is_text, request, socket_to
+from tests.engine.doubles import Json
+from tests.sockets.client import PATIENCE, HttpExchange, is_last, is_text, request
+from tests.sse import take_frames
+from tests.websocket import socket_to
 
 CUT = (OSError, EOFError, ConnectionClosed)
 """Errors of a reader whose server has been killed."""
@@ -43,11 +46,10 @@ async def over_sse(port: int, sent: bytes, *, window: int | None = None) -> Piec
     try:
         async with aclosing(exchange.body()) as bodies:
             async for body in bodies:
-                *frames, rest = (rest + body).split(b"\n\n")
+                frames, rest = take_frames(rest + body)
                 for frame in frames:
-                    if frame.startswith(b"id: "):  # the others are comments
-                        number, _, data = frame.removeprefix(b"id: ").partition(b"\ndata: ")
-                        yield Piece(int(number), data)
+                    assert frame.seq is not None
+                    yield Piece(frame.seq, frame.data)
     finally:
         await exchange.close()
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.doubles import Json
 from tests.replicas.conftest import Start
 from tests.replicas.subscribers import CUT, Piece, Pieces, all_of, as_shown, by_after, by_attach, over_sse, over_ws
 from tests.requirements import requirement
 from tests.sockets.agents import EXECUTIONS
-from tests.sockets.client import PATIENCE, Json, ask, post, run_input, say
+from tests.sockets.client import PATIENCE, ask, post, run_input, say
 
 KILLS = int(os.environ.get("AGUI_TEST_KILLS", "1"))
 """Number of replicas that are killed, each at another moment. docs/operations.md tells how to kill more."""

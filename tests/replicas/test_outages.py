@@ -9,24 +9,13 @@ from pathlib import Path
 from sqlalchemy import make_url
 
 from agui_container.engine.policy import CapacityLimits
+from tests.engine.doubles import Json
 from tests.replicas.conftest import Start
 from tests.replicas.subscribers import Reading, all_of, as_shown, by_after, by_attach, over_sse
 from tests.requirements import requirement
 from tests.servers import Program
 from tests.sockets.agents import piece
-from tests.sockets.client import (
-    HttpExchange,
-    Json,
-    ask,
-    get,
-    is_text,
-    post,
-    request,
-    run_input,
-    say,
-    text_of,
-    wait_until,
-)
+from tests.sockets.client import HttpExchange, ask, get, is_text, post, request, run_input, say, text_of, wait_until
 from tests.sockets.process import ServerProcess
 
 TICKS = 200

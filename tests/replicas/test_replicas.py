@@ -5,24 +5,12 @@ import json
 import subprocess
 import sys
 
+from tests.engine.doubles import Json
 from tests.replicas.conftest import Start
 from tests.requirements import requirement
-from tests.sockets.client import (
-    HttpExchange,
-    Json,
-    ask,
-    get,
-    is_last,
-    is_text,
-    post,
-    receive_frame,
-    receive_until,
-    request,
-    run_input,
-    socket_to,
-    text_of,
-)
+from tests.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input, text_of
 from tests.sockets.process import environment
+from tests.websocket import receive_frame, receive_until, socket_to
 
 
 def events_at(run: str, thread: str, after: int = 0) -> bytes:

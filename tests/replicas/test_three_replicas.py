@@ -2,11 +2,13 @@
 
 import json
 
+from tests.engine.doubles import Json
 from tests.replicas.conftest import Start
 from tests.replicas.subscribers import Piece, Reading, as_shown, by_attach, by_last_event_id, over_sse
 from tests.requirements import requirement
-from tests.sockets.client import HttpExchange, Json, is_text, post, receive_frame, run_input, socket_to
+from tests.sockets.client import HttpExchange, is_text, post, run_input
 from tests.sockets.process import ServerProcess
+from tests.websocket import receive_frame, socket_to
 
 
 async def follow_live(asked: Json, second: ServerProcess, third: ServerProcess) -> tuple[Reading, Reading]:

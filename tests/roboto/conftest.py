@@ -13,11 +13,11 @@ import pytest
 
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving as in_process
 from tests.engine.doubles import Json
 from tests.official.servers import serving
 from tests.sockets.process import ROOT, ServerProcess
+from tests.sse import http_client
 
 SCENARIOS = Path(__file__).with_name("scenarios.py")
 SECONDS = 400.0

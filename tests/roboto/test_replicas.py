@@ -5,13 +5,13 @@ from uuid import uuid4
 
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
 from tests.engine.doubles import WAIT
 from tests.engine.replicas import Replicas
 from tests.requirements import requirement
 from tests.roboto.conftest import Api
 from tests.roboto.test_routes import texts
+from tests.sse import http_client
 from tests.waiting_agent import WaitingAgent
 
 

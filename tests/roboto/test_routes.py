@@ -17,11 +17,11 @@ from agui_container.settings import Settings
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.roboto import routes, turn, views
 from agui_container.transports.roboto.requests import MAX_TOOLS
-from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 from tests.roboto.conftest import SECONDS, Api, serving_api
+from tests.sse import http_client
 
 MOMENT = 0.2
 """Seconds that stand for the time that an answer is held back."""

@@ -9,12 +9,12 @@ from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedIn
 from agui_container.main import build_app
 from agui_container.ports import Item, RunContext
 from agui_container.settings import Settings
-from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import serving
 from tests.engine.doubles import Json, make_service
 from tests.requirements import requirement
 from tests.roboto.conftest import Api, serving_api
 from tests.roboto.test_routes import INVALID, texts
+from tests.sse import http_client
 
 POLICY = '[{"tool_pattern": "calculate", "policy": "ask"}]'
 

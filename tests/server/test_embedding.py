@@ -16,7 +16,6 @@ import pytest
 import uvicorn
 from ag_ui.core import EventType, RunAgentInput, TextMessageContentEvent
 from fastapi import FastAPI
-from websockets.asyncio.client import connect
 
 from agui_container import Settings, create_app
 from agui_container.agents.as_agent import AgentLoadError
@@ -24,6 +23,7 @@ from agui_container.cli.command_line import main
 from agui_container.testing import run_agent
 from tests.engine.doubles import ask
 from tests.secret_search import search
+from tests.websocket import socket_to
 
 ROOT = Path(__file__).parents[2]
 PREFIX = "/agents/tea"
@@ -76,7 +76,7 @@ async def test_a_mounted_application_answers_under_its_prefix_without_its_lifesp
 
 async def test_a_socket_works_under_a_prefix() -> None:
     async with serving(outer(create_app(teapot, Settings()))) as url:
-        async with connect(f"{url.replace('http', 'ws', 1)}{PREFIX}/ws") as socket:
+        async with socket_to(url, f"{PREFIX}/ws") as socket:
             await socket.send(json.dumps(ask("t1", "r1")))
             types = [json.loads(await socket.recv())["type"]]
             while types[-1] != "RUN_FINISHED":

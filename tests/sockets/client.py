@@ -13,9 +13,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from websockets.asyncio.client import ClientConnection, connect
-
-Json = dict[str, Any]
+from tests.engine.doubles import Json
+from tests.sse import events_of, take_frames
 
 PATIENCE = 120.0
 POLL = 0.02
@@ -74,17 +73,15 @@ class HttpExchange:
     _rest: bytes = b""
 
     @classmethod
-    async def open(cls, port: int, sent: bytes, *, window: int | None = None, source: str = "") -> Self:
+    async def open(cls, port: int, sent: bytes, *, window: int | None = None) -> Self:
         """Connect and send.
 
         Args:
             port: where the server listens.
             sent: the request.
             window: bytes that the kernel takes while the test does not read.
-            source: the address of loopback from which the client comes.
         """
         sock = socket.socket()
-        sock.bind((source, 0))
         if window is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         sock.setblocking(False)  # noqa: FBT003 - the standard library's own
@@ -131,8 +128,8 @@ class HttpExchange:
         """Read SSE events into ``events`` up to the first that is wanted, or all."""
         async with contextlib.aclosing(self.body()) as pieces:
             async for piece in pieces:
-                complete, _, self._rest = (self._rest + piece).rpartition(b"\n\n")
-                new = events_of(complete)
+                frames, self._rest = take_frames(self._rest + piece)
+                new = [frame.event for frame in frames]
                 self.events += new
                 if any(map(wanted, new)):
                     break
@@ -157,12 +154,6 @@ class HttpExchange:
             await asyncio.wait_for(self.writer.wait_closed(), PATIENCE)
 
 
-def events_of(body: bytes) -> list[Json]:
-    """Return the events of an SSE body, without comments."""
-    lines = (line for line in body.split(b"\n") if line.startswith(b"data: "))
-    return [json.loads(line.removeprefix(b"data: ")) for line in lines]
-
-
 def text_of(events: Iterable[Json]) -> str:
     """Return the text of the assistant."""
     return "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT")
@@ -184,9 +175,9 @@ async def close_all() -> None:
         await _opened.pop().close()
 
 
-async def ask(port: int, sent: bytes, *, source: str = "") -> HttpResponse:
+async def ask(port: int, sent: bytes) -> HttpResponse:
     """Send a request and read the whole response."""
-    exchange = await HttpExchange.open(port, sent, source=source)
+    exchange = await HttpExchange.open(port, sent)
     try:
         body = b"".join([piece async for piece in exchange.body()])
     finally:
@@ -202,26 +193,6 @@ async def get(port: int, path: str) -> Any:  # noqa: ANN401 - whatever the serve
 async def say(port: int, text: str) -> str:
     """Run the agent with this text and return its answer."""
     return text_of((await ask(port, post(run_input(text)))).events)
-
-
-def socket_to(port: int, path: str = "/ws", **options: Any) -> connect:  # noqa: ANN401 - as the library takes them
-    """Return a WebSocket connection, as a context manager."""
-    return connect(f"ws://127.0.0.1:{port}{path}", max_size=None, open_timeout=PATIENCE, proxy=None, **options)
-
-
-async def receive_frame(connection: ClientConnection) -> Json:
-    """Return the next frame."""
-    async with asyncio.timeout(PATIENCE):
-        heard: Json = json.loads(await connection.recv())
-    return heard
-
-
-async def receive_until(connection: ClientConnection, wanted: Callable[[Json], bool]) -> list[Json]:
-    """Return the frames up to the first that fulfils the condition."""
-    frames = [await receive_frame(connection)]
-    while not wanted(frames[-1]):
-        frames.append(await receive_frame(connection))
-    return frames
 
 
 async def wait_until(look: Callable[[], Awaitable[bool]]) -> None:

@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from tests.sockets.client import Json, run_input
+from tests.engine.doubles import Json
+from tests.sockets.client import run_input
 
 DEPTH = 100_000
 MEGABYTE = 1_000_000

@@ -14,26 +14,16 @@ from grpclib.exceptions import GRPCError
 from h2.events import SettingsAcknowledged
 from websockets.frames import Frame, Opcode
 
-from agui_container.server.connections import MAX_HEAD_BYTES
 from agui_container.server.uvicorn_protocols import MAX_HEAD
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.open_calls import MAX_UNVERIFIED_CALLS
+from tests.engine.doubles import Json
 from tests.grpc.callers import connect_caller, is_served
 from tests.grpc.h2 import Raw
 from tests.requirements import requirement
-from tests.sockets.client import (
-    PATIENCE,
-    HttpExchange,
-    Json,
-    ask,
-    get,
-    receive_frame,
-    request,
-    run_input,
-    socket_to,
-    wait_until,
-)
+from tests.sockets.client import PATIENCE, HttpExchange, ask, get, request, run_input, wait_until
 from tests.sockets.process import ServerProcess, Servers
+from tests.websocket import receive_frame, socket_to
 
 BUDGET = 40_000_000
 MARGIN = 60_000_000
@@ -55,8 +45,6 @@ HEADER, HEADERS = b"a: b\r\n", 16_000
 VALUE = 100_000
 """Bytes of a header, of which a head may have one."""
 
-PIPELINED = b"GET / HTTP/1.1\r\n\r\n" * 14_000
-"""Requests behind another one, of which one read takes all."""
 
 FLOODS = 30
 CHECKS = 95
@@ -125,7 +113,7 @@ async def test_frames_that_do_not_end_take_no_more_than_half_of_the_budget(bound
     await wait_until(closed)
     assert bounded.memory - before < BUDGET / 2 + MARGIN
     codes = [connection.close_code for connection in connections]
-    assert set(codes) == {1013, None}
+    assert set(codes) <= {1013, None}
     await assert_served(bounded)
     for connection in connections:
         connection.transport.abort()
@@ -253,23 +241,6 @@ async def test_histories_of_grpc_sessions_take_no_more_than_half_of_the_budget(b
         assert await is_served(other)
 
 
-@requirement("caller.connections")
-async def test_heads_that_do_not_end_take_a_bounded_amount_of_memory(bounded: ServerProcess) -> None:
-    before = bounded.memory
-    head = b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * VALUE
-    half, clients = list[HttpExchange](), 10 * CLIENTS
-    for _ in range(10):
-        half += await asyncio.gather(*(HttpExchange.open(bounded.port, head) for _ in range(CLIENTS)))
-
-    async def cut() -> bool:
-        ended = sum(exchange.reader.at_eof() or exchange.reader.exception() is not None for exchange in half)
-        return ended >= clients - MAX_HEAD_BYTES / VALUE
-
-    await wait_until(cut)
-    assert bounded.memory - before < MAX_HEAD_BYTES + MARGIN
-    await assert_served(bounded)
-
-
 async def until_ended(exchange: HttpExchange) -> None:
     """Read until the server ends the connection."""
     async with asyncio.timeout(PATIENCE):
@@ -285,21 +256,6 @@ async def test_heads_with_many_headers_take_a_bounded_amount_of_memory(bounded: 
     sent = await asyncio.gather(*(HttpExchange.open(bounded.port, head) for _ in range(CLIENTS)))
     await asyncio.gather(*map(until_ended, sent))
     assert bounded.memory - before < CLIENTS * MAX_HEAD
-    await assert_served(bounded)
-
-
-@requirement("caller.connections")
-async def test_requests_behind_each_other_take_a_bounded_amount_of_memory(bounded: ServerProcess) -> None:
-    runs = []
-    for _ in range(FLOODS):
-        body = json.dumps(run_input("wait 100")).encode()
-        sent = request("POST", "/invocations", body, (f"Content-Length: {len(body)}", ATTACKER))
-        runs.append(await (await HttpExchange.open(bounded.port, sent)).head())
-    before = bounded.memory
-    for exchange in runs:
-        exchange.writer.write(PIPELINED)
-    await asyncio.gather(*map(until_ended, runs))
-    assert bounded.memory - before < FLOODS * MAX_HEAD
     await assert_served(bounded)
 
 

@@ -15,15 +15,9 @@ from tests.grpc.h2 import Raw, message
 from tests.grpc.in_loop_clients import RUN
 from tests.grpc.kontekst_calls import start_run
 from tests.server.doubles import UPGRADE as HANDSHAKE
-from tests.sockets.client import (
-    HttpExchange,
-    get,
-    post,
-    run_input,
-    socket_to,
-    wait_until,
-)
+from tests.sockets.client import HttpExchange, get, post, run_input, wait_until
 from tests.sockets.process import ServerProcess
+from tests.websocket import socket_to
 
 LATE_SECONDS = 2.5
 """Seconds from the signal until the clients read: more than the server once waited, less than it waits now."""

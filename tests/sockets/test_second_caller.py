@@ -1,4 +1,4 @@
-"""A second caller is served while the first one, at another address, holds connections or sends the worst bodies.
+"""A second caller is served while the first one sends the worst bodies, and ``/ping`` beside any connections.
 
 The work that each body may make is counted elsewhere: in ``tests/protocol/test_parser.py``,
 ``tests/models/test_offline.py`` and ``tests/agents/test_goal_schema.py``.
@@ -6,17 +6,15 @@ The work that each body may make is counted elsewhere: in ``tests/protocol/test_
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable
 
 import pytest
 
+from tests.engine.doubles import Json
 from tests.requirements import requirement
-from tests.sockets.client import HttpExchange, Json, ask, post, request, run_input
-from tests.sockets.process import ServerProcess, Servers
-from tests.sockets.test_descriptors import CLIENTS, LIMITED
-
-FIRST, SECOND = "127.0.0.2", "127.0.0.3"
-HALF_A_HEAD = b"GET / HTTP/1.1\r\nHost: "
+from tests.sockets.client import HttpExchange, ask, get, post, request, run_input, wait_until
+from tests.sockets.process import COMMAND, ServerProcess, Servers
 
 AT_ONCE = 3
 READS = 30
@@ -62,18 +60,9 @@ WORST: dict[str, Callable[[], Json]] = {
 
 async def is_served(port: int) -> bool:
     """Return True if a run of the second caller and a ping succeed."""
-    run = await HttpExchange.open(port, post(run_input("hi")), source=SECOND)
-    events = (await run.rest()).events
+    events = (await ask(port, post(run_input("hi")))).events
     ping = await ask(port, request("GET", "/ping"))
     return bool(events) and events[-1]["type"] == "RUN_FINISHED" and ping.status == 200
-
-
-@requirement("caller.connections")
-async def test_a_second_caller_is_served_beside_half_sent_requests_of_another() -> None:
-    with ServerProcess(LIMITED) as server:
-        for _ in range(CLIENTS // 20):
-            await asyncio.gather(*(HttpExchange.open(server.port, HALF_A_HEAD, source=FIRST) for _ in range(20)))
-        assert [await is_served(server.port) for _ in range(ATTEMPTS)] == [True] * ATTEMPTS
 
 
 @pytest.fixture
@@ -86,7 +75,7 @@ def assistant(servers: Servers) -> ServerProcess:
 @pytest.mark.parametrize("name", WORST)
 async def test_a_second_caller_is_served_beside_bodies_that_take_work(assistant: ServerProcess, name: str) -> None:
     sent = [post(WORST[name]()) for _ in range(AT_ONCE)]
-    attacks = [await HttpExchange.open(assistant.port, body, source=FIRST) for body in sent]
+    attacks = [await HttpExchange.open(assistant.port, body) for body in sent]
     answered = asyncio.gather(*(attack.head() for attack in attacks))
     served = [await is_served(assistant.port) for _ in range(ATTEMPTS)]
     assert served == [True] * ATTEMPTS
@@ -98,9 +87,50 @@ async def test_a_second_caller_is_served_beside_bodies_that_take_work(assistant:
 async def test_a_second_caller_is_served_beside_reads_of_a_long_thread(assistant: ServerProcess, path: str) -> None:
     history = [{"id": f"m{number}", "role": "user", "content": "x" * 1_000} for number in range(4_000)]
     document = {**run_input("hi", thread="long"), "messages": history}
-    await ask(assistant.port, post(document), source=FIRST)
-    reads = [await HttpExchange.open(assistant.port, request("GET", path), source=FIRST) for _ in range(READS)]
+    await ask(assistant.port, post(document))
+    reads = [await HttpExchange.open(assistant.port, request("GET", path)) for _ in range(READS)]
     answered = asyncio.gather(*(read.head() for read in reads))
     served = [await is_served(assistant.port) for _ in range(ATTEMPTS)]
     assert served == [True] * ATTEMPTS
     assert {read.status for read in await answered} <= {200, 429}
+
+
+# --- few descriptors --------------------------------------------------------------------------------------------------
+
+
+DESCRIPTORS = 200
+CLIENTS = 400
+LIMIT = f"resource.setrlimit(resource.RLIMIT_NOFILE, ({DESCRIPTORS}, {DESCRIPTORS}))"
+SCRIPT = f"import os, resource, sys; {LIMIT}; os.execv(sys.argv[1], sys.argv[1:])"
+LIMITED = (sys.executable, "-c", SCRIPT, *COMMAND)
+
+
+IN_USE = request("POST", "/invocations", b"{", ("Content-Length: 2",))
+"""A request that keeps its connection in use, because its body does not end."""
+
+HALF_SENT = b"GET / HTTP/1.1\r\nHost: "
+
+
+@requirement("caller.connections")
+async def test_half_sent_requests_do_not_make_the_server_silent() -> None:
+    with ServerProcess(LIMITED) as server:
+        half = []
+        for _ in range(CLIENTS // 20):
+            half += await asyncio.gather(*(HttpExchange.open(server.port, HALF_SENT) for _ in range(20)))
+        answer = await ask(server.port, request("GET", "/ping"))
+        assert answer.status == 200
+        server.wait_for(lambda line: "too many connections" in line)
+        assert sum("too many connections" in line for line in server.log) < 5
+
+
+@requirement("caller.connections")
+async def test_connections_that_are_all_in_use_leave_room_for_ping() -> None:
+    with ServerProcess(LIMITED) as server:
+        for _ in range(CLIENTS // 20):
+            await asyncio.gather(*(HttpExchange.open(server.port, IN_USE) for _ in range(20)))
+        assert (await get(server.port, "/ping"))["status"] == "Healthy"
+
+        async def refused() -> bool:
+            return (await ask(server.port, request("GET", "/runs"))).status == 503
+
+        await wait_until(refused)

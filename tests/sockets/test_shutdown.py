@@ -6,20 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.sockets.client import (
-    HttpExchange,
-    Json,
-    ask,
-    get,
-    is_last,
-    is_text,
-    post,
-    receive_until,
-    request,
-    run_input,
-    socket_to,
-)
+from tests.engine.doubles import Json
+from tests.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input
 from tests.sockets.process import AGENT, ServerProcess
+from tests.websocket import receive_until, socket_to
 
 RUNS = 10
 BLOCKING = "tests.sockets.agents:blocking"

@@ -15,15 +15,14 @@ from tests.sockets.client import (
     is_last,
     is_text,
     post,
-    receive_until,
     request,
     run_input,
     say,
-    socket_to,
     text_of,
     wait_until,
 )
 from tests.sockets.process import Servers
+from tests.websocket import receive_until, socket_to
 
 PIECES = 20_000
 WINDOW = 65536

@@ -11,8 +11,9 @@ import grpc
 import pytest
 
 from tests.secret_search import planted, search
-from tests.sockets.client import ask, get, post, request, run_input, socket_to
+from tests.sockets.client import ask, get, post, request, run_input
 from tests.sockets.process import COMMAND, ROOT, START_SECONDS, ServerProcess, environment
+from tests.websocket import socket_to
 
 TOKEN = planted("token")
 TOKEN_BASE64 = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-from websockets.sync.client import connect
 
 from tests.behaviour.client import outcome
 from tests.engine.doubles import ask
 from tests.requirements import requirement
-from tests.sockets.client import events_of
+from tests.sockets.client import is_last
 from tests.sockets.process import ServerProcess
+from tests.sse import events_of
 from tests.telemetry.collector import SECONDS, Collector, below, text_attributes
+from tests.websocket import blocking_receive_until, blocking_socket_to
 
 COMMAND = (
     str(Path(sys.executable).parent / "opentelemetry-instrument"),
@@ -87,9 +88,8 @@ def test_a_run_over_a_socket_is_below_its_socket_and_a_stop_sends_what_is_left(c
     trace = "a" * 32
     with instrumented(collector) as server:
         headers = {"traceparent": f"00-{trace}-{CALLER}-01"}
-        with connect(f"ws://127.0.0.1:{server.port}/ws", additional_headers=headers) as socket:
+        with blocking_socket_to(server.ws, headers) as socket:
             socket.send(json.dumps(ask(thread="socket", text="calculate 1+2")))
-            while json.loads(socket.recv(SECONDS))["type"] != "RUN_FINISHED":
-                pass
+            blocking_receive_until(socket, is_last)
     spans = [span for span in collector.spans if span.trace_id.hex() == trace]
     assert below(spans, bytes.fromhex(CALLER)) == ["WS /ws", RUN]

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar
 from functools import partial
 
 import pytest
@@ -93,16 +92,6 @@ async def test_wrong_argument_names_never_reach_the_function(arguments: dict[str
     assert str(caught.value) == sentence
 
 
-async def test_context_variables_reach_the_thread() -> None:
-    variable: ContextVar[str] = ContextVar("variable")
-    variable.set("here")
-
-    def function() -> str:
-        return variable.get()
-
-    assert await call(function) == "here"
-
-
 # --- results --------------------------------------------------------------------------------------------------------
 
 
@@ -168,28 +157,6 @@ async def test_a_blocking_function_does_not_block_the_loop() -> None:
     assert await running == "went on"
 
 
-async def test_a_cancelled_call_leaves_its_thread_behind() -> None:
-    began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def function() -> None:
-        began.set()
-        go_on.wait(WAIT)
-        ended.set()
-
-    running = asyncio.create_task(call(function))
-    assert await asyncio.to_thread(began.wait, WAIT)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert not ended.is_set()
-    go_on.set()
-    assert await asyncio.to_thread(ended.wait, WAIT)
-
-
-async def test_a_blocked_thread_does_not_hold_up_the_exit_of_the_process() -> None:
-    assert await call(lambda: threading.current_thread().daemon) == "true"
-
-
 async def test_calls_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "_turns", IdentityLimiter("one tool", 1, 1))
     began, go_on = threading.Event(), threading.Event()
@@ -234,25 +201,6 @@ async def test_calls_of_one_identity_leave_turns_and_threads_to_another(monkeypa
     await asyncio.wait(running)
 
 
-async def test_too_many_threads_left_behind_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_pool", DaemonThreadPool(1))
-    began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def function() -> None:
-        began.set()
-        go_on.wait(WAIT)
-
-    running = asyncio.create_task(call(function))
-    assert await asyncio.to_thread(began.wait, WAIT)
-    running.cancel()
-    with pytest.raises(ToolError, match="too many tool calls that do not end"):
-        await call(ended.set)
-    go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert not ended.is_set()
-
-
 async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -262,22 +210,3 @@ async def test_a_machine_without_threads_is_said(monkeypatch: pytest.MonkeyPatch
     for _ in range(2):
         with pytest.raises(ToolError, match="cannot start another tool call"):
             await call(lambda: "never")
-
-
-def test_a_thread_that_ends_after_the_loop_harms_nobody() -> None:
-    began, go_on, thread = threading.Event(), threading.Event(), list[threading.Thread]()
-
-    def function() -> None:
-        thread.append(threading.current_thread())
-        began.set()
-        go_on.wait(WAIT)
-
-    async def abandon() -> None:
-        running = asyncio.create_task(call(function))
-        assert await asyncio.to_thread(began.wait, WAIT)
-        running.cancel()
-
-    asyncio.run(abandon())
-    go_on.set()
-    thread[0].join(WAIT)
-    assert not thread[0].is_alive()

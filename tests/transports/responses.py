@@ -7,8 +7,9 @@ import httpx
 from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
-from tests.behaviour.over_sse import OverSse, http_client, parse_frame
+from tests.behaviour.over_sse import OverSse
 from tests.engine.doubles import Json
+from tests.sse import frames_of, http_client
 
 
 async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -32,7 +33,6 @@ async def get(client: OverSse, path: str, headers: dict[str, str] | None = None)
 def refusal_event(response: httpx.Response) -> Json:
     """Return the RUN_ERROR of a refusal, which is its only event."""
     assert response.headers["content-type"].startswith("text/event-stream")
-    assert response.content.endswith(b"\n\n")
-    seq, event = parse_frame(response.content.removesuffix(b"\n\n"))
-    assert (seq, event["type"]) == (None, "RUN_ERROR")
-    return event
+    [frame] = frames_of(response.content)
+    assert (frame.seq, frame.event["type"]) == (None, "RUN_ERROR")
+    return frame.event

@@ -1,38 +1,16 @@
-"""A plain WebSocket client, frame by frame."""
+"""Frames of a socket in short, and an agent whose runs have three of them."""
 
-import asyncio
-import json
 from collections.abc import AsyncIterator
 
 from ag_ui.core import CustomEvent, RunAgentInput
-from websockets.asyncio.client import ClientConnection, connect
 
 from agui_container.ports import Item
-from tests.behaviour.over_ws import OverWs
-from tests.engine.doubles import WAIT, Json
+from tests.engine.doubles import Json
 
 
 async def brief(asked: RunAgentInput) -> AsyncIterator[Item]:
     """Say one thing."""
     yield CustomEvent(name="n", value=asked.run_id)
-
-
-async def open_socket(client: OverWs, query: str = "", **options: object) -> ClientConnection:
-    """Open a connection, and close it after the block."""
-    connection = await connect(client.url.replace("http", "ws") + "/ws" + query, proxy=None, **options)  # type: ignore[arg-type]
-    client.connections.append(connection)
-    return connection
-
-
-async def send(socket: ClientConnection, *bodies: Json | str | bytes) -> None:
-    for body in bodies:
-        await socket.send(json.dumps(body) if isinstance(body, dict) else body)
-
-
-async def receive(socket: ClientConnection, count: int) -> list[Json]:
-    """Return the next frames."""
-    async with asyncio.timeout(WAIT):
-        return [json.loads(await socket.recv(decode=True)) for _ in range(count)]
 
 
 def frame_names(frames: list[Json]) -> list[str]:

@@ -1,17 +1,20 @@
 """Unhandled exceptions: they are answered once, and raised for the server to log."""
 
 import pytest
+from fastapi import FastAPI
 from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agui_container.main import build_app
 from agui_container.ports import Caller
 from agui_container.settings import Settings
 from agui_container.transports.application import ErrorMiddleware
+from tests.behaviour.server import serving
 from tests.engine.doubles import forever, make_service
 from tests.requirements import requirement
+from tests.sse import http_client
 
 
 class Peer:
@@ -82,3 +85,63 @@ async def test_an_applications_own_exception_handler_replaces_the_error_middlewa
     stack = app.build_middleware_stack()
     assert isinstance(stack, ServerErrorMiddleware)
     assert stack.handler is otherwise
+
+
+# --- middleware of a program ------------------------------------------------------------------------------------------
+
+
+PAGE = "http://page.example"
+
+
+class NamingMiddleware:
+    """Middleware that names itself in each response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-named", b"yes")]
+            await send(message)
+
+        await self._app(scope, receive, send_named)
+
+
+class PaymentError(Exception):
+    """An error that only the embedding program knows."""
+
+
+def application(*origins: str) -> FastAPI:
+    """Return an application with added middleware, route and exception handler."""
+    app = build_app(Settings(cors_origins=origins), make_service(forever))
+
+    async def pay(_: Request) -> Response:
+        raise PaymentError
+
+    async def refuse(_: Request, __: Exception) -> Response:
+        return PlainTextResponse("pay first", 402)
+
+    app.add_route("/pay", pay)
+    app.add_middleware(NamingMiddleware)
+    app.add_exception_handler(PaymentError, refuse)
+    return app
+
+
+@requirement("origin.configured")
+@pytest.mark.parametrize("origins", [(), (PAGE,)])
+async def test_middleware_and_exception_handlers_can_be_added(origins: tuple[str, ...]) -> None:
+    headers = {"origin": PAGE} if origins else {}
+    async with serving(application(*origins)) as url, http_client(url) as http:
+        response = await http.get("/pay", headers=headers)
+    assert (response.status_code, response.text) == (402, "pay first")
+    assert response.headers["x-named"] == "yes"
+    assert response.headers.get("access-control-allow-origin") == (PAGE if origins else None)
+
+
+@requirement("origin.preflight")
+async def test_a_preflight_is_answered_in_front_of_added_middleware() -> None:
+    asking = {"origin": PAGE, "access-control-request-method": "POST"}
+    async with serving(application(PAGE)) as url, http_client(url) as http:
+        response = await http.options("/invocations", headers=asking)
+    assert (response.status_code, "x-named" in response.headers) == (200, False)

@@ -82,23 +82,8 @@ async def test_no_write_runs_in_the_task_of_the_agent(takes: object) -> None:
     assert set(exchange.tasks) <= {task_name(), ""}
 
 
-@requirement("speed.push")
-async def test_bytes_that_the_connection_does_not_take_are_sent_in_order() -> None:
-    dice = random.Random(1)  # noqa: S311 - a seed makes the dice the same in every run
-
-    async def wait_for_room(_: bytes) -> None:
-        for _turn in range(dice.choice((0, 1, 5))):
-            await asyncio.sleep(0)
-
-    app, _ = await application()
-    exchange = AsgiExchange(wait_for_room, takes=lambda _: dice.random() < 0.5)
-    await exchange.answer(app)
-    assert sequence_numbers(exchange.bodies) == EVENTS
-    assert 0 < exchange.pushed < len(exchange.bodies) - 3
-
-
 @requirement("speed.push", "speed.flush")
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(10))
 async def test_the_frames_are_the_run_in_order_under_any_backpressure(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - as above
 

@@ -14,11 +14,12 @@ from agui_container.ports import Item
 from agui_container.protocol.wire.protobuf import encoder
 from agui_container.transports import event_stream
 from agui_container.transports.formats import PROTOBUF, accepts_protobuf
-from tests.behaviour.over_sse import OverSse, http_client
+from tests.behaviour.over_sse import OverSse
 from tests.conftest import Serve
 from tests.engine.doubles import Json, ask, eventually, forever, wait_for_event
 from tests.protocol.protobuf_decoder import event, kind, messages
 from tests.requirements import requirement
+from tests.sse import http_client
 from tests.transports.responses import brief, get, post, refusal_event
 
 ASKED = {"accept": f"text/event-stream, {PROTOBUF}"}

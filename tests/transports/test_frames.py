@@ -13,8 +13,8 @@ from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, eventually
 from tests.requirements import requirement
 from tests.secret_search import planted
-from tests.transports.sockets import open_socket, receive, send
 from tests.waiting_agent import WaitingAgent, run_id_event
+from tests.websocket import receive, send
 
 
 @requirement("ws.cursor")
@@ -23,7 +23,7 @@ async def test_the_cursor_is_in_the_metadata(serve: Serve) -> None:
         yield CustomEvent(name="n", value=1, metadata={"k": 1})
 
     _, client = await serve(agent)
-    socket = await open_socket(client, "?cursor=1")
+    socket = await client.connect("?cursor=1")
     await send(socket, ask())
     assert [frame["metadata"] for frame in await receive(socket, 3)] == [{"seq": 1}, {"k": 1, "seq": 2}, {"seq": 3}]
 
@@ -37,7 +37,7 @@ async def test_deltas_merge_without_loss_when_the_reader_is_behind(serve: Serve)
             yield word
 
     _, client = await serve(agent)
-    socket = await open_socket(client, "?cursor=1")
+    socket = await client.connect("?cursor=1")
     await send(socket, ask())
     text, frames, seqs = "", 0, []
     while True:
@@ -64,7 +64,7 @@ async def test_no_frame_of_text_is_above_32_kb(serve: Serve) -> None:
         yield TextMessageEndEvent(message_id="m")
 
     _, client = await serve(agent)
-    socket = await open_socket(client, "?cursor=1")
+    socket = await client.connect("?cursor=1")
     await send(socket, ask())
     text, event = "", ""
     async with asyncio.timeout(WAIT):
@@ -87,7 +87,7 @@ async def test_a_browsers_token_and_query_reach_the_agent(serve: Serve) -> None:
     _, client = await serve(agent)
     token = base64.urlsafe_b64encode(planted("browser-token").encode()).decode().rstrip("=")
     offered = [BEARER_PROTOCOL, f"{BEARER_PROTOCOL}.{token}"]
-    socket = await open_socket(client, "?X-Amzn-Bedrock-AgentCore-Runtime-Session-Id=s1", subprotocols=offered)
+    socket = await client.connect("?X-Amzn-Bedrock-AgentCore-Runtime-Session-Id=s1", subprotocols=offered)
     assert socket.subprotocol == BEARER_PROTOCOL
     await send(socket, ask())
     assert (await receive(socket, 3))[1]["value"] == {
@@ -100,9 +100,18 @@ async def test_a_browsers_token_and_query_reach_the_agent(serve: Serve) -> None:
 async def test_a_run_that_waits_its_turn_is_left_too_when_the_socket_closes(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent, on_busy="enqueue", on_disconnect="cancel")
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask(), ask("t2", "r2"), {"type": "ping"})
     await receive(socket, 3)
     await socket.close()
     runs = client.service.registry.by_key.values()
     await eventually(lambda: [run.status for run in runs] == ["cancelled", "cancelled"])
+
+
+async def test_a_client_that_closes_in_order_gets_its_own_code_back(serve: Serve) -> None:
+    _, client = await serve(WaitingAgent(run_id_event))
+    socket = await client.connect()
+    await send(socket, ask())
+    await receive(socket, 2)
+    await socket.close(4000, "enough")
+    assert socket.close_code == 4000

@@ -10,10 +10,10 @@ import pytest
 from agui_container.engine.policy import CapacityLimits
 from agui_container.ports import LOG_FIELDS
 from agui_container.transports.formats import PROTOBUF
-from tests.behaviour.over_sse import http_client
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, asking, caller, forever
 from tests.requirements import requirement
+from tests.sse import http_client
 from tests.transports.responses import brief, get, post, refusal_event
 
 # --- streams ---
@@ -33,20 +33,6 @@ async def test_a_stream_is_numbered_frames_that_nobody_caches(serve: Serve) -> N
     assert [block.split(b"\n")[0] for block in blocks[:-1]] == [b"id: 1", b"id: 2", b"id: 3"]
     assert blocks[1] == 'id: 2\ndata: {"type":"CUSTOM","name":"n","value":"\u2028 é\\n"}'.encode()
     assert b"\r" not in response.content
-
-
-@requirement("http.keepalive")
-async def test_silence_is_broken_by_a_comment(serve: Serve) -> None:
-    client, _ = await serve(forever, keepalive=0.01)
-    stream = await client.start(ask())
-    seen = b""
-    async with asyncio.timeout(WAIT):
-        async for piece in stream.response.aiter_bytes():
-            seen += piece
-            if b": keep-alive\n\n" in seen:
-                break
-    assert b"\r" not in seen
-    await stream.close()
 
 
 @requirement("http.content-type")

@@ -5,21 +5,21 @@ from dataclasses import replace
 from itertools import count
 
 import httpx
-import pytest
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidStatus
+from websockets.asyncio.client import ClientConnection
 
 from agui_container.engine.policy import IdentityLimits
 from agui_container.ports import Caller
 from agui_container.ports.auth import Principal
 from agui_container.transports.caller_middleware import SESSION_HEADER
-from tests.behaviour.over_sse import http_client, parse_frame
 from tests.behaviour.over_ws import OverWs
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, forever
 from tests.requirements import requirement
-from tests.transports.sockets import frame_names, receive, send
+from tests.sse import http_client
+from tests.transports.responses import refusal_event
+from tests.transports.sockets import frame_names
 from tests.waiting_agent import WaitingAgent, run_id_event
+from tests.websocket import receive, refused_handshake, send
 
 RUNS = count()
 
@@ -51,22 +51,17 @@ async def test_sessions_that_a_gateway_names_have_an_allowance_each(serve: Serve
 
 
 async def connect_socket(client: OverWs, session: str) -> ClientConnection:
-    url = client.url.replace("http", "ws") + "/ws"
-    socket = await connect(url, additional_headers={SESSION_HEADER: session}, proxy=None)
-    client.connections.append(socket)
-    return socket
+    return await client.connect(additional_headers={SESSION_HEADER: session})
 
 
 @requirement("caller.streams")
 async def test_sockets_of_one_caller_leave_room_for_those_of_another(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event), caller_limits=IdentityLimits(sockets=2), limit_by="session")
     sockets = [await connect_socket(client, "first") for _ in range(2)]
-    with pytest.raises(InvalidStatus) as refused:
-        await connect_socket(client, "first")
-    assert refused.value.response.status_code == 429
-    body = parse_frame(bytes(refused.value.response.body).removesuffix(b"\n\n"))[1]
-    assert (
-        body["message"] == "You have reached the limit of 2 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)."
+    refused = await refused_handshake(client.url, additional_headers={SESSION_HEADER: "first"})
+    assert refused.status == 429
+    assert refused.event["message"] == (
+        "You have reached the limit of 2 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)."
     )
     other = await connect_socket(client, "second")
     await send(other, ask())
@@ -84,7 +79,7 @@ async def test_a_get_that_is_no_handshake_tells_why_a_handshake_is_refused(serve
         socket = await connect_socket(client, "first")
         response = await http.get("/ws")
         assert response.status_code == 429
-        assert parse_frame(response.content.removesuffix(b"\n\n"))[1]["code"] == "RATE_LIMIT_EXCEEDED"
+        assert refusal_event(response)["code"] == "RATE_LIMIT_EXCEEDED"
         await socket.send('{"type":"ping"}')
         assert await socket.recv() == '{"control": "pong"}'
 

@@ -1,20 +1,28 @@
 """A large result counts as in flight from the time at which it is read until its client has it, on every transport."""
 
-import json
-from collections.abc import Awaitable, Callable
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import dropwhile
 
 import pytest
-from websockets.asyncio.client import connect
+from pydantic_core import from_json, to_json
 
+from agui_container.engine.admission.offload import LARGE_BYTES
+from agui_container.engine.admission.quota import SMALL_BYTES
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from tests.behaviour.over_sse import http_client
+from agui_container.transports import commands, plain_response
+from agui_container.transports.commands import encode_result
+from agui_container.transports.plain_response import SLICE_BYTES, PlainResponse
 from tests.behaviour.server import serving
 from tests.counted_bytes import record_used_bytes
 from tests.engine.conversations import QUESTION, store_conversation
-from tests.engine.doubles import eventually, forever, make_service
+from tests.engine.doubles import caller, eventually, forever, make_service
 from tests.requirements import requirement
+from tests.sse import http_client
+from tests.transports.exchange import BUDGET, AsgiExchange
+from tests.websocket import send, socket_to
 
 SIZE = 500_000
 GET = {"type": "threads.get", "threadId": "t1"}
@@ -40,8 +48,8 @@ async def over_sse(url: str) -> str:
 
 async def over_socket(url: str) -> str:
     """The result of a command on a socket."""
-    async with connect(url.replace("http", "ws") + "/ws", proxy=None, max_size=None) as socket:
-        await socket.send(json.dumps({"command": GET}))
+    async with socket_to(url) as socket:
+        await send(socket, {"command": GET})
         return str(await socket.recv())
 
 
@@ -70,3 +78,72 @@ async def test_a_result_counts_without_a_gap_from_its_read_to_its_end(
         await eventually(lambda: used[-1] == 0)
     counted = list(dropwhile(lambda size: size == 0, used))
     assert min(counted[:-1]) >= SIZE
+
+
+# --- encoding ---------------------------------------------------------------------------------------------------------
+
+
+RESULT: dict[str, object] = {
+    "threadId": "é",
+    "messages": [{"id": "m", "content": "hi"}, {"id": "n"}],
+    "runs": {},
+}
+
+
+@pytest.mark.parametrize(("size", "is_on_loop"), [(LARGE_BYTES, True), (LARGE_BYTES + 1, False)])
+async def test_a_large_result_is_encoded_off_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch, size: int, *, is_on_loop: bool
+) -> None:
+    threads, encode = set[int](), commands.encode_items
+
+    def record(result: Mapping[str, object]) -> bytes:
+        threads.add(threading.get_ident())
+        return encode(result)
+
+    monkeypatch.setattr(commands, "encode_items", record)
+    encoded = await encode_result(RESULT, "first", size)
+    assert encoded == to_json(RESULT)
+    assert from_json(encoded) == RESULT
+    assert bool(threads) is not is_on_loop
+    assert threading.get_ident() not in threads
+
+
+# --- plain responses --------------------------------------------------------------------------------------------------
+
+
+async def test_a_large_response_is_sent_in_slices_and_is_whole() -> None:
+    exchange, body = AsgiExchange(), bytes(range(250)) * (SLICE_BYTES // 150)
+    await exchange.answer(PlainResponse(body), "GET")
+    assert b"".join(exchange.bodies) == body
+    assert max(map(len, exchange.bodies)) == SLICE_BYTES
+    assert exchange.messages[0]["status"] == 200
+
+
+async def test_a_response_that_the_budget_has_no_room_for_is_refused() -> None:
+    exchange = AsgiExchange()
+    exchange.state["caller"], exchange.state["refused_status"] = caller(), None
+    await exchange.answer(PlainResponse(bytes(BUDGET)), "GET")
+    assert exchange.messages[0]["status"] == 429
+    assert (b"retry-after", b"1") in exchange.messages[0]["headers"]
+    assert b'"code":"RATE_LIMIT_EXCEEDED"' in b"".join(exchange.bodies)
+
+
+@pytest.mark.parametrize("size", [0, SMALL_BYTES, 2 * SMALL_BYTES])
+@pytest.mark.parametrize("takes_head", [False, True])
+async def test_a_client_that_takes_nothing_of_a_response_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, size: int, *, takes_head: bool
+) -> None:
+    writes = 0
+
+    async def wait_for_ever(_: bytes) -> None:
+        nonlocal writes
+        writes += 1
+        if writes > takes_head:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(plain_response, "SEND_SECONDS", 0)
+    caplog.set_level("INFO")
+    exchange = AsgiExchange(wait_for_ever)
+    await exchange.answer(PlainResponse(bytes(size)), "GET")
+    assert not any(exchange.bodies)
+    assert f"slow reader disconnected bytes={size}" in caplog.text

@@ -31,7 +31,7 @@ from agui_container.transports.legacy_clients import LegacySseFormat
 from tests.conftest import Serve
 from tests.engine.doubles import Json, ask, log_memory
 from tests.requirements import requirement
-from tests.sockets.client import events_of
+from tests.sse import events_of
 from tests.transports.responses import post
 
 PNG = DataSource(value="aGk=", mime_type="image/png")

@@ -13,15 +13,16 @@ from agui_container.engine.persistence.leases import Leases
 from agui_container.main import build_app
 from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
-from tests.behaviour.over_sse import http_client
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.engine.doubles import WAIT, ask, asking, caller, envelopes, eventually, status
 from tests.engine.replicas import Replicas
 from tests.engine.test_recorder import RUN, wait_until_stored
 from tests.requirements import requirement
-from tests.transports.sockets import brief, frame_names, open_socket, receive, send, whole
+from tests.sse import http_client
+from tests.transports.sockets import brief, frame_names, whole
 from tests.waiting_agent import WaitingAgent, run_id_event
+from tests.websocket import receive, send
 
 ATTACH = {"type": "attach", "threadId": "t1", "runId": "r1"}
 
@@ -40,7 +41,7 @@ async def test_a_socket_is_told_that_a_run_cannot_be_read_on_and_stays_usable(mo
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url:
         client = OverWs(there, replicas.clock, url)
-        socket = await open_socket(client)
+        socket = await client.connect()
         await send(socket, {"command": ATTACH})
         assert sorted(frame_names(await receive(socket, 3))) == ["CUSTOM r1", "RUN_STARTED r1", "result r1"]
         with monkeypatch.context() as broken:
@@ -120,7 +121,7 @@ async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url:
         client = OverWs(there, replicas.clock, url)
-        socket = await open_socket(client)
+        socket = await client.connect()
         await send(socket, {"command": ATTACH})
         await receive(socket, 3)
         await send(socket, ask("t2", "r2", forwardedProps={"onBusy": "interrupt"}))

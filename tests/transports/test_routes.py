@@ -12,10 +12,10 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
 from agui_container.transports.formats import PROTOBUF
 from tests.behaviour.client import Refused
-from tests.behaviour.over_sse import frames, http_client
 from tests.conftest import Serve
 from tests.engine.doubles import START, ask, caller, forever, make_service
 from tests.requirements import requirement
+from tests.sse import frames_of, http_client, stream_frames
 from tests.transports.responses import brief, get, post, refusal_event
 
 
@@ -147,10 +147,10 @@ async def test_a_runs_events_can_be_read_from_anywhere(
     serve: Serve, query: str, headers: dict[str, str], first: int
 ) -> None:
     client, _ = await serve(brief)
-    whole = [event async for event in frames(await post(client, ask()))]
+    whole = frames_of((await post(client, ask())).content)
     response = await get(client, f"/runs/r1/events{query}", headers)
     assert response.headers["cache-control"] == "no-cache, no-transform"
-    assert [event async for event in frames(response)] == whole[first - 1 :]
+    assert frames_of(response.content) == whole[first - 1 :]
 
 
 @requirement("http.events")
@@ -159,10 +159,10 @@ async def test_the_command_attach_reads_on_from_last_event_id_unless_it_names_an
     serve: Serve, after: dict[str, int], first: int
 ) -> None:
     client, _ = await serve(brief)
-    whole = [event async for event in frames(await post(client, ask()))]
+    whole = frames_of((await post(client, ask())).content)
     attach = {"command": {"type": "attach", "runId": "r1", **after}}
     response = await post(client, attach, {"last-event-id": "1"})
-    assert [event async for event in frames(response)] == whole[first - 1 :]
+    assert frames_of(response.content) == whole[first - 1 :]
 
 
 @requirement("http.cursor")
@@ -198,7 +198,7 @@ async def test_a_reader_with_all_events_so_far_of_an_open_run_gets_the_rest(serv
     async with http_client(client.url) as http, http.stream("GET", "/runs/r1/events?after=1") as response:
         assert response.status_code == 200
         await client.cancel("t1", "r1")
-        assert [event["type"] async for _, event in frames(response)] == ["RUN_FINISHED"]
+        assert [frame.event["type"] async for frame in stream_frames(response)] == ["RUN_FINISHED"]
 
 
 @requirement("http.cursor")

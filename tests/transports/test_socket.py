@@ -9,8 +9,9 @@ from agui_container.transports.websocket_runs import MAX_WAITING
 from tests.conftest import Serve
 from tests.engine.doubles import ask, caller
 from tests.requirements import requirement
-from tests.transports.sockets import brief, frame_names, open_socket, receive, send, whole
+from tests.transports.sockets import brief, frame_names, whole
 from tests.waiting_agent import WaitingAgent, run_id_event
+from tests.websocket import receive, send
 
 ENQUEUE = {"onBusy": "enqueue"}
 
@@ -20,7 +21,7 @@ ENQUEUE = {"onBusy": "enqueue"}
 @requirement("ws.frames", "ws.no-cursor")
 async def test_frames_are_bare_events(serve: Serve) -> None:
     _, client = await serve(brief)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask())
     assert (await receive(socket, 3))[1] == {"type": "CUSTOM", "name": "n", "value": "r1"}
 
@@ -29,7 +30,7 @@ async def test_frames_are_bare_events(serve: Serve) -> None:
 @pytest.mark.parametrize("bad", ["", "{", "[]", "data: {}\n\n", '{"command":{"type":"fly"}}', '{"threadId":"t"}'])
 async def test_a_bad_frame_is_answered_and_the_connection_lives(serve: Serve, bad: str) -> None:
     _, client = await serve(brief)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, bad, ask())
     error, *events = await receive(socket, 4)
     assert (error["control"], error["code"], error["retryable"]) == ("error", "VALIDATION_ERROR", False)
@@ -38,23 +39,10 @@ async def test_a_bad_frame_is_answered_and_the_connection_lives(serve: Serve, ba
     assert frame_names(events) == whole("r1")
 
 
-@requirement("ws.bad-frame")
-async def test_a_bad_frame_harms_no_run_that_streams(serve: Serve) -> None:
-    agent = WaitingAgent(run_id_event)
-    _, client = await serve(agent)
-    socket = await open_socket(client)
-    await send(socket, ask())
-    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
-    await send(socket, "{")
-    assert frame_names(await receive(socket, 1)) == ["error VALIDATION_ERROR"]
-    agent.may_end.set()
-    assert frame_names(await receive(socket, 1)) == ["RUN_FINISHED r1"]
-
-
 @requirement("ws.binary")
 async def test_a_binary_frame_is_refused_and_the_connection_lives(serve: Serve) -> None:
     _, client = await serve(brief)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, json.dumps(ask()).encode(), ask(run="r2"))
     assert frame_names(await receive(socket, 4)) == ["error VALIDATION_ERROR", *whole("r2")]
 
@@ -62,7 +50,7 @@ async def test_a_binary_frame_is_refused_and_the_connection_lives(serve: Serve) 
 @requirement("ws.large", "error.large")
 async def test_a_large_frame_is_refused_and_the_connection_lives(serve: Serve) -> None:
     _, client = await serve(brief, max_body_bytes=2_000)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, " " * 2_001, json.dumps(ask()).ljust(2_000))
     assert frame_names(await receive(socket, 4)) == ["error PAYLOAD_TOO_LARGE", *whole("r1")]
 
@@ -73,7 +61,7 @@ async def test_a_large_frame_is_refused_and_the_connection_lives(serve: Serve) -
 @requirement("ws.many")
 async def test_many_runs_follow_each_other_on_one_connection(serve: Serve) -> None:
     _, client = await serve(brief)
-    socket = await open_socket(client)
+    socket = await client.connect()
     for run in ("r1", "r2", "r3"):
         await send(socket, ask(run=run))
         assert frame_names(await receive(socket, 3)) == whole(run)
@@ -84,7 +72,7 @@ async def test_many_runs_follow_each_other_on_one_connection(serve: Serve) -> No
 async def test_a_run_during_a_run_is_refused(serve: Serve, thread: str) -> None:
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask())
     await receive(socket, 2)
     await send(socket, ask(thread, "r2"))
@@ -99,7 +87,7 @@ async def test_a_run_during_a_run_is_refused(serve: Serve, thread: str) -> None:
 async def test_enqueued_runs_do_not_interleave(serve: Serve, thread: str) -> None:
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent, on_busy="enqueue")
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask(), ask(thread, "r2"))
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"type": "ping"})
@@ -113,7 +101,7 @@ async def test_enqueued_runs_do_not_interleave(serve: Serve, thread: str) -> Non
 async def test_an_interrupting_run_follows_at_once(serve: Serve, thread: str) -> None:
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask())
     await receive(socket, 2)
     await send(socket, ask(thread, "r2", forwardedProps={"onBusy": "interrupt"}))
@@ -127,7 +115,7 @@ async def test_a_refused_interrupt_ends_nothing(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
     agent.may_end.set()
     _, client = await serve(agent, CapacityLimits(kept_runs=0))
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask())
     await receive(socket, 3)
     await send(socket, ask(run="r2"))  # with its end the first is forgotten
@@ -145,7 +133,7 @@ async def test_a_refused_interrupt_ends_nothing(serve: Serve) -> None:
 @requirement("ws.enqueue")
 async def test_a_run_that_may_not_wait_here_is_not_started(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event), on_busy="enqueue")
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, *(ask(f"t{number}", f"r{number}") for number in range(MAX_WAITING + 2)))
     frames = await receive(socket, 3)
     assert "error" in [frame.get("control") for frame in frames]
@@ -158,7 +146,7 @@ async def test_a_run_that_may_not_wait_here_is_not_started(serve: Serve) -> None
 async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_busy: str) -> None:
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent, on_busy=on_busy)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask(), ask())
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, ask(), {"id": 1, "command": {"type": "threads.list"}})
@@ -174,7 +162,7 @@ async def test_a_retry_of_the_run_that_streams_harms_nothing(serve: Serve, on_bu
 async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent, on_busy="enqueue")
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask(), ask("t2", "r2"), ask("t2", "r2"), ask("t3", "r2"))
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     agent.may_end.set()
@@ -187,7 +175,7 @@ async def test_a_retry_of_a_run_that_waits_brings_it_once(serve: Serve) -> None:
 async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask())
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"command": {"type": "attach", "runId": "r1"}})
@@ -204,7 +192,7 @@ async def test_a_run_that_streams_is_not_attached_to_on_the_same_connection(serv
 @pytest.mark.parametrize("key", [7, "seven", 0, {"a": 1}])
 async def test_answers_carry_the_commands_id(serve: Serve, key: object) -> None:
     _, client = await serve(WaitingAgent(run_id_event))
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask())
     await receive(socket, 2)
     await send(
@@ -222,7 +210,7 @@ async def test_answers_carry_the_commands_id(serve: Serve, key: object) -> None:
 @requirement("ws.command")
 async def test_refusals_of_malformed_frames_carry_their_ids(serve: Serve) -> None:
     _, client = await serve(brief)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, {"command": {"type": "threads.fork"}, "id": 7}, {"command": None, "id": 8}, {"id": 9})
     assert [frame["id"] for frame in await receive(socket, 3)] == [7, 8, 9]
 
@@ -230,7 +218,7 @@ async def test_refusals_of_malformed_frames_carry_their_ids(serve: Serve) -> Non
 @requirement("ws.command")
 async def test_a_cancel_works_on_the_connection_that_streams(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event))
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask())
     await receive(socket, 2)
     await send(socket, {"command": {"type": "cancel", "threadId": "t1"}, "id": 1})
@@ -248,7 +236,7 @@ async def test_a_fault_of_the_server_is_said_and_the_connection_goes_on(
     async def broken(*_: object) -> None:
         raise fault
 
-    socket = await open_socket(client)
+    socket = await client.connect()
     with monkeypatch.context() as patched:
         patched.setattr(client.service, "admit", broken)
         await send(socket, ask())
@@ -268,7 +256,7 @@ ATTACH = {"id": 1, "command": {"type": "attach"}}
 @requirement("ws.own-run")
 async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event))
-    socket, other = await open_socket(client), await open_socket(client)
+    socket, other = await client.connect(), await client.connect()
     await send(other, ask("t2", "r2"))
     await receive(other, 2)
     await send(socket, ask())
@@ -284,7 +272,7 @@ async def test_a_cancel_without_ids_ends_the_run_of_this_connection(serve: Serve
 @requirement("ws.own-run")
 async def test_a_cancel_without_ids_right_behind_a_run_ends_that_run(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event))
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask(), CANCEL)
     frames = frame_names(await receive(socket, 3))
     while "result r1" not in frames or "RUN_FINISHED r1" not in frames:
@@ -296,7 +284,7 @@ async def test_a_cancel_without_ids_right_behind_a_run_ends_that_run(serve: Serv
 async def test_of_several_runs_the_one_that_streams_is_cancelled(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent, on_busy="enqueue")
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask(), ask("t2", "r2"))
     await receive(socket, 2)
     await send(socket, CANCEL)
@@ -310,7 +298,7 @@ async def test_of_several_runs_the_one_that_streams_is_cancelled(serve: Serve) -
 async def test_a_cancel_without_ids_needs_an_open_run_of_this_connection(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent)
-    socket, other = await open_socket(client), await open_socket(client)
+    socket, other = await client.connect(), await client.connect()
     await send(other, ask("t2", "r2"))
     await receive(other, 2)
     await send(socket, CANCEL)
@@ -330,7 +318,7 @@ async def test_a_cancel_without_ids_needs_an_open_run_of_this_connection(serve: 
 @requirement("ws.own-run")
 async def test_an_attach_without_ids_reads_the_last_run_of_this_connections_thread(serve: Serve) -> None:
     _, client = await serve(brief)
-    socket, other = await open_socket(client), await open_socket(client)
+    socket, other = await client.connect(), await client.connect()
     await send(socket, ATTACH)
     assert frame_names(await receive(socket, 1)) == ["error RUN_NOT_FOUND"]
     await send(socket, ask())

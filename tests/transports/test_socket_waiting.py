@@ -10,8 +10,9 @@ from agui_container.ports.records import Page, ThreadRecord
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, caller, eventually, forever
 from tests.requirements import requirement
-from tests.transports.sockets import frame_names, open_socket, receive, send, whole
+from tests.transports.sockets import frame_names, whole
 from tests.waiting_agent import WaitingAgent, run_id_event
+from tests.websocket import receive, send
 
 ENQUEUE = {"onBusy": "enqueue"}
 
@@ -26,7 +27,7 @@ async def test_a_cancel_waits_for_nothing_that_was_asked_before(serve: Serve, mo
         return Page([])
 
     monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask())
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask(run="r2", forwardedProps=ENQUEUE))
@@ -48,7 +49,7 @@ async def test_a_cancel_waits_for_the_run_that_it_names(serve: Serve, monkeypatc
         return Page([])
 
     monkeypatch.setattr(client.service.cluster.store.threads, "list", slow)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
     await send(socket, {"id": 2, "command": {"type": "cancel", "runId": "r1"}}, {"type": "ping", "id": 3})
     assert frame_names(await receive(socket, 1)) == ["pong 3"]
@@ -64,7 +65,7 @@ async def test_a_cancel_waits_for_the_run_that_it_names(serve: Serve, monkeypatc
 @requirement("ws.at-once")
 async def test_requests_from_before_the_client_left_are_completed(serve: Serve) -> None:
     _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask())
     await socket.close()
     await eventually(lambda: [run.status for run in client.service.registry.queue("everybody", "t1")] == ["running"])
@@ -92,7 +93,7 @@ async def test_a_client_that_leaves_amid_its_requests_causes_no_error(
 ) -> None:
     _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
     lists = HeldLists(client.service, monkeypatch)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(3)), ask())
     await asyncio.wait_for(lists.asked.wait(), WAIT)
     socket.transport.abort()
@@ -111,7 +112,7 @@ async def test_a_frame_that_cannot_be_sent_loses_no_request_from_before_the_clie
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent, on_disconnect="continue")
     lists = HeldLists(client.service, monkeypatch)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask())
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, {"id": 1, "command": {"type": "threads.list"}}, ask("t2", "r2", forwardedProps=ENQUEUE))
@@ -120,7 +121,7 @@ async def test_a_frame_that_cannot_be_sent_loses_no_request_from_before_the_clie
         await send(socket, last_frame)
     socket.transport.abort()
     await asyncio.wait_for(socket.wait_closed(), WAIT)
-    other = await open_socket(client)
+    other = await client.connect()
     await send(other, {"type": "ping", "id": 5})
     assert frame_names(await receive(other, 1)) == ["pong 5"]  # the server has noticed the end of the first socket
     agent.may_end.set()  # the run ends, and its last event cannot be sent
@@ -136,12 +137,12 @@ async def test_a_frame_that_cannot_be_sent_loses_no_request_from_before_the_clie
 async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     _, client = await serve(WaitingAgent(run_id_event), on_disconnect="continue")
     lists = HeldLists(client.service, monkeypatch)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, *({"id": number, "command": {"type": "threads.list"}} for number in range(9)), ask())
     await asyncio.wait_for(lists.asked.wait(), WAIT)
     socket.transport.abort()
     await asyncio.wait_for(socket.wait_closed(), WAIT)
-    ping = await open_socket(client)
+    ping = await client.connect()
     await send(ping, {"type": "ping", "id": 1})
     assert frame_names(await receive(ping, 1)) == ["pong 1"]  # the server has noticed the end of the first socket
     lists.may_end.set()
@@ -154,7 +155,7 @@ async def test_answers_that_nobody_can_receive_are_not_made(serve: Serve, monkey
 async def test_ids_of_a_run_that_is_gone_are_free_though_its_events_still_wait(serve: Serve) -> None:
     agent = WaitingAgent(run_id_event)
     _, client = await serve(agent)
-    socket = await open_socket(client)
+    socket = await client.connect()
     await send(socket, ask(run="r1", thread="t1"))
     assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "CUSTOM r1"]
     await send(socket, ask(run="r2", thread="t2", forwardedProps=ENQUEUE))

@@ -9,11 +9,12 @@ import pytest
 from agui_container.main import build_app
 from agui_container.protocol.commands import COMMANDS
 from agui_container.settings import Settings
-from tests.behaviour.over_sse import OverSse, http_client
+from tests.behaviour.over_sse import OverSse
 from tests.conftest import Serve
 from tests.engine.conversations import ANSWER, QUESTION, TALK, store_conversation
 from tests.engine.doubles import Json
 from tests.requirements import requirement
+from tests.sse import http_client
 from tests.transports.responses import brief, refusal_event
 
 SESSION = "x-amzn-bedrock-agentcore-runtime-session-id"

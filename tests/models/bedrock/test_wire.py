@@ -1,7 +1,9 @@
-"""The model over real HTTP, compared with the responses of Bedrock in ``scenarios/*.json``."""
+"""The model over real HTTP, compared with the responses of Bedrock in ``scenarios/*.json``, and its client."""
 
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +11,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from agui_container.agents.assistant.assistant import Assistant
 from agui_container.models.bedrock import BedrockModel
+from agui_container.models.bedrock.client import _create_client
+from agui_container.models.bedrock.options import BedrockOptions
 from agui_container.ports import Delta
 from agui_container.protocol.errors import AppError
+from tests.contexts import collect_items, run_context, run_input
 from tests.models.bedrock.doubles import (
     ANSWER,
+    METADATA,
     MODEL,
     START,
     BedrockModels,
@@ -204,3 +211,48 @@ async def test_a_provider_that_refuses_every_tool_is_asked_without_tools(
     wire.will(refusal, refusal, ANSWER)
     await collect_deltas(bedrock().stream(prompt(tools=["one", "two"])))
     assert ["toolConfig" in body for body in wire.requests] == [True, True, False]
+
+
+# --- usage ------------------------------------------------------------------------------------------------------------
+
+
+async def test_usage_of_a_call_that_failed_is_counted(wire: BedrockServer, bedrock: BedrockModels) -> None:
+    wire.will([START, text("a"), METADATA, {"exception": "throttlingException", "message": "m"}])
+    ctx = run_context()
+    with pytest.raises(AppError) as caught:
+        await collect_items(Assistant(bedrock()).run(run_input("hi"), ctx))
+    assert caught.value.code == "MODEL_THROTTLED"
+    assert [usage.total_tokens for usage in ctx.usage] == [10]
+
+
+# --- the client -------------------------------------------------------------------------------------------------------
+
+
+def region_of(options: BedrockOptions) -> object:
+    meta: object = getattr(_create_client(options), "meta", None)
+    return getattr(meta, "region_name", None)
+
+
+def test_the_region_is_the_platforms_unless_an_option_names_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    assert region_of(BedrockOptions()) == "eu-central-1"
+    assert region_of(BedrockOptions(region="eu-west-1")) == "eu-west-1"
+
+
+def test_without_the_platforms_region_boto3_finds_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    assert region_of(BedrockOptions()) == "us-west-2"
+
+
+LAZY = """
+import sys
+from agui_container.models.bedrock import BedrockModel
+BedrockModel("any.model")
+assert not {"boto3", "botocore"} & sys.modules.keys()
+"""
+
+
+def test_boto3_is_not_imported_before_the_first_call() -> None:
+    subprocess.run([sys.executable, "-W", "error", "-c", LAZY], check=True, timeout=300)

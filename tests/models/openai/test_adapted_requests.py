@@ -3,7 +3,16 @@
 from typing import Any
 
 import pytest
-from ag_ui.core import AssistantMessage, FunctionCall, Message, ToolCall, ToolCallResultEvent, ToolMessage
+from ag_ui.core import (
+    AssistantMessage,
+    FunctionCall,
+    Message,
+    TextMessageContentEvent,
+    ToolCall,
+    ToolCallArgsEvent,
+    ToolCallResultEvent,
+    ToolMessage,
+)
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.agents.assistant.assistant import Assistant
@@ -13,9 +22,9 @@ from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.errors import ErrorCode
 from agui_container.testing import run_agent
 from agui_container.tools.builtin import builtin_tools
-from tests.contexts import of_type, run_input
+from tests.contexts import of_type, run_input, types
 from tests.models.openai.conftest import Models
-from tests.models.openai.server import OpenAIResponse, OpenAIServer, refuses, speaks, sse
+from tests.models.openai.server import OpenAIResponse, OpenAIServer, refuses, says, speaks, sse
 from tests.models.openai.stream_reader import PROMPT, read_deltas
 
 TOOLS = [ToolSpec(name=name, description=f"Does {name}.", parameters=None) for name in ("one", "two")]
@@ -168,3 +177,24 @@ async def test_a_server_that_refuses_reasoning_gets_none(wire: OpenAIServer, mod
     await run_calculation(model, *history, *run_input("Sure?").messages)
     requests: list[Any] = [request.json for request in wire.requests]
     assert ["reasoning_content" in str(body["messages"]) for body in requests] == [False, True, False, False]
+
+
+# --- symbols in two chunks --------------------------------------------------------------------------------------------
+
+
+def piece(arguments: str, **first: object) -> dict[str, object]:
+    """A chunk with a piece of the call with index 0."""
+    function = {"arguments": arguments} | ({"name": "calculate"} if first else {})
+    return {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": function, **first}]}}]}
+
+
+async def test_a_symbol_in_two_chunks_is_joined_in_text_and_in_arguments(wire: OpenAIServer, models: Models) -> None:
+    call = [piece('{"text": "\ud83d', id="call_x"), piece('\ude00"}'), says("", "tool_calls")]
+    wire.gives(
+        OpenAIResponse(sse(says("a\ud83d"), says("\ude00b"), *call, "[DONE]")),
+        OpenAIResponse(sse(says("c\ud83d"), says("", "stop"), "[DONE]")),
+    )
+    events = await run_agent(Assistant(models(), builtin_tools()), run_input("hi"))
+    assert types(events)[-1] == "RUN_FINISHED"
+    assert "".join(event.delta for event in of_type(events, TextMessageContentEvent)) == "a😀bc\ufffd"
+    assert "".join(event.delta for event in of_type(events, ToolCallArgsEvent)) == '{"text": "😀"}'
