@@ -80,6 +80,10 @@ proto: $(VENV)/.dev ## Compile the schema of the binary encoding, and the servic
 	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=app/agui_container/transports/grpc/gen --pyi_out=app/agui_container/transports/grpc/gen \
 		$(patsubst proto/%,%,$(shell find proto -name '*.proto'))
 
+.PHONY: schema
+schema: $(VENV)/.dev ## Make the JSON Schema of agui.toml
+	$(BIN)/python -m tests.docs.settings_schema
+
 .PHONY: lock
 lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes newer versions
 	$(COMPILE) --output-file requirements.lock

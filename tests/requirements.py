@@ -17,6 +17,7 @@ from tests.requirements_memory import MEMORY
 from tests.requirements_protocols import PROTOCOLS
 from tests.requirements_security import AUTH
 from tests.requirements_speed import SPEED
+from tests.requirements_start import START
 from tests.requirements_telemetry import TELEMETRY
 from tests.requirements_threads import DURABLE
 
@@ -474,6 +475,7 @@ GROUPS = (
     MEMORY,
     SPEED,
     BUDGETS,
+    START,
     DURABLE,
     THREADS,
     FEEDBACK,

@@ -9,7 +9,8 @@ from pydantic import SecretStr
 
 from agui_container.cli.command_line import main
 from agui_container.main import build_app
-from agui_container.settings import Scope, Settings, SettingsError, load_settings
+from agui_container.settings import Scope, Settings, SettingsError
+from agui_container.settings_sources import load_settings
 
 
 @pytest.fixture(autouse=True)

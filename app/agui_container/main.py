@@ -46,8 +46,8 @@ from agui_container.settings import (
     Settings,
     SettingsError,
     check_assistant_settings,
-    load_settings,
 )
+from agui_container.settings_sources import load_settings
 from agui_container.stores import is_durable, open_store
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
@@ -87,7 +87,7 @@ def create_app(agent: object = None, settings: Settings | None = None) -> FastAP
 
     Args:
         agent: an agent in any accepted form, or ``"module:attribute"``. None serves the agent of the settings.
-        settings: None reads the ``AGUI_*`` environment variables.
+        settings: None reads the ``AGUI_*`` environment variables and ``agui.toml`` of the working folder.
 
     Raises:
         SettingsError: a setting cannot be used.

@@ -1,28 +1,23 @@
-"""Every setting, read once from ``AGUI_*`` environment variables into one frozen object.
+"""Every setting, in one frozen object, with its default and the check of its value.
 
-Rule: nothing else reads the environment, and a bad or unknown variable stops the start with one clear line: a typo in
-a policy must not fall back to a default in silence.
+Rule: a setting that cannot be used, or that would have no effect, stops the start with one clear line.
 """
 
-import os
+import json
 import re
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     SecretStr,
-    ValidationError,
     ValidationInfo,
     field_validator,
 )
-
-PREFIX = "AGUI_"
-
 
 ORIGIN = re.compile(r"https?://[^/*?#@\s]+")
 HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
@@ -50,8 +45,12 @@ ASSISTANT_SETTINGS = (
 """Settings that only the built-in assistant reads."""
 
 
+JSON_SETTINGS = ("model_options", "tool_policy", "mcp_servers", "auth_custom_claims", "caller_limits")
+"""Settings that hold JSON: text in a variable, lists and tables in a file."""
+
+
 class SettingsError(Exception):
-    """The environment holds a value that cannot be used. The message is the one line to show."""
+    """A setting has a value that cannot be used. The message is the one line to show."""
 
 
 class Scope(StrEnum):
@@ -115,6 +114,10 @@ ResourceUrl = Annotated[
     str,
     make_pattern_validator(r"(https?://[^\s?#\"]+)?", "must be a URL without a query, such as https://agent.example"),
 ]
+JsonText = Annotated[
+    str, BeforeValidator(lambda value: value if isinstance(value, str) else json.dumps(value, default=str))
+]
+"""JSON, as text or as the lists and tables of a file."""
 Colour = Annotated[
     str,
     make_pattern_validator(
@@ -132,7 +135,7 @@ class Settings(BaseModel):
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
     agent: str = "assistant"
     model: ModelName = "offline"
-    model_options: str = "{}"
+    model_options: JsonText = "{}"
     models: tuple[str, ...] = ()
     openai_base_url: str = "https://api.openai.com/v1"
     openai_api_key: SecretStr = SecretStr("")
@@ -141,8 +144,8 @@ class Settings(BaseModel):
     goal_prompts: Annotated[int, Field(ge=0)] = 3
     delegate_depth: Annotated[int, Field(ge=0, le=8)] = 2
     tools: str = ""
-    tool_policy: str = "[]"
-    mcp_servers: str = "[]"
+    tool_policy: JsonText = "[]"
+    mcp_servers: JsonText = "[]"
     trust_instructions: bool = False
     context_tokens: Annotated[int, Field(ge=0)] = 0
     context_overflow: Literal["trim", "summarise"] = "trim"
@@ -157,9 +160,9 @@ class Settings(BaseModel):
     auth_allowed_audience: tuple[str, ...] = ()
     auth_allowed_clients: tuple[str, ...] = ()
     auth_allowed_scopes: tuple[str, ...] = ()
-    auth_custom_claims: str = "[]"
+    auth_custom_claims: JsonText = "[]"
     limit_by: LimitBy = LimitBy.NONE
-    caller_limits: str = "{}"
+    caller_limits: JsonText = "{}"
     error_status: Literal["http", "stream"] = "http"
     run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
     run_tokens: Annotated[int, Field(ge=0)] = 0
@@ -192,10 +195,10 @@ class Settings(BaseModel):
     )
     @classmethod
     def _split(cls, value: object) -> object:
-        """Split a comma-separated list."""
+        """Split a comma-separated list. A table of models becomes a list of ``NAME=KIND:ID``."""
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
+        return tuple(f"{name}={entry}" for name, entry in value.items()) if isinstance(value, dict) else value
 
     @field_validator("cors_origins")
     @classmethod
@@ -234,44 +237,6 @@ class Settings(BaseModel):
         if self.on_disconnect == "continue":
             return None
         return float(self.on_disconnect.partition(":")[2] or 0)
-
-
-def load_settings(**overrides: str | int | None) -> Settings:
-    """Read the settings from the environment.
-
-    A value in ``overrides``, by setting name, replaces the variable; None is ignored.
-
-    Raises:
-        SettingsError: a variable is unknown or has a bad value. The message names the variable.
-    """
-    set_values = {name: value for name, value in overrides.items() if value is not None}
-    try:
-        return Settings.model_validate(_read_environment() | set_values)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        name = f"{PREFIX}{str(first['loc'][0]).upper()}"
-        raise SettingsError(f"{name}={first['input']!r}: {first['msg'].removeprefix('Value error, ')}.") from None
-
-
-def _read_environment() -> dict[str, object]:
-    """Return the variables that are set, by setting name. Names are compared without regard to case."""
-    names = {f"{PREFIX}{name.upper()}": name for name in Settings.model_fields}
-    variables: dict[str, object] = {}
-    for variable, value in sorted(os.environ.items()):
-        if variable.upper().startswith(PREFIX):
-            if variable.upper() not in names:
-                raise SettingsError(f"{variable} is not a setting of this version; {_suggestion(variable)}")
-            variables[names[variable.upper()]] = value
-    return variables
-
-
-def _suggestion(variable: str) -> str:
-    """Return the setting that was probably meant, or all settings if none is similar."""
-    names = [name.upper() for name in Settings.model_fields]
-    similar = get_close_matches(variable.upper().removeprefix(PREFIX), names, n=1)
-    if similar:
-        return f"did you mean {PREFIX}{similar[0]}?"
-    return f"known are {', '.join(f'{PREFIX}{name}' for name in sorted(names))}."
 
 
 def check_assistant_settings(settings: Settings) -> None:

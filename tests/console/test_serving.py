@@ -10,7 +10,8 @@ from fastapi import FastAPI
 from starlette.routing import Mount
 
 from agui_container.main import build_app
-from agui_container.settings import Settings, SettingsError, load_settings
+from agui_container.settings import Settings, SettingsError
+from agui_container.settings_sources import load_settings
 from agui_container.transports.console.assets import STATIC
 
 

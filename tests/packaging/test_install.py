@@ -24,6 +24,7 @@ async def agent(input):
 
 PACKAGE_DATA = {
     "agui_container/py.typed",
+    "agui_container/agui.schema.json",
     "agui_container/protocol/wire/protobuf/agui.binpb",
     "agui_container/transports/console/static/index.html",
     "agui_container/transports/console/static/app.js.gz",

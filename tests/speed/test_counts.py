@@ -224,7 +224,7 @@ import sys
 before = set(sys.modules)
 import agui_container.server.run
 from agui_container.main import build_app
-from agui_container.settings import load_settings
+from agui_container.settings_sources import load_settings
 build_app(load_settings())
 print(*sys.modules.keys() - before)
 """

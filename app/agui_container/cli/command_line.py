@@ -19,6 +19,7 @@ from agui_container.imports import lazy_attributes
 
 SUMMARIES = {
     "serve": "Serve an agent.",
+    "config": "Print the settings and where they come from.",
     "runs": "List and cancel runs.",
     "feedback": "List and triage feedback.",
 }

@@ -3,12 +3,14 @@
 import time
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 
 import click
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agui_container.cli.failure import CommandFailed
+from agui_container.cli.options import config_option
 from agui_container.cli.shared_stores import SharedStores, print_json, run_with_stores
 from agui_container.ports.records import Review, ThreadKey, Triage
 from agui_container.ports.store import FeedbackStore
@@ -30,9 +32,10 @@ def feedback() -> None:
 
 @feedback.command("list")
 @click.option("--all", "include_resolved", is_flag=True, help="Include resolved feedback.")
-def list_command(*, include_resolved: bool) -> None:
+@config_option
+def list_command(*, include_resolved: bool, config: Path | None) -> None:
     """List unresolved feedback as JSON lines, newest first."""
-    run_with_stores(partial(print_feedback, resolved=None if include_resolved else False))
+    run_with_stores(config, partial(print_feedback, resolved=None if include_resolved else False))
 
 
 @feedback.command("triage")
@@ -43,14 +46,23 @@ def list_command(*, include_resolved: bool) -> None:
 @click.option("--note", help="A note. An empty one removes it.")
 @click.option("--resolved-by", metavar="NAME", help="Mark the feedback as resolved by this person.")
 @click.option("--reopen", is_flag=True, help="Mark the feedback as unresolved.")
+@config_option
 def triage_command(
-    owner: str, thread: str, message: str, label: str | None, note: str | None, resolved_by: str | None, *, reopen: bool
+    owner: str,
+    thread: str,
+    message: str,
+    label: str | None,
+    note: str | None,
+    resolved_by: str | None,
+    *,
+    reopen: bool,
+    config: Path | None,
 ) -> None:
     """Record the triage of one feedback. Its OWNER, THREAD and MESSAGE are those of the list."""
     if resolved_by is not None and reopen:
         raise click.UsageError("--resolved-by and --reopen exclude each other")
-    change = TriageChange(label, note, resolved_by, reopen)
-    run_with_stores(partial(triage_feedback, thread=ThreadKey(owner, thread), message_id=message, change=change))
+    key, change = ThreadKey(owner, thread), TriageChange(label, note, resolved_by, reopen)
+    run_with_stores(config, partial(triage_feedback, thread=key, message_id=message, change=change))
 
 
 async def print_feedback(stores: SharedStores, *, resolved: bool | None) -> None:

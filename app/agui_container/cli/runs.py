@@ -6,10 +6,12 @@ Rule: only the replica of a run ends it. ``agui runs cancel`` requests the cance
 import time
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import click
 
 from agui_container.cli.failure import CommandFailed
+from agui_container.cli.options import config_option
 from agui_container.cli.shared_stores import SharedStores, print_json, run_with_stores
 from agui_container.engine.persistence.cluster import ReplicaCommand, encode_command
 from agui_container.engine.threads.views import stored_run_view
@@ -24,21 +26,23 @@ def runs() -> None:
 
 @runs.command("list")
 @click.option("--all", "include_ended", is_flag=True, help="Include ended runs.")
-def list_command(*, include_ended: bool) -> None:
+@config_option
+def list_command(*, include_ended: bool, config: Path | None) -> None:
     """List open runs as JSON lines, newest first."""
-    run_with_stores(partial(print_runs, include_ended=include_ended))
+    run_with_stores(config, partial(print_runs, include_ended=include_ended))
 
 
 @runs.command("cancel")
 @click.argument("owner")
 @click.argument("thread")
 @click.argument("run")
-def cancel_command(owner: str, thread: str, run: str) -> None:
+@config_option
+def cancel_command(owner: str, thread: str, run: str, config: Path | None) -> None:
     """Cancel a run on any server. Its OWNER, THREAD and RUN are those of the list.
 
     Without AGUI_BUS it takes two seconds.
     """
-    run_with_stores(partial(cancel_run, key=RunKey(owner, thread, run)))
+    run_with_stores(config, partial(cancel_run, key=RunKey(owner, thread, run)))
 
 
 async def print_runs(stores: SharedStores, *, include_ended: bool) -> None:

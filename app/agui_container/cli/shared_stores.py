@@ -21,7 +21,8 @@ from agui_container.cli.failure import CommandFailed
 from agui_container.main import open_url
 from agui_container.ports.bus import Bus, BusUnavailable
 from agui_container.ports.store import Store, StoreUnavailable
-from agui_container.settings import Settings, SettingsError, load_settings
+from agui_container.settings import Settings, SettingsError
+from agui_container.settings_sources import load_settings
 from agui_container.stores import is_durable, open_store
 
 
@@ -32,14 +33,14 @@ class SharedStores(Struct, frozen=True):
     bus: Bus
 
 
-def run_with_stores(work: Callable[[SharedStores], Awaitable[None]]) -> None:
+def run_with_stores(config: Path | None, work: Callable[[SharedStores], Awaitable[None]]) -> None:
     """Run a command on the store and the bus that the settings name. Only a command that uses the bus opens it.
 
     Raises:
         CommandFailed: a setting cannot be used, or the store or the bus cannot be reached.
     """
     try:
-        asyncio.run(_run(open_shared_stores(load_settings()), work))
+        asyncio.run(_run(open_shared_stores(load_settings(config)), work))
     except SettingsError as error:
         raise CommandFailed(f"cannot do this: {error}") from None
     except StoreUnavailable as error:

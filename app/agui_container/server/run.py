@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import threading
+from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -27,7 +28,8 @@ from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields, mask_passwords
 from agui_container.server.connections import CONNECTION_LIMIT, ConnectionLimit, raise_descriptor_limit
 from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
-from agui_container.settings import Auth, Scope, Settings, SettingsError, load_settings
+from agui_container.settings import Auth, Scope, Settings, SettingsError
+from agui_container.settings_sources import load_settings
 from agui_container.tools.loader import ToolLoadError
 
 FLUSH_SECONDS = 4.0
@@ -183,7 +185,7 @@ def serve(agent: object = None, settings: Settings | None = None) -> None:
 
     Args:
         agent: an agent in any accepted form, or ``"module:attribute"``. None serves the agent of the settings.
-        settings: None reads the ``AGUI_*`` environment variables.
+        settings: None reads the ``AGUI_*`` environment variables and ``agui.toml`` of the working folder.
 
     Raises:
         SystemExit: the server cannot start. Standard error has the reason.
@@ -193,18 +195,25 @@ def serve(agent: object = None, settings: Settings | None = None) -> None:
         sys.exit(status)
 
 
-def run_server(agent: object = None, *, settings: Settings | None = None, **overrides: str | int | None) -> int:
+def run_server(
+    agent: object = None,
+    *,
+    settings: Settings | None = None,
+    config: Path | None = None,
+    **overrides: str | int | None,
+) -> int:
     """Serve until SIGTERM or SIGINT. Return the exit status.
 
     Args:
         agent: as for ``create_app``.
         settings: as for ``create_app``.
+        config: the file of the settings, in place of ``agui.toml``.
         overrides: settings by name that win over the environment; None is no value.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(GC_THRESHOLD, *GC_GENERATIONS)  # before the agent is loaded, so that the agent can set another one
     try:
-        settings = settings or load_settings(**overrides)
+        settings = settings or load_settings(config, **overrides)
         logs.configure_logging(settings.log_format, settings.log_level)
         app = create_app(agent, settings)
         warn_if_shared(settings)

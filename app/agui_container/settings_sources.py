@@ -1,0 +1,134 @@
+"""Sources of the settings: ``AGUI_*`` variables, then the file ``agui.toml``, then the defaults.
+
+Rule: nothing else reads the environment or the file. A bad value or an unknown name stops the start with one clear
+line: a typo in a policy must not fall back to a default in silence.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+from msgspec import Struct
+from pydantic import SecretStr, ValidationError
+
+from agui_container.settings import Settings, SettingsError
+
+PREFIX = "AGUI_"
+CONFIG_FILE = Path("agui.toml")
+"""The file that is read from the working folder, if it is there and no other one is named."""
+
+
+class SettingsSource(Struct, frozen=True):
+    """Values from one place: a file, or the environment if ``file`` is None."""
+
+    values: Mapping[str, object]
+    file: Path | None = None
+
+    def name_of(self, setting: str) -> str:
+        """Return a setting as it is written there, for messages."""
+        return variable_of(setting) if self.file is None else f"{self.file}: {setting}"
+
+    def origin_of(self, setting: str) -> str:
+        """Return the variable or the file that has a setting."""
+        return variable_of(setting) if self.file is None else str(self.file)
+
+
+def load_settings(config: Path | None = None, **overrides: str | int | None) -> Settings:
+    """Read the settings.
+
+    Args:
+        config: the file to read. None reads ``agui.toml`` of the working folder, if there is one.
+        overrides: values by setting name that win over the environment; None is ignored.
+
+    Raises:
+        SettingsError: a name is unknown, a value is bad, or the file cannot be read. The message names the place.
+    """
+    return validate_sources((*read_sources(config), SettingsSource(drop_none(overrides))))
+
+
+def load_with_origins(config: Path | None = None) -> tuple[Settings, dict[str, str]]:
+    """Read the settings, and return the origin of each one: a variable, a file or ``default``.
+
+    Raises:
+        SettingsError: as ``load_settings``.
+    """
+    sources = read_sources(config)
+    origins = dict.fromkeys(Settings.model_fields, "default")
+    for source in sources:
+        origins |= {name: source.origin_of(name) for name in source.values}
+    return validate_sources(sources), origins
+
+
+def drop_none(values: Mapping[str, object]) -> dict[str, object]:
+    """Return the values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def read_sources(config: Path | None = None) -> tuple[SettingsSource, ...]:
+    """Return the places that have values, the weakest first."""
+    file = config or (CONFIG_FILE if CONFIG_FILE.is_file() else None)
+    return (*((_read_file(file),) if file else ()), _read_environment())
+
+
+def validate_sources(sources: Iterable[SettingsSource]) -> Settings:
+    """Make settings from places, the weakest first. Raises ``SettingsError`` for the first bad value."""
+    values: dict[str, object] = {}
+    owners: dict[str, SettingsSource] = {}
+    for source in sources:
+        values |= source.values
+        owners |= dict.fromkeys(source.values, source)
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        setting = str(first["loc"][0])
+        shown = "" if Settings.model_fields[setting].annotation is SecretStr else f"={first['input']!r}"
+        reason = first["msg"].removeprefix("Value error, ")
+        raise SettingsError(f"{owners[setting].name_of(setting)}{shown}: {reason}.") from None
+
+
+def _read_file(path: Path) -> SettingsSource:
+    import tomllib  # noqa: PLC0415 - in a container there is seldom a file
+
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror}.") from None
+    except ValueError as error:
+        raise SettingsError(f"{path}: {error}.") from None
+    for name in values:
+        if name not in Settings.model_fields:
+            raise _unknown(f"{path}: {name}", name, str)
+    return SettingsSource(values, path)
+
+
+def _read_environment() -> SettingsSource:
+    """Return the variables that are set, by setting name. Names are compared without regard to case."""
+    names = {variable_of(name): name for name in Settings.model_fields}
+    values: dict[str, object] = {}
+    for variable, value in sorted(os.environ.items()):
+        if variable.upper().startswith(PREFIX):
+            if variable.upper() not in names:
+                raise _unknown(variable, variable, variable_of)
+            values[names[variable.upper()]] = value
+    return SettingsSource(values)
+
+
+def variable_of(setting: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"{PREFIX}{setting.upper()}"
+
+
+def _unknown(shown: str, name: str, write: Callable[[str], str]) -> SettingsError:
+    """Return the error for an unknown name. It shows the setting that was probably meant, or all settings.
+
+    Args:
+        shown: the name and its place.
+        name: the name.
+        write: writes a setting as it is written there.
+    """
+    similar = get_close_matches(name.lower().removeprefix(PREFIX.lower()), Settings.model_fields, n=1)
+    known = f"known are {', '.join(sorted(map(write, Settings.model_fields)))}."
+    advice = f"did you mean {write(similar[0])}?" if similar else known
+    return SettingsError(f"{shown} is not a setting of this version; {advice}")
