@@ -4,8 +4,8 @@ import json
 import tomllib
 from pathlib import Path
 
-import jsonschema
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from agui_container.cli.command_line import main
 from agui_container.main import build_app
@@ -234,7 +234,7 @@ def test_the_schema_in_the_package_is_made_from_the_settings() -> None:
 @requirement("settings.schema")
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     schema = json.loads(printed(capsys, "--schema"))
-    jsonschema.Draft202012Validator.check_schema(schema)
+    Draft202012Validator.check_schema(schema)
     assert list(schema["properties"]) == list(Settings.model_fields)
 
 
@@ -256,11 +256,11 @@ def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_the_schema_marks_the_mistakes_that_would_stop_the_start(text: str, is_valid: bool) -> None:  # noqa: FBT001 - a column
-    validator = jsonschema.Draft202012Validator(json.loads(FILE.read_text(encoding="utf-8")))
+    validator = Draft202012Validator(json.loads(FILE.read_text(encoding="utf-8")))
     assert validator.is_valid(tomllib.loads(text)) is is_valid
 
 
 @requirement("settings.schema")
 def test_a_file_with_all_defaults_fits_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
     schema = json.loads(FILE.read_text(encoding="utf-8"))
-    jsonschema.validate(tomllib.loads(printed(capsys)), schema)
+    Draft202012Validator(schema).validate(tomllib.loads(printed(capsys)))

@@ -28,6 +28,7 @@ __all__ = [
     "__version__",
     "as_agent",
     "create_app",
+    "load_settings",
     "project_context",
     "read_context_files",
     "read_skills",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from agui_container.protocol.errors import AppError, ErrorCode
     from agui_container.server.run import serve
     from agui_container.settings import Settings, SettingsError
+    from agui_container.settings_sources import load_settings
     from agui_container.tools.function_tool import tool
 else:
     __getattr__ = lazy_attributes(
@@ -67,6 +69,7 @@ else:
             "ToolError": "ports",
             "as_agent": "agents.as_agent",
             "create_app": "main",
+            "load_settings": "settings_sources",
             "project_context": "agents.assistant.prompt.system_text",
             "read_context_files": "agents.assistant.prompt.system_text",
             "read_skills": "agents.assistant.prompt.skills",

@@ -33,9 +33,9 @@ JSON_ESCAPES = {number: f"\\u{number:04x}" for number in CONTROLS}
 OWN = ("agent", "agui_container")
 """The loggers of ``ctx.logger`` and of this package. ``AGUI_LOG_LEVEL`` may turn on debug lines of these only."""
 
-WARNINGS_ONLY = ("alembic", "httpx", "httpx2", "mcp", "sqlalchemy", "uvicorn")
+WARNINGS_ONLY = ("alembic", "httpx", "httpx2", "mcp", "sqlalchemy", "uvicorn", "watchfiles")
 """At INFO, HTTP clients log the URL of each request, MCP's client the session and SQLAlchemy the values that are
-written. All of these may be secrets."""
+written. All of these may be secrets. watchfiles counts changes."""
 
 NO_DEBUG = (
     "aiosqlite",

@@ -1,4 +1,4 @@
-"""Where settings come from: ``AGUI_*`` variables, then the file ``agui.toml``, then the defaults.
+"""Sources of the settings: ``AGUI_*`` variables, then the file ``agui.toml``, then the defaults.
 
 Rule: nothing else reads the environment or the file. A bad value or an unknown name stops the start with one clear
 line: a typo in a policy must not fall back to a default in silence.

@@ -25,6 +25,8 @@ async def agent(input):
 PACKAGE_DATA = {
     "agui_container/py.typed",
     "agui_container/agui.schema.json",
+    "agui_container/cli/templates/plain/agent.py.txt",
+    "agui_container/cli/templates/project/Dockerfile.txt",
     "agui_container/protocol/wire/protobuf/agui.binpb",
     "agui_container/transports/console/static/index.html",
     "agui_container/transports/console/static/app.js.gz",

@@ -16,14 +16,14 @@ ROOT = Path(__file__).parents[2]
 PUBLIC = {
     "agui_container": """
         AppError Assistant ContextBudget ErrorCode MessageText Overflow RunContext SYSTEM_PROMPT Settings SettingsError
-        Subagent ToolError __version__ as_agent create_app project_context read_context_files read_skills serve
-        system_text tool
+        Subagent ToolError __version__ as_agent create_app load_settings project_context read_context_files
+        read_skills serve system_text tool
     """,
     "agui_container.models": """
         BedrockModel BedrockOptions CachePlace Guardrail OfflineModel OpenAIModel OpenAIOptions RetryPolicy
     """,
     "agui_container.tools": "HttpServer StdioServer ToolPolicy builtin_tools mcp_sources",
-    "agui_container.testing": "run_agent user_input",
+    "agui_container.testing": "AgentThread open_thread run_agent user_input",
 }
 """All names that users may import. Taking one away breaks their code."""
 

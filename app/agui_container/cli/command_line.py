@@ -18,7 +18,10 @@ from agui_container import __version__
 from agui_container.imports import lazy_attributes
 
 SUMMARIES = {
+    "init": "Make a project with an agent, a tool and a test.",
+    "dev": "Serve an agent while you write it.",
     "serve": "Serve an agent.",
+    "doctor": "Check what an agent needs, and say what to do.",
     "config": "Print the settings and where they come from.",
     "runs": "List and cancel runs.",
     "feedback": "List and triage feedback.",

@@ -6,18 +6,19 @@ Rule: no secret is printed. The text is a valid ``agui.toml``.
 import json
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 
 import click
 from pydantic import SecretStr
 
+import agui_container
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import config_option
 from agui_container.runtime.log_values import mask_passwords
 from agui_container.settings import JSON_SETTINGS, Settings, SettingsError
 from agui_container.settings_sources import load_with_origins
 
+SCHEMA = Path(agui_container.__file__).with_name("agui.schema.json")
 MASK = "********"
 SECRET_NAME = re.compile(r"(?i)[\w-]*(?:key|token|secret|password|passwd|credentials?|authorization|signature)")
 SECRET_TABLES = ("headers", "env")
@@ -35,7 +36,7 @@ COLUMN = 40
 def config(config: Path | None, *, as_json: bool, schema: bool) -> None:
     """Print all settings as they hold here, and where each value comes from. Secrets are masked."""
     if schema:
-        click.echo(files("agui_container").joinpath("agui.schema.json").read_text(encoding="utf-8"), nl=False)
+        click.echo(SCHEMA.read_text(encoding="utf-8"), nl=False)
         return
     try:
         settings, origins = load_with_origins(config)

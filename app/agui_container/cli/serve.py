@@ -5,35 +5,44 @@ make tens of thousands of objects that stay.
 """
 
 import gc
+import socket
 import sys
 from pathlib import Path
 
 import click
 
-from agui_container.cli.options import config_option
+from agui_container.cli.options import agent_argument, config_option, host_option, port_option
 
 
 @click.command()
-@click.argument("agent", metavar="[MODULE:ATTRIBUTE]", required=False)
-@click.option("--host", help="The address to listen on, in place of AGUI_HOST.")
-@click.option("--port", help="The port to listen on, in place of AGUI_PORT.")
+@agent_argument
+@host_option
+@port_option
 @config_option
-@click.option("--reload", is_flag=True, help="Restart when a Python file in the current folder changes.")
-def serve(agent: str | None, host: str | None, port: str | None, config: Path | None, *, reload: bool) -> int:
+def serve(agent: str | None, host: str | None, port: int | None, config: Path | None) -> int:
     """Serve the agent MODULE:ATTRIBUTE, or that of the setting `agent`.
 
     Settings are AGUI_* variables, or lines of agui.toml in the working folder.
     """
-    if reload:
-        from agui_container.server.reload import serve_and_reload  # noqa: PLC0415 - see above
-
-        return serve_and_reload([argument for argument in sys.argv[1:] if argument != "--reload"])
     make_current_folder_importable()
+    return serve_agent(agent, config, host=host, port=port)
+
+
+def serve_agent(
+    agent: str | None,
+    config: Path | None,
+    *,
+    host: str | None,
+    port: int | None = None,
+    store: str | None = None,
+    sockets: list[socket.socket] | None = None,
+) -> int:
+    """Serve an agent and return the exit status. The arguments are those of ``run_server``."""
     gc.disable()
     try:
         from agui_container.server.run import run_server  # noqa: PLC0415 - see above
 
-        return run_server(agent=agent, config=config, host=host, port=port)
+        return run_server(agent, config=config, sockets=sockets, host=host, port=port, store=store)
     finally:
         gc.enable()
 

@@ -200,6 +200,7 @@ def run_server(
     *,
     settings: Settings | None = None,
     config: Path | None = None,
+    sockets: list[socket.socket] | None = None,
     **overrides: str | int | None,
 ) -> int:
     """Serve until SIGTERM or SIGINT. Return the exit status.
@@ -208,6 +209,7 @@ def run_server(
         agent: as for ``create_app``.
         settings: as for ``create_app``.
         config: the file of the settings, in place of ``agui.toml``.
+        sockets: sockets that listen already, in place of the address of the settings.
         overrides: settings by name that win over the environment; None is no value.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -222,7 +224,7 @@ def run_server(
         return 2
     descriptors = raise_descriptor_limit()
     server = Server(uvicorn_config(app, settings, descriptors), app.state.service, ConnectionLimit(descriptors))
-    server.run()
+    server.run(sockets)
     if server.start_error is not None:
         print_start_error(server.start_error)
         return 2

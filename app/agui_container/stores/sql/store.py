@@ -10,7 +10,7 @@ from pathlib import Path
 
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
+from alembic.script import Script, ScriptDirectory
 from sqlalchemy import URL, Connection, text
 
 from agui_container.ports.records import StoreWarning, ThreadKey
@@ -36,14 +36,25 @@ def upgrade(connection: Connection, to: str = "head") -> None:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
     steps = ScriptDirectory(str(STEPS), version_locations=[str(STEPS)])
     context = MigrationContext.configure(connection)
+    with Operations.context(context):
+        for step in missing_steps(context, steps, to):
+            step.module.upgrade()
+            context.stamp(steps, step.revision)
+
+
+def missing_steps(context: MigrationContext, steps: ScriptDirectory, to: str = "head") -> list[Script]:
+    """Return the steps up to ``to`` that a database lacks, in order. Raises ``StoreUnavailable`` as ``upgrade``."""
     current = context.get_current_revision()
     if current is not None and current not in {step.revision for step in steps.walk_revisions()}:
         raise StoreUnavailable(f"the database was made by a later version of this program: step {current} is not known")
     missing = [step for step in steps.iterate_revisions(to, current or "base") if step.revision != current]
-    with Operations.context(context):
-        for step in reversed(missing):
-            step.module.upgrade()
-            context.stamp(steps, step.revision)
+    return missing[::-1]
+
+
+def count_missing_steps(connection: Connection) -> int:
+    """Return the number of steps that a database lacks. Raises ``StoreUnavailable`` as ``upgrade``."""
+    steps = ScriptDirectory(str(STEPS), version_locations=[str(STEPS)])
+    return len(missing_steps(MigrationContext.configure(connection), steps))
 
 
 class SqlStore:
@@ -74,6 +85,15 @@ class SqlStore:
         except BaseException:
             await self.aclose()
             raise
+
+    async def count_missing_steps(self) -> int:
+        """Connect without a change of the schema. Return the number of steps that ``open`` would apply.
+
+        Raises:
+            StoreUnavailable: the database cannot be reached, or a later version of this program has migrated it.
+        """
+        async with self._database.read_transaction() as connection:
+            return await connection.run_sync(count_missing_steps)
 
     async def aclose(self) -> None:
         """Close all connections."""

@@ -146,7 +146,7 @@ class McpConnection:
     def _get_session(self) -> OpenSession:
         if self._session is None:
             if self._steady() < self._retry_at:
-                raise ToolError(self._unreachable())
+                raise self._unreachable()
             self._session = self._open()
         return self._session
 
@@ -183,16 +183,17 @@ class McpConnection:
                 client = await self._connect(stack, session, on_end)
                 session.client.set_result(client)
                 await self._subscribe_until(session.ended, client)
-        except Exception:
+        except Exception as error:
             opened = session.client.done()
             words = "MCP session failed %s" if opened else "MCP session could not be opened %s"
             level = logging.INFO if opened else logging.WARNING
             logger.log(level, words, format_fields({"server": self._server.name}), exc_info=True)
             if not opened:
                 self.back_off()
+                session.client.set_exception(self._unreachable(error))
         finally:
             if not session.client.done():
-                session.client.set_exception(ToolError(self._unreachable()))
+                session.client.set_exception(self._unreachable())
             on_end()
 
     async def _connect(self, stack: AsyncExitStack, session: OpenSession, on_end: Callable[[], None]) -> Client:
@@ -221,8 +222,11 @@ class McpConnection:
         self._is_legacy = True
         return client
 
-    def _unreachable(self) -> str:
-        return f"The MCP server '{self._server.name}' cannot be reached."
+    def _unreachable(self, cause: Exception | None = None) -> ToolError:
+        """Return the error for callers. Its cause is for operators."""
+        error = ToolError(f"The MCP server '{self._server.name}' cannot be reached.")
+        error.__cause__ = cause
+        return error
 
     # --- notifications ---
 

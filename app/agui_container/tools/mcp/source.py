@@ -137,6 +137,10 @@ class McpSource:
         return self._server.name
 
     async def tools(self, ctx: RunContext) -> Sequence[Tool]:  # noqa: ARG002 - headers are the same for every caller
+        """Return the server's tools. Raises ``ToolError`` as ``list_tools``."""
+        return await self.list_tools()
+
+    async def list_tools(self) -> Sequence[Tool]:
         """Return the server's tools, with prefixed names.
 
         Raises:

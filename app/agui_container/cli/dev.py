@@ -1,0 +1,120 @@
+"""``agui dev``: serve an agent, open the chat page, and restart when a file of the project changes.
+
+Rules:
+
+- The socket belongs to this process, which only watches. The server is a child process that is started again after a
+  change, so the port stays the same, and a request of a page waits for the new server.
+- A server that could not start is started again after the next change.
+- Threads are in a database in the folder ``.agui``, unless a setting names a store, so they survive a restart.
+- Without a setting, only programs of this machine can connect.
+"""
+
+import socket
+import sys
+import webbrowser
+from functools import partial
+from pathlib import Path
+
+import click
+import uvicorn
+from uvicorn.supervisors.watchfilesreload import WatchFilesReload
+
+from agui_container import logging as logs
+from agui_container.cli.failure import CommandFailed
+from agui_container.cli.options import agent_argument, config_option, host_option, port_option
+from agui_container.cli.serve import make_current_folder_importable, serve_agent
+from agui_container.runtime.addresses import is_loopback
+from agui_container.settings import Settings, SettingsError
+from agui_container.settings_sources import CONFIG_FILE, load_with_origins
+
+FOLDER = Path(".agui")
+"""Folder of what ``agui dev`` keeps in a project. Git ignores it."""
+
+NOT_WATCHED = {"__pycache__", "node_modules", "site-packages", "venv"}
+"""Folders of tools, beside those whose names begin with a dot."""
+
+
+@click.command()
+@agent_argument
+@host_option
+@port_option
+@config_option
+@click.option("--open/--no-open", "opens", default=True, help="Open the chat page in a browser.  [default: open]")
+def dev(agent: str | None, host: str | None, port: int | None, config: Path | None, *, opens: bool) -> int:
+    """Serve the agent MODULE:ATTRIBUTE, and restart when a file of the project changes.
+
+    Without an argument, the setting `agent` names the agent. Threads are kept over a restart, in .agui/dev.db unless
+    the setting `store` names another place.
+    """
+    make_current_folder_importable()
+    try:
+        settings, origins = load_with_origins(config)
+    except SettingsError as error:
+        raise CommandFailed(f"cannot start: {error}") from None
+    address = host or ("127.0.0.1" if origins["host"] == "default" else settings.host)
+    store = development_store() if origins["store"] == "default" else None
+    listener = listen(address, settings.port if port is None else port)
+    logs.configure_logging(settings.log_format, settings.log_level)
+    describe(agent or settings.agent, page_of(listener), store or f"the setting store ({origins['store']})")
+    if opens and settings.console:
+        webbrowser.open(page_of(listener))
+    target = partial(serve_child, agent, config, host=address, store=store)
+    WatchFilesReload(reload_config(config, settings), target, [listener]).run()
+    return 0
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Connections wait in it while the server starts. Raises ``CommandFailed``."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        reason = str(error.strerror).partition(" (while ")[0]
+        raise CommandFailed(f"cannot listen on {host}:{port}: {reason}. --port 0 takes a free port.") from None
+
+
+def development_store() -> str:
+    """Return the URL of the database of this project, and make its folder."""
+    FOLDER.mkdir(exist_ok=True)
+    FOLDER.joinpath(".gitignore").write_text("*\n", encoding="utf-8")
+    return f"sqlite:///{FOLDER}/dev.db"
+
+
+def page_of(listener: socket.socket) -> str:
+    """Return the URL of the chat page for a browser on this machine."""
+    host, port = listener.getsockname()[:2]
+    name = "localhost" if is_loopback(host) or host in {"0.0.0.0", "::"} else f"[{host}]" if ":" in host else host  # noqa: S104
+    return f"http://{name}:{port}/"
+
+
+def describe(agent: str, page: str, threads: str) -> None:
+    """Print the agent and the places to look at."""
+    for name, value in {"agent": agent, "page": page, "threads": threads, "stop": "Ctrl-C"}.items():
+        click.echo(f"{click.style(f'{name:>9}', dim=True)}  {click.style(value, fg='cyan')}", err=True)
+
+
+def serve_child(
+    agent: str | None, config: Path | None, *, host: str, store: str | None, sockets: list[socket.socket]
+) -> None:
+    """Serve in a child process until the next change."""
+    sys.exit(serve_agent(agent, config, sockets=sockets, host=host, store=store))
+
+
+def reload_config(config: Path | None, settings: Settings) -> uvicorn.Config:
+    """Return uvicorn's configuration of files to watch: Python files, and the text files that settings name."""
+    folder = Path.cwd()
+    text_files = (config or CONFIG_FILE, *map(Path, settings.context_files))
+    return uvicorn.Config(
+        "agui_container",
+        log_config=None,
+        reload=True,
+        reload_dirs=[str(folder)],
+        reload_includes=["SKILL.md", *(file.name for file in text_files)],
+        reload_excludes=[str(each) for each in folder.iterdir() if each.is_dir() and is_of_tools(each)],
+    )
+
+
+def is_of_tools(folder: Path) -> bool:
+    """Return True for a folder that tools write, such as a virtual environment."""
+    name = folder.name
+    return name.startswith(".") or name in NOT_WATCHED or folder.joinpath("pyvenv.cfg").exists()

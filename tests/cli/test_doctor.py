@@ -1,0 +1,437 @@
+"""``agui doctor`` with each fault planted: what is found, what it says to do, and the exit status."""
+
+import asyncio
+import json
+import os
+import socket
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine
+
+from agui_container.cli import doctor
+from agui_container.cli.checks import machine
+from agui_container.cli.checks.finding import Finding
+from agui_container.cli.command_line import main
+from agui_container.settings import Settings
+from agui_container.stores import open_store
+from agui_container.stores.sql.store import upgrade
+from tests.docs.documents import ROOT
+from tests.engine.doubles import Json
+from tests.requirements import requirement
+from tests.secret_search import planted, search
+
+OK, WARNING, FAILED, SKIPPED = "ok", "warning", "failed", "skipped"
+HOUR = 3600
+STREAM = (
+    'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,'
+    '"delta":{"role":"assistant","content":"ok"},"finish_reason":null}]}\n\ndata: [DONE]\n\n'
+)
+IDENTITY = """<GetCallerIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetCallerIdentityResult>
+<Arn>arn:aws:iam::123456789012:user/ann</Arn><UserId>AIDA</UserId><Account>123456789012</Account>
+</GetCallerIdentityResult></GetCallerIdentityResponse>"""
+REFUSED = """<ErrorResponse><Error><Type>Sender</Type><Code>InvalidClientTokenId</Code>
+<Message>The security token included in the request is invalid.</Message></Error></ErrorResponse>"""
+
+
+@dataclass
+class FixedServer:
+    """A server that answers every request alike."""
+
+    status: int = 200
+    content_type: str = "application/json"
+    body: str = "{}"
+    skew: float = 0
+    port: int = field(default=0, init=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@pytest.fixture
+def fixed_server() -> Iterator[FixedServer]:
+    answer = FixedServer()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response_only(answer.status)
+            self.send_header("Date", formatdate(self.date(), usegmt=True))
+            self.send_header("Content-Type", answer.content_type)
+            self.send_header("Content-Length", str(len(answer.body.encode())))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(answer.body.encode())
+
+        def date(self) -> float:
+            return time.time() - answer.skew
+
+        do_GET = do_HEAD = do_POST  # noqa: N815 - the library's names
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        answer.port = server.server_port
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield answer
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The working folder. No variable of the machine counts, and the port is any."""
+    for name in [*(f"AGUI_{name.upper()}" for name in Settings.model_fields), *os.environ]:
+        if name.startswith(("AGUI_", "AWS_")):
+            monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AGUI_PORT", "0")
+    monkeypatch.setenv("AGUI_HOST", "127.0.0.1")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+Found = list[Json]
+
+
+def examine(capsys: pytest.CaptureFixture[str], name: str, *options: str) -> Found:
+    """Run the doctor, and return its findings about ``name``. Its exit status agrees with them."""
+    status = main(["doctor", "--json", *options])
+    shown = capsys.readouterr().out
+    search(shown, "the output of agui doctor")
+    report = json.loads(shown)
+    has_failed = any(finding["status"] == FAILED for finding in report["checks"])
+    assert (report["ok"], status) == (not has_failed, int(has_failed))
+    assert all(finding.get("advice") for finding in report["checks"] if finding["status"] in {FAILED, WARNING})
+    return [finding for finding in report["checks"] if finding["name"].startswith(name)]
+
+
+@requirement("doctor.healthy")
+def test_the_defaults_are_healthy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = {line.split()[1]: line.split()[0] for line in lines}
+    assert found == {
+        "python": OK,
+        "packages": OK,
+        "settings": OK,
+        "agent": OK,
+        "port": OK,
+        "store": OK,
+        "bus": OK,
+        "aws": SKIPPED,
+        "model": OK,
+        "mcp": SKIPPED,
+        "clock": SKIPPED,
+    }
+    assert "\x1b" not in "".join(lines)
+
+
+@requirement("doctor.faults")
+def test_a_fault_is_shown_with_what_to_do(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AGUI_PROT", "1")
+    assert main(["doctor"]) == 1
+    *_, fault, advice = capsys.readouterr().out.splitlines()
+    assert fault == "failed   settings      AGUI_PROT is not a setting of this version; did you mean AGUI_PORT?"
+    assert advice.strip() == "-> Correct it there. `agui config` shows all settings."
+
+
+@requirement("doctor.faults")
+def test_settings_are_shown_with_their_origin(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "agui.toml").write_text("max_steps = 3\n")
+    (found,) = examine(capsys, "settings")
+    assert found["detail"] == "host (AGUI_HOST), port (AGUI_PORT), max_steps (agui.toml)"
+
+
+# --- machine ----------------------------------------------------------------------------------------------------------
+
+
+@requirement("doctor.faults")
+@pytest.mark.parametrize(
+    ("needed", "detail"),
+    [
+        ("no-such-package>=1", "no-such-package is missing"),
+        ("click>=99", "click is 8.1, and >=99 is needed"),
+        ("click<8", "click is 8.1, and <8 is needed"),
+        ("click>=8.0.0,<8.1.0", "click is 8.1, and <8.1.0 is needed"),
+    ],
+)
+def test_a_package_that_is_missing_or_does_not_fit_is_named(
+    needed: str, detail: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(machine, "installed", lambda name: None if name.startswith("no-") else "8.1")
+    monkeypatch.setattr(machine, "requires", lambda _: ["click>=8.1.0,<9", "other>99; extra == 'x'", needed])
+    (found,) = examine(capsys, "packages")
+    assert (found["status"], found["detail"]) == (FAILED, detail)
+
+
+@requirement("doctor.faults")
+def test_a_port_that_another_program_has_is_a_fault_and_a_server_on_it_is_none(
+    fixed_server: FixedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGUI_PORT", str(fixed_server.port))
+    (found,) = examine(capsys, "port")
+    assert (found["status"], found["detail"]) == (FAILED, f"127.0.0.1:{fixed_server.port}: Address already in use")
+    fixed_server.body = '{"status": "Healthy", "time_of_last_update": 1}'
+    (found,) = examine(capsys, "port")
+    assert found["detail"] == f"a server answers on 127.0.0.1:{fixed_server.port}: Healthy"
+
+
+@requirement("doctor.faults")
+@pytest.mark.parametrize(("skew", "health"), [(0, OK), (45, WARNING), (HOUR, FAILED), (-HOUR, FAILED)])
+def test_a_clock_that_is_wrong_is_found(
+    skew: int,
+    health: str,
+    fixed_server: FixedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fixed_server.skew = skew
+    monkeypatch.setenv("AGUI_MODEL", "openai:m")
+    monkeypatch.setenv("AGUI_OPENAI_BASE_URL", fixed_server.url)
+    (found,) = examine(capsys, "clock")
+    assert found["status"] == health
+    assert found["detail"].endswith("seconds from 127.0.0.1")
+
+
+# --- agent ------------------------------------------------------------------------------------------------------------
+
+
+@requirement("doctor.faults")
+@pytest.mark.parametrize(
+    ("setting", "value", "detail"),
+    [
+        ("AGENT", "nowhere:agent", "There is no module 'nowhere' (wanted for 'nowhere')."),
+        ("AGENT", "broken:agent", "The module 'broken' cannot be imported: ZeroDivisionError: division by zero"),
+        ("TOOLS", "json:dumps", "AGUI_TOOLS: 'json:dumps' is"),
+        ("TOOL_POLICY", '[{"policy": "ask"}]', "AGUI_TOOL_POLICY: 0.tool_pattern: "),
+        ("MCP_SERVERS", "[1]", "AGUI_MCP_SERVERS: 0: "),
+        ("AUTH", "jwt", "AGUI_AUTH_DISCOVERY_URL must be"),
+    ],
+)
+def test_mistakes_that_would_stop_the_start_are_found(
+    setting: str, value: str, detail: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("broken.py").write_text("print('a line of an agent')\n1 / 0\n")
+    monkeypatch.setenv(f"AGUI_{setting}", value)
+    (found,) = examine(capsys, "agent")
+    assert found["status"] == FAILED
+    assert found["detail"].startswith(detail)
+
+
+@requirement("doctor.faults")
+def test_an_agent_may_be_named_as_for_serve(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "doctored.py").write_text("async def agent(input):\n    yield 'x'\n")
+    (found,) = examine(capsys, "agent", "doctored:agent")
+    assert (found["status"], found["detail"]) == (OK, "doctored:agent can be served")
+
+
+# --- store and bus ----------------------------------------------------------------------------------------------------
+
+
+def make_database(file: Path, to: str) -> None:
+    with create_engine(f"sqlite:///{file}").begin() as connection:
+        upgrade(connection, to)
+
+
+@requirement("doctor.faults")
+def test_a_folder_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("AGUI_STORE", "sqlite:///none/store.db")
+    (found,) = examine(capsys, "store")
+    assert (found["status"], found["detail"]) == (FAILED, "none/store.db cannot be made in none")
+
+
+@requirement("doctor.faults")
+def test_a_database_that_is_not_there_yet_is_not_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGUI_STORE", "sqlite:///store.db")
+    (found,) = examine(capsys, "store")
+    assert (found["status"], found["detail"]) == (OK, "store.db is made at the start")
+    assert not (folder / "store.db").exists()
+
+
+@requirement("doctor.faults")
+def test_missing_migrations_are_counted_and_not_applied(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGUI_STORE", "sqlite:///store.db")
+    make_database(folder / "store.db", "0003")
+    first, again = (examine(capsys, "migrations") for _ in range(2))
+    assert first == again
+    assert (first[0]["status"], first[0]["detail"].partition(" ")[2]) == (WARNING, "steps are missing")
+    store = open_store("sqlite:///store.db")
+    asyncio.run(_open_and_close(store))
+    (found,) = examine(capsys, "migrations")
+    assert found["status"] == OK
+
+
+async def _open_and_close(store: object) -> None:
+    await store.open()  # type: ignore[attr-defined]
+    await store.aclose()  # type: ignore[attr-defined]
+
+
+@requirement("doctor.faults")
+def test_a_database_of_a_later_version_and_a_file_that_is_none_are_faults(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGUI_STORE", "sqlite:///store.db")
+    make_database(folder / "store.db", "head")
+    with sqlite3.connect(folder / "store.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    (found,) = examine(capsys, "store")
+    assert found["detail"] == "the database was made by a later version of this program: step 9999 is not known"
+    (folder / "store.db").write_bytes(b"no database" * 100)
+    (found,) = examine(capsys, "store")
+    assert (found["status"], "file is not a database" in found["detail"]) == (FAILED, True)
+
+
+@requirement("doctor.faults")
+@pytest.mark.parametrize(
+    ("setting", "url", "detail"),
+    [
+        ("STORE", "postgresql://user:{}@127.0.0.1:1/database", "the database at 127.0.0.1:1 failed: "),
+        ("BUS", "redis://user:{}@127.0.0.1:1/0", ""),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_a_fault_without_its_password(
+    setting: str, url: str, detail: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(f"AGUI_{setting}", url.format(planted("password")))
+    (found,) = examine(capsys, setting.lower())
+    assert found["status"] == FAILED
+    assert found["detail"].startswith(detail)
+
+
+# --- providers --------------------------------------------------------------------------------------------------------
+
+
+@requirement("doctor.faults")
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        (200, ""),
+        (401, "Check the key or the AWS credentials"),
+        (404, "Check the name of the model"),
+        (400, "Check AGUI_MODEL_OPTIONS"),
+    ],
+)
+def test_a_model_is_asked_for_a_token(
+    status: int,
+    advice: str,
+    fixed_server: FixedServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fixed_server.status, fixed_server.body = status, STREAM if status == 200 else '{"error": {"message": "bad"}}'
+    fixed_server.content_type = "text/event-stream" if status == 200 else "application/json"
+    monkeypatch.setenv("AGUI_MODEL", "openai:m")
+    monkeypatch.setenv("AGUI_MODELS", "other=openai:n")
+    monkeypatch.setenv("AGUI_OPENAI_BASE_URL", fixed_server.url)
+    monkeypatch.setenv("AGUI_OPENAI_API_KEY", planted("key"))
+    found = examine(capsys, "model")
+    assert [finding["status"] for finding in found] == [OK if status == 200 else FAILED] * 2
+    assert [finding["detail"].partition(" ")[0].rstrip(":") for finding in found] == ["openai:m", "other"]
+    assert all((finding.get("advice") or "").startswith(advice) for finding in found)
+
+
+@requirement("doctor.faults")
+def test_a_model_that_cannot_be_reached_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    monkeypatch.setenv("AGUI_MODEL", "openai:m")
+    monkeypatch.setenv("AGUI_MODEL_OPTIONS", "{}")
+    monkeypatch.setenv("AGUI_OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    (found,) = examine(capsys, "model")
+    assert (found["status"], found["advice"]) == (FAILED, "Check the network, the region and AGUI_OPENAI_BASE_URL.")
+
+
+@requirement("doctor.faults")
+def test_mcp_servers_list_their_tools(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    env = {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'app'}"}
+    demo = {"name": "demo", "command": sys.executable, "args": ["-m", "tests.tools.mcp_demo"], "env": env}
+    gone = {"name": "gone", "command": "no-such-program"}
+    monkeypatch.setenv("AGUI_MCP_SERVERS", json.dumps([demo, gone]))
+    there, missing = examine(capfd, "mcp")
+    assert there["status"] == OK, there
+    assert there["detail"].startswith("demo: demo_")
+    assert missing["status"] == FAILED
+    assert missing["detail"].startswith("gone: The MCP server 'gone' cannot be reached: FileNotFoundError: ")
+
+
+@requirement("doctor.faults")
+def test_the_identity_and_region_of_aws_are_shown(
+    fixed_server: FixedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fixed_server.body, fixed_server.content_type = IDENTITY, "text/xml"
+    monkeypatch.setattr(doctor, "CHECKS", {"aws": doctor.CHECKS["aws"]})
+    monkeypatch.setenv("AGUI_MODEL", "bedrock:m")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", fixed_server.url)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", planted("aws"))
+    region, identity = examine(capsys, "aws")
+    assert (region["status"], region["detail"]) == (FAILED, "there is none")
+    assert (identity["status"], identity["detail"]) == (OK, "arn:aws:iam::123456789012:user/ann")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    region, identity = examine(capsys, "aws")
+    assert (region["status"], region["detail"]) == (OK, "eu-west-1")
+    fixed_server.status, fixed_server.body = 403, REFUSED
+    region, identity = examine(capsys, "aws")
+    assert (region["status"], identity["status"]) == (OK, FAILED)
+    assert "InvalidClientTokenId" in identity["detail"]
+
+
+@requirement("doctor.faults")
+def test_missing_credentials_of_aws_are_a_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "CHECKS", {name: doctor.CHECKS[name] for name in ("aws", "model")})
+    monkeypatch.setenv("AGUI_MODEL", "bedrock:m")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    _, identity = examine(capsys, "aws")
+    assert (identity["status"], identity["detail"].partition(":")[0]) == (FAILED, "NoCredentialsError")
+    (model,) = examine(capsys, "model")
+    assert model["detail"].startswith("bedrock:m: The server has no valid credentials for the model")
+
+
+@requirement("doctor.faults")
+def test_a_check_that_breaks_does_not_end_the_others(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def broken(_: Settings) -> list[Finding]:
+        raise RuntimeError(f"broke with {planted('key')}")
+
+    monkeypatch.setattr(doctor, "CHECKS", {"store": broken, "bus": doctor.CHECKS["bus"]})
+    monkeypatch.setenv("AGUI_OPENAI_API_KEY", planted("key"))
+    (store,) = examine(capsys, "store")
+    assert (store["status"], store["detail"]) == (FAILED, "RuntimeError: broke with ********")
+    (bus,) = examine(capsys, "bus")
+    assert bus["status"] == OK
+
+
+@requirement("doctor.faults")
+def test_a_check_that_hangs_is_a_fault(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    async def silent(_: Settings) -> list[Finding]:
+        await asyncio.Event().wait()
+        return []
+
+    monkeypatch.setattr(doctor, "CHECKS", {"store": silent})
+    monkeypatch.setattr(doctor, "CHECK_SECONDS", 0.01)
+    (found,) = examine(capsys, "store")
+    assert (found["status"], found["detail"]) == (FAILED, "no answer within 0.01 seconds")
