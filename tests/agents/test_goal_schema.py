@@ -81,6 +81,7 @@ def test_a_schema_that_cannot_be_checked_is_refused_by_its_place(schema: dict[st
             ["'parts.1.parts.0.name': 1 is not of type 'string'"],
         ),
         (of(a={"format": "date"}), {"a": "tomorrow"}, []),
+        (of(a={"contains": {"const": "good"}}), {"a": ["bad"] * 100}, ['\'a\': no item matches {"const":"good"}']),
         ({**of(), "required": list("abcdefg")}, {}, [f"'{name}' is a required property" for name in "abcde"]),
     ],
 )
@@ -94,6 +95,8 @@ def test_validation_errors_name_the_place_of_each_mistake(
 def test_a_long_fault_is_cut() -> None:
     (said,) = validation_errors(of(a={"type": "integer"}), {"a": "x" * 1_000})
     assert len(said) < 400
+    assert said.startswith("'a': 'xxx")
+    assert said.endswith("xxx' is not of type 'integer'")
 
 
 def fan(leaf: object, width: int = 90, **more: object) -> dict[str, object]:

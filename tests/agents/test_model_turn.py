@@ -148,15 +148,16 @@ def test_a_symbol_in_halves_is_joined() -> None:
 
 def test_half_of_a_symbol_that_stays_alone_is_replaced() -> None:
     turn, events = feed_turn(
-        ReasoningDelta("a\ud83d"), TextDelta("\ude00b"), TextDelta("c\ud83d"), ToolCallDelta(0, "\ud83d", "add")
+        ReasoningDelta("a\ud83d"), TextDelta("\ude00b"), TextDelta("c\ud83d"), ToolCallDelta(0, "\ud83d", "add\ud83d")
     )
     reasoning, message = turn.messages
     assert (reasoning.content, message.content) == ("a\ufffd", "\ufffdbc\ufffd")
-    assert turn.calls[0].arguments == "\ufffd"
+    assert (turn.calls[0].name, turn.calls[0].arguments) == ("add\ufffd", "\ufffd")
     assert [line for line in lines(events) if "\ufffd" in line] == [
         "REASONING_MESSAGE_CONTENT id-2 \ufffd",
         "TEXT_MESSAGE_CONTENT id-1 \ufffdb",
         "TEXT_MESSAGE_CONTENT id-1 \ufffd",
+        "TOOL_CALL_START id-3 add\ufffd",
         "TOOL_CALL_ARGS id-3 \ufffd",
     ]
 

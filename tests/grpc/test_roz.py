@@ -35,10 +35,8 @@ def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
         started = talk.all("session_started")[0]
         assert started.session_id
         assert started.model == "offline"
-        assert [(rule.tool_pattern, rule.policy) for rule in started.permissions][:2] == [
-            ("pay", "require_confirmation"),
-            ("order", "require_confirmation"),
-        ]
+        policies = {rule.tool_pattern: rule.policy for rule in started.permissions}
+        assert (policies["pay"], policies["wipe"]) == ("require_confirmation", "block")
         talk.say(call_text("move", x=3), message_id="m1")
         request = talk.until("tool_request")
         assert (request.tool_name, MessageToDict(request.parameters), request.timeout_ms) == ("move", {"x": 3}, 5000)
@@ -66,15 +64,20 @@ def test_thinking_comes_as_thinking(channel: grpc.Channel) -> None:
 
 
 @requirement("roz.session")
-def test_activity_and_presence_follow_the_turn(old_channel: grpc.Channel) -> None:
-    with start_session(old_channel, tools=[schema("move", category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
+def test_activity_and_presence_follow_the_turn_in_the_words_of_each_generation(channel: grpc.Channel) -> None:
+    with start_session(channel, tools=[schema("move", category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
         talk.say(call_text("move", x=1))
         request = talk.until("tool_request")
         talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="ok"))
         wait_for_turn(talk)
+        talk.until("1.0 activity_changed")
         states = [(update.state, update.detail) for update in talk.all("activity_update")]
         assert states == [("thinking", ""), ("calling_tool", "move"), ("thinking", ""), ("idle", "")]
+        changes = [it.activity_changed for it in talk.all("session_event") if it.HasField("activity_changed")]
+        assert [change.state for change in changes] == ["planning", "calling_tool", "planning", "idle"]
+        hints = [it.presence_hinted for it in talk.all("session_event") if it.HasField("presence_hinted")]
         assert [hint.level for hint in talk.all("presence_hint")] == ["full", "mini", "full"]
+        assert [hint.level for hint in hints] == ["full", "mini", "full"]
 
 
 @requirement("roz.session")
@@ -785,6 +788,7 @@ def test_a_client_of_release_1_0_gets_everything_in_session_events(servers: Serv
         talk.send(start=pb.StartSession(tools=[schema("move")]))
         started = talk.until("1.0 session_started")
         assert (started.mode, started.model_name) == ("react", "offline")
+        assert ("wipe", "block") in [(rule.tool_pattern, rule.policy) for rule in started.permissions]
         talk.say(f"{call_text('pay', amount=3)}\n{call_text('move', x=2)}", message_id="m1")
         requested = talk.until("1.0 tool_call_requested")
         asked = talk.until("1.0 approval_requested")

@@ -289,7 +289,7 @@ class ModelTurn:
             if len(self._calls) == MAX_CALLS:
                 raise AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The model made more than {MAX_CALLS} calls at once.")
             block = self._next_text_block()
-            call = self._calls[delta.index] = _PartialCall(self._ctx.new_id(), delta.name)
+            call = self._calls[delta.index] = _PartialCall(self._ctx.new_id(), join_surrogates(delta.name))
             start = ToolCallStartEvent(tool_call_id=call.id, tool_call_name=call.name, parent_message_id=block.id)
             opened = (*opened, start)
         arguments, call.half = split_half(call.half + delta.arguments)

@@ -215,6 +215,9 @@ def schema_of(goal: Goal) -> JSON:
         case DatasetTriage():
             count = len(goal.label_vocabulary)
             decisions: JSON = {"type": "array", "items": _decision(goal), "minItems": count, "maxItems": count}
+            decisions["allOf"] = [
+                {"contains": {"properties": {"label": {"const": it}}}} for it in goal.label_vocabulary
+            ]
             return _object({"label_decisions": decisions}, "label_decisions")
         case CreateEvents():
             return _object({"events": {"type": "array", "items": _event(goal)}}, "events")

@@ -168,11 +168,15 @@ def validation_errors(schema: Schema, data: Mapping[str, object], budget: WorkBu
 
 def _error_text(error: ValidationError) -> str:
     path = ".".join(map(str, error.absolute_path))
-    return f"'{path}': {_clip(error.message)}" if path else _clip(error.message)
+    is_missing = error.validator == "contains"
+    message = _clip(f"no item matches {to_json(error.validator_value).decode()}" if is_missing else error.message)
+    return f"'{path}': {message}" if path else message
 
 
 def _clip(message: str) -> str:
-    return message if len(message) <= MAX_SHOWN_CHARACTERS else f"{message[:MAX_SHOWN_CHARACTERS]}…"
+    """Return both ends of a long message, because it begins with the data and ends with the reason."""
+    half = MAX_SHOWN_CHARACTERS // 2
+    return message if len(message) <= MAX_SHOWN_CHARACTERS else f"{message[:half]}…{message[-half:]}"
 
 
 def _keywords(schema: Schema) -> Iterable[tuple[str, object]]:
