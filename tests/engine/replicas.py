@@ -8,9 +8,9 @@ import pytest
 from ag_ui.core import RunAgentInput
 
 from agui_container.buses.memory import MemoryBus
+from agui_container.engine.engine import Engine
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import CapacityLimits
-from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.ports.records import AlreadyExists, Claim, Claimed, ThreadBusy
 from agui_container.protocol.wire.envelope import Envelope
@@ -28,7 +28,7 @@ class Replicas:
 
     async def start(
         self, agent: object, settings: Settings | None = None, limits: CapacityLimits | None = None
-    ) -> Service:
+    ) -> Engine:
         cluster = Cluster(self.store, self.bus, self.clock, durable=True, new_id=lambda: f"replica-{next(self._names)}")
         service = make_service(agent, settings, clock=self.clock, cluster=cluster, limits=limits)
         await cluster.open()

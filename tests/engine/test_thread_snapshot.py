@@ -21,8 +21,8 @@ from ag_ui.core import (
 
 from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.admission.quota import Limit
+from agui_container.engine.engine import Engine
 from agui_container.engine.policy import IdentityLimits
-from agui_container.engine.service import Service
 from agui_container.engine.threads.thread_snapshot import EncodedEvent, content_events, snapshot_events, state_event
 from agui_container.ports import Caller, Item
 from agui_container.ports.records import StoredMessage, ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
@@ -47,7 +47,7 @@ async def short(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "short"
 
 
-async def service_with_thread(characters: int, caller_limits: IdentityLimits | None = None) -> Service:
+async def service_with_thread(characters: int, caller_limits: IdentityLimits | None = None) -> Engine:
     """Return an engine with a thread that has a message of so many characters."""
     service = make_service(short, caller_limits=caller_limits)
     message = {"id": "u1", "role": "user", "content": characters * "x"}
@@ -87,7 +87,7 @@ async def test_a_large_thread_is_shown_off_the_event_loop(
         threads.add(threading.get_ident())
         return list(snapshot_events(run_input, who, thread, waiting, now_ms))
 
-    monkeypatch.setattr("agui_container.engine.service.snapshot_events", record)
+    monkeypatch.setattr("agui_container.engine.engine.snapshot_events", record)
     shown = await envelopes(await service.admit(asking(run="r2", messages=[]), caller()))
     assert [envelope.seq for envelope in shown] == [1, 2, 3, 4]
     assert (threads == {threading.get_ident()}) is is_on_loop

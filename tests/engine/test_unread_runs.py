@@ -7,10 +7,10 @@ import pytest
 from ag_ui.core import EventType
 
 from agui_container.engine.admission.quota import Limit
+from agui_container.engine.engine import Engine
 from agui_container.engine.log.event_log import EventLog, Flusher
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.leases import RETENTION_SECONDS, Leases
-from agui_container.engine.service import Service
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.commands import ThreadsDelete
@@ -22,7 +22,7 @@ from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, open_service, ta
 from tests.requirements import requirement
 
 
-async def replicas_after_a_run() -> tuple[Replicas, Service, Service, list[Envelope]]:
+async def replicas_after_a_run() -> tuple[Replicas, Engine, Engine, list[Envelope]]:
     """Return two replicas, and a run that has ended on the first and has no reader."""
     replicas = Replicas()
     here, there = await replicas.start(talker), await replicas.start(talker)
@@ -33,7 +33,7 @@ async def replicas_after_a_run() -> tuple[Replicas, Service, Service, list[Envel
     return replicas, here, there, whole
 
 
-async def read(service: Service) -> list[Envelope]:
+async def read(service: Engine) -> list[Envelope]:
     """Read the run to its end and disconnect."""
     reader = await service.attach(caller(), "t1", "r1", 0)
     seen = await envelopes(reader)

@@ -10,7 +10,7 @@ from ag_ui.core import Message, RunAgentInput, TextMessageChunkEvent, ToolCallCh
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.buses.memory import MemoryBus
 from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, Permission, PolicyDecision
 from agui_container.ports.records import ThreadKey
@@ -57,7 +57,7 @@ async def turn(store: Store, agent: Calculator, number: int, messages: Sequence[
     return [message.id for message in kept.messages]
 
 
-async def open_service(store: Store, agent: Calculator) -> Service:
+async def open_service(store: Store, agent: Calculator) -> Engine:
     clock = FakeClock()
     cluster = Cluster(store, MemoryBus(), clock, durable=not isinstance(store, MemoryStore), new_id=lambda: "replica-1")
     return make_service(agent, clock=clock, cluster=cluster)

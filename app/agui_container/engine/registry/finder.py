@@ -19,7 +19,8 @@ from agui_container.engine.registry.interrupt_answers import (
 )
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.run.run import Run
-from agui_container.engine.threads.views import View, run_view, stored_run_view
+from agui_container.engine.service import View
+from agui_container.engine.threads.views import run_view, stored_run_view
 from agui_container.ports import Caller, Clock
 from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from agui_container.ports.store import PAGE, store_errors_as_app_errors
