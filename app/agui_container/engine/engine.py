@@ -274,18 +274,12 @@ class Engine:
         interrupts = await self._pending_interrupts(caller, run_input.thread_id)
         quota = self.quota.of(caller.identity)
         quota.check(Limit.STREAMS)
+        quota.check(Limit.LOG_BYTES, 0 if thread is None else thread.size)
         quota.count(Limit.RUNS_PER_MINUTE)
-        size, now_ms = 0 if thread is None else thread.size, int(self.clock.time() * 1000)
-        lease = quota.acquire(Limit.LOG_BYTES, 2 * size)  # the events, and the batch that is being sent
-        try:
-            events = await offload_if_large(
-                caller.identity, size, snapshot_events, run_input, caller, thread, interrupts, now_ms
-            )
-            key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-            return self.subscriptions.open(ThreadSnapshot(key, events, self.registry.flusher, lease.release), 0, caller)
-        except BaseException:
-            lease.release()
-            raise
+        events = snapshot_events(run_input, caller, thread, interrupts, int(self.clock.time() * 1000))
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        shown = ThreadSnapshot(key, events, self.registry.flusher, quota.amounts(Limit.LOG_BYTES))
+        return self.subscriptions.open(shown, 0, caller)
 
     async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the unanswered interrupts of a thread: the responder's, or those of the thread's last run."""
