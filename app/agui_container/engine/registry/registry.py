@@ -181,7 +181,7 @@ class RunRegistry:
             self._remove_refused(run)
         else:
             self._ended_runs[run.key] = run
-            self._eviction.put(run.key, run.log.memory_bytes)
+            self._eviction.put(run.key, run.log.bytes)
             self._start_recorder(run)
         # The recorder has started: an in-memory store has this end before the next run's claim.
         following = self.queues.remove(run)
@@ -231,8 +231,6 @@ class RunRegistry:
         if is_persisted and not run.presence.local and self._ended_runs.get(run.key) is run:
             self._forget(run)
         if isinstance(run, Run):
-            if run.key in self._eviction:
-                self._eviction.resize(run.key, run.log.memory_bytes)  # readers in another encoding take memory, too
             self._trim_identity(run.ctx.caller.identity)
         self.trim()
 
