@@ -23,10 +23,9 @@ from agui_container.engine.persistence.recorder import RunAlreadyStored, RunReco
 from agui_container.engine.persistence.remote_run import RemoteRun
 from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition, busy_choice
 from agui_container.engine.registry.finder import RunFinder
-from agui_container.engine.registry.interrupt_answers import with_derived_run_id
 from agui_container.engine.registry.local_runs import LocalRuns
 from agui_container.engine.registry.registry import RunRegistry
-from agui_container.engine.registry.retries import check_same_messages, fingerprint_of
+from agui_container.engine.registry.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.registry.run_services import RunServices
 from agui_container.engine.registry.subscriptions import Subscriptions, wait_with
 from agui_container.engine.registry.thread_queues import predecessors, runs_to_cancel, thread_busy, wait_admitted

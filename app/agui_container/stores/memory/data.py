@@ -1,13 +1,16 @@
 """Data of the store in memory, and its limits.
 
-Rule: only data of ended runs and idle threads is evicted, that of the largest caller first, and then oldest first. The
+Rule: only data of ended runs and idle threads is evicted, the oldest first. The
 events of runs, their records and whole threads have separate limits. The log reports evicted threads.
 """
 
 import logging
 import secrets
+from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,7 +34,6 @@ from agui_container.ports.records import (
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.eviction_queue import EvictionQueue
 from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_SCOPES
-from agui_container.stores.memory.sorted_groups import Position, SortedGroups
 
 NUMBER_BITS = 59
 """Random bits of the first number. Tokens contain numbers, and a token of an earlier process must not match here."""
@@ -62,6 +64,38 @@ class Bounds(Struct, frozen=True):
     thread_bytes: int = 256_000_000
     interrupts: int = MAX_SCOPES
     interrupt_bytes: int = MAX_BYTES
+
+
+E = TypeVar("E")
+
+Position = tuple[float, int]
+"""Place of an entry in its group. Two entries never have the same number."""
+
+position_of = itemgetter(0)
+
+
+class SortedGroups(Generic[E]):
+    """Entries by group, sorted by their positions, so that a page of a list takes no look at all entries."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, list[tuple[Position, E]]] = {}
+
+    def add(self, group: str, position: Position, entry: E) -> None:
+        """Add an entry."""
+        insort(self._groups.setdefault(group, []), (position, entry), key=position_of)
+
+    def remove(self, group: str, position: Position) -> None:
+        """Remove the entry at a position."""
+        entries = self._groups[group]
+        del entries[bisect_left(entries, position, key=position_of)]
+        if not entries:
+            del self._groups[group]
+
+    def last_first(self, group: str, below: Position | None = None) -> Iterator[tuple[Position, E]]:
+        """Iterate the entries of a group below a position, the last one first. Nothing may change meanwhile."""
+        entries = self._groups.get(group, [])
+        end = len(entries) if below is None else bisect_left(entries, below, key=position_of)
+        return (entries[at] for at in range(end - 1, -1, -1))
 
 
 class MemoryRun(Struct, eq=False):
