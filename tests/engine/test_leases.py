@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from ag_ui.core import RunAgentInput, TokenUsage
 
+from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import remote_run
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
 from agui_container.engine.persistence.leases import RENEW_SECONDS, RETENTION_SECONDS, Leases
-from agui_container.engine.engine import Engine
-from agui_container.engine.threads.views import View
+from agui_container.engine.service import View
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import (
     AlreadyExists,

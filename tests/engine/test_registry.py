@@ -8,11 +8,11 @@ import pytest
 from ag_ui.core import RunAgentInput, RunFinishedEvent, StateSnapshotEvent
 
 from agui_container.engine.admission.quota import Limit
+from agui_container.engine.engine import Engine
 from agui_container.engine.persistence import recorder
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.registry import registry
 from agui_container.engine.run.run import Run
-from agui_container.engine.engine import Engine
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import Ending, RunKey, ThreadKey
 from agui_container.protocol.commands import ThreadsDelete

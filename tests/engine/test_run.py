@@ -20,9 +20,9 @@ from ag_ui.core import (
 )
 
 from agui_container.engine.admission.quota import Limit
+from agui_container.engine.engine import Engine
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.run.fairness import BURST, FairScheduler
-from agui_container.engine.engine import Engine
 from agui_container.ports import LOG_FIELDS, Item, RunContext
 from agui_container.protocol.encoder import MAX_EVENT_BYTES
 from agui_container.protocol.errors import AppError, ErrorCode

@@ -9,8 +9,8 @@ from ag_ui.core import Message, RunAgentInput, TextMessageChunkEvent, ToolCallCh
 
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.buses.memory import MemoryBus
-from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.engine import Engine
+from agui_container.engine.persistence.cluster import Cluster
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, Permission, PolicyDecision
 from agui_container.ports.records import ThreadKey
