@@ -197,7 +197,7 @@ async def test_a_reader_that_takes_nothing_is_let_go(
     client, _ = await serve(flood, on_disconnect="continue")
     async with http_client(client.url) as http:
         await stream(client, http, ask(), accept=accept)
-        await eventually(lambda: client.service.subscriptions.open_count == 0)
+        await eventually(lambda: client.service.readers.open_count == 0)
     assert len((await get(client, "/runs/r1/events?after=200", ASKED)).content) > 0
 
 

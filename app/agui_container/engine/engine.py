@@ -24,10 +24,10 @@ from agui_container.engine.persistence.remote_run import RemoteRun
 from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition, busy_choice
 from agui_container.engine.registry.finder import RunFinder
 from agui_container.engine.registry.local_runs import LocalRuns
+from agui_container.engine.registry.readers import Readers, wait_with
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.registry.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
 from agui_container.engine.registry.run_services import RunServices
-from agui_container.engine.registry.subscriptions import Subscriptions, wait_with
 from agui_container.engine.registry.thread_queues import predecessors, runs_to_cancel, thread_busy, wait_admitted
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.run.run import Run
@@ -68,7 +68,7 @@ class Engine:
         clock: source of time.
         quota: what the process and each identity have in use.
         registry: the runs of this process.
-        subscriptions: the open readers of this process.
+        readers: the readers of this process.
         local_runs: this process's runs as the leases and other replicas need them.
     """
 
@@ -99,8 +99,8 @@ class Engine:
         self._tools = tools
         self.quota = Quota(policy.limits, policy.identity_limits, clock)
         self.registry = RunRegistry(agent, policy.limits, self.quota, self.health)
-        self.subscriptions = Subscriptions(self.registry, self.quota, policy.on_disconnect, clock)
-        self.local_runs = LocalRuns(self.registry, self.subscriptions, clock)
+        self.readers = Readers(self.registry, self.quota, policy.on_disconnect, clock)
+        self.local_runs = LocalRuns(self.registry, self.readers, clock)
         self.runs = RunFinder(self.registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
@@ -137,7 +137,7 @@ class Engine:
         existing = self.registry.get(key)
         if existing is not None:
             check_same_messages(fingerprint, existing.recorder.fingerprint)
-            return self.subscriptions.open(existing, 0, caller)
+            return self.readers.open(existing, 0, caller)
         self._check_startable(key)
         chosen = busy_choice(run_input.forwarded_props, self._policy.on_busy)
         on_busy = OnBusy.REJECT if condition.latest_run else chosen
@@ -158,7 +158,7 @@ class Engine:
         quota = self.quota.of(caller.identity)
         run = self._run(run_input, caller, self._log(recorder, quota), recorder)
         self._add(run, size, to_cancel, quota)
-        return self.subscriptions.open(run, 0, caller)
+        return self.readers.open(run, 0, caller)
 
     def _add(self, run: Run, size: int, to_cancel: Sequence[Run], quota: IdentityQuota) -> None:
         """Add a run to the registry, and cancel the runs that it replaces or that give way to it."""
@@ -215,7 +215,7 @@ class Engine:
                 is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
                 if error.code is not ErrorCode.THREAD_BUSY or is_late:
                     raise
-            await self.subscriptions.wait_for_close(deadline)
+            await self.readers.wait_for_close(deadline)
 
     async def _answer(
         self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
@@ -248,7 +248,7 @@ class Engine:
             return await self.cluster.store.runs.get(key)
 
     async def _join(self, run: Run, caller: Caller) -> Subscription:
-        return await wait_with(self.subscriptions.open(run, 0, caller))
+        return await wait_with(self.readers.open(run, 0, caller))
 
     async def _start(
         self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
@@ -278,7 +278,7 @@ class Engine:
         events = snapshot_events(run_input, caller, thread, interrupts, int(self.clock.time() * 1000))
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         shown = ThreadSnapshot(key, events, self.registry.flusher, quota.amounts(Limit.LOG_BYTES))
-        return self.subscriptions.open(shown, 0, caller)
+        return self.readers.open(shown, 0, caller)
 
     async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the unanswered interrupts of a thread: the responder's, or those of the thread's last run."""
@@ -323,14 +323,14 @@ class Engine:
         """
         run = await self.runs.find_any(caller, thread_id, run_id)
         if isinstance(run, Run) and await wait_admitted(run):
-            return self.subscriptions.open(run, after, caller)
+            return self.readers.open(run, after, caller)
         record = run if isinstance(run, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
         return self._attach_stored(record, after, caller)
 
     def _attach_stored(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
         if not record.has_events or not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
-        return self.subscriptions.open(RemoteRun(self.cluster, record), after, caller)
+        return self.readers.open(RemoteRun(self.cluster, record), after, caller)
 
     # --- the process ---
 
@@ -378,7 +378,7 @@ class Engine:
 
     async def wait_for_readers(self, seconds: float) -> None:
         """Wait until all readers have reached the end of their runs, for ``seconds`` at most. Called after a drain."""
-        await self.subscriptions.wait_all_closed(seconds)
+        await self.readers.wait_all_closed(seconds)
 
     async def aclose(self) -> None:
         """Close the connections to models, tools, the store and the bus. No run may be open any more."""
