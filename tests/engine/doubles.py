@@ -10,7 +10,6 @@ from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
 from agui_container.agents.as_agent import as_agent, responder_of, thread_cleanup_of
 from agui_container.agents.run_limits import LimitedAgent
-from agui_container.buses.memory import MemoryBus
 from agui_container.engine.admission.quota import Amount, IdentityQuota, Limit, Quota
 from agui_container.engine.engine import Engine
 from agui_container.engine.log.event_log import LogMemory
@@ -23,6 +22,7 @@ from agui_container.ports import Caller, RunLimits, Tool
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores import is_durable, open_store
+from tests.buses.memory_bus import MemoryBus
 
 WAIT = 120.0
 """Seconds after which a wait has failed; no test waits this long."""

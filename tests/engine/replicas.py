@@ -7,7 +7,6 @@ from string import ascii_lowercase
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.buses.memory import MemoryBus
 from agui_container.engine.engine import Engine
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import CapacityLimits
@@ -16,6 +15,7 @@ from agui_container.ports.records import AlreadyExists, Claim, Claimed, ThreadBu
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import FakeClock, make_service
 
 

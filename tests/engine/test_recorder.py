@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
 
-from agui_container.buses.memory import MemoryBus
 from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.engine import Engine
 from agui_container.engine.persistence import merged_input, recorder
@@ -31,6 +30,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import (
     FakeClock,
     asking,

@@ -8,7 +8,6 @@ import pytest
 from ag_ui.core import AgentCapabilities, CustomEvent, RunAgentInput, TokenUsage
 
 from agui_container.agents.as_agent import as_agent
-from agui_container.buses.memory import MemoryBus
 from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.outcome import GoalStatusTracker
@@ -20,6 +19,7 @@ from agui_container.ports import Caller, Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import (
     START,
     WAIT,

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 
 from ag_ui.core import RunAgentInput, TextMessageChunkEvent
 
-from agui_container.buses.memory import MemoryBus
 from agui_container.engine.engine import Engine
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import OnBusy, ThreadCondition
@@ -15,6 +14,7 @@ from agui_container.ports.store import Store
 from agui_container.protocol.errors import AppError
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import FakeClock, Json, asking, caller, envelopes, eventually, make_service
 from tests.requirements import requirement
 

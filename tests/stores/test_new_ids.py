@@ -8,7 +8,6 @@ import pytest
 from ag_ui.core import Message, RunAgentInput, TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent
 
 from agui_container.agents.assistant.assistant import Assistant
-from agui_container.buses.memory import MemoryBus
 from agui_container.engine.engine import Engine
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.models.offline import OfflineModel
@@ -21,6 +20,7 @@ from tests.behaviour.client import outcome
 from tests.behaviour.conversations import PAINT, answer, interrupts
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.test_threads import wait_for_thread
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import FakeClock, Json, ask, asking, caller, envelopes, eventually, make_service
 from tests.requirements import requirement
 from tests.stores.conftest import Replica
