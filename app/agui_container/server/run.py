@@ -124,8 +124,7 @@ class Server(uvicorn.Server):
             logger.info("try: %s", EXAMPLE.format(port=port))
 
     async def on_tick(self, counter: int) -> bool:
-        """Check the half-closed connections, and all connections once per second."""
-        self._connection_limit.check_half_closed()
+        """Check the progress of connections once per second."""
         if counter % TICKS_PER_SECOND == 0:
             self._connection_limit.check_progress(asyncio.get_running_loop().time())
         return await super().on_tick(counter)
