@@ -1,7 +1,7 @@
 """Cost of an event in each encoding: ``python -m bench.protobuf``.
 
 Bytes are those of a whole frame; times are the best of several rounds, in microseconds. Protobuf is made from the JSON,
-so a protobuf reader costs its column on top of the other, once per event however many such readers there are.
+so a protobuf reader costs its column on top of the other.
 """
 
 import timeit

@@ -328,7 +328,7 @@ HTTP = {
     ),
     "binary.once": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
-        "An event is encoded once for all protobuf readers, and not at all without one.",
+        "An event is encoded as protobuf only for readers of it, a large one off the event loop.",
     ),
     "binary.leave": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",

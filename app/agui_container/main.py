@@ -30,9 +30,9 @@ from agui_container.agents.loader import adapt_agent, load_agent
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.auth_factory import build_authentication
 from agui_container.buses import open_bus
+from agui_container.engine.engine import Engine
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
-from agui_container.engine.service import Service
 from agui_container.ports import Agent, Clock, RunLimits
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import store_errors_as_app_errors
@@ -107,7 +107,7 @@ def agent_name(agent: object) -> str:
     return name if isinstance(name, str) else type(agent).__name__
 
 
-def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
+def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
     """Build the application for these settings.
 
     ``app.state.service`` is its engine, which is built here if ``service`` is None.
@@ -152,7 +152,7 @@ def build_app(settings: Settings, service: Service | None = None) -> FastAPI:
 
 def build_routes(
     settings: Settings,
-    service: Service,
+    service: Engine,
     authentication: CallerAuthentication,
     closers: list[Callable[[], Awaitable[None]]],
 ) -> list[BaseRoute]:
@@ -174,7 +174,7 @@ def build_routes(
     ]
 
 
-def admit_callers(app: FastAPI, settings: Settings, service: Service, authentication: CallerAuthentication) -> None:
+def admit_callers(app: FastAPI, settings: Settings, service: Engine, authentication: CallerAuthentication) -> None:
     """Put the middleware in front of the routes that every request and socket passes."""
     app.add_middleware(
         CallerMiddleware,
@@ -189,7 +189,7 @@ def admit_callers(app: FastAPI, settings: Settings, service: Service, authentica
     )
 
 
-async def ensure_open(service: Service) -> None:
+async def ensure_open(service: Engine) -> None:
     """Open the engine unless it is open. Only a request to a mounted application finds it closed.
 
     Raises:
@@ -205,7 +205,7 @@ async def ensure_open(service: Service) -> None:
         raise AppError(ErrorCode.STORE_UNAVAILABLE, "The bus of this server cannot be reached right now.") from error
 
 
-def hand_over(service: Service, settings: Settings, authentication: CallerAuthentication) -> Handover:
+def hand_over(service: Engine, settings: Settings, authentication: CallerAuthentication) -> Handover:
     """Return the hand-over of HTTP/2 connections to gRPC. The first connection imports gRPC."""
     options = grpc_options(service, settings, authentication)
 
@@ -217,7 +217,7 @@ def hand_over(service: Service, settings: Settings, authentication: CallerAuthen
     return Handover(load)
 
 
-def grpc_options(service: Service, settings: Settings, authentication: CallerAuthentication) -> GrpcOptions:
+def grpc_options(service: Engine, settings: Settings, authentication: CallerAuthentication) -> GrpcOptions:
     """Return the options of the gRPC services."""
     identity = service.capabilities.identity
     return GrpcOptions(
@@ -269,16 +269,14 @@ def data_dir(store_url: str) -> str:
     return str(Path(store_url.partition("///")[2].partition("?")[0]).resolve().parent)
 
 
-def roboto_routes(
-    settings: Settings, service: Service, closers: list[Callable[[], Awaitable[None]]]
-) -> list[BaseRoute]:
+def roboto_routes(settings: Settings, service: Engine, closers: list[Callable[[], Awaitable[None]]]) -> list[BaseRoute]:
     """The routes of Roboto's sessions. Resources to close are added to ``closers``."""
     endpoints = roboto.LazyEndpoints(service, settings.max_body_bytes)
     closers.append(endpoints.aclose)
     return roboto.routes(endpoints)
 
 
-def build_service(settings: Settings, agent_object: object = None) -> Service:
+def build_service(settings: Settings, agent_object: object = None) -> Engine:
     """The engine with its agent, wired. The agent is ``agent_object``, or else what ``settings.agent`` names."""
     tools = builtin_tools()
     closers: list[Callable[[], Awaitable[None]]] = []
@@ -295,7 +293,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Service:
         loaded = load_agent(settings.agent) if agent_object is None else adapt_agent(agent_object, settings.agent)
         agent = with_store(loaded, cluster.store)
         limited = LimitedAgent(agent, RunLimits(tokens=settings.run_tokens or None))
-    return Service(
+    return Engine(
         limited,
         Policy(
             on_busy=OnBusy(settings.on_busy),

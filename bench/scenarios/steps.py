@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
+from agui_container.engine.engine import Engine
 from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
 from agui_container.engine.run.fairness import BURST
-from agui_container.engine.service import Service
 from agui_container.main import build_service
 from agui_container.ports import Caller
 from agui_container.protocol.conversation.transcript import Transcript
@@ -127,7 +127,7 @@ async def run(script: str) -> float:
     return statistics.median(costs)
 
 
-async def read(service: Service, script: str) -> None:
+async def read(service: Engine, script: str) -> None:
     """One run to its end."""
     asked = parse(run_body(f"{script} {DELTAS}"))
     if isinstance(asked, RunRequest):

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from tests.engine.doubles import WAIT, FakeClock, Json, ask, eventually
 from tests.secret_search import search
 
@@ -28,7 +28,7 @@ class Refused(Exception):
 class RunStream(ABC):
     """One reader of one run. ``seqs`` are the numbers of the events read so far."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Engine) -> None:
         self.seqs: list[int] = []
         self._service = service
         self._over = False
@@ -90,7 +90,7 @@ class Client(ABC):
 
     transport: str
 
-    def __init__(self, service: Service, clock: FakeClock, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, service: Engine, clock: FakeClock, headers: dict[str, str] | None = None) -> None:
         self.service = service
         self.clock = clock
         self.headers = headers or {}

@@ -14,7 +14,7 @@ import pytest
 from boto3.session import Session  # type: ignore[import-untyped]
 from grpclib.client import Channel
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.main import build_app
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import POLICY, TOOLS
@@ -114,7 +114,7 @@ class Site:
     """
 
     protocol: str
-    service: Service
+    service: Engine
     clock: FakeClock
     url: str
     stack: AsyncExitStack

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from tests.behaviour.client import Client, Refused, RunStream, outcome, text
 from tests.behaviour.conversations import answer
 from tests.engine.doubles import Json, ask, eventually
@@ -60,7 +60,7 @@ class Dialogue(ABC):
         model: name of the model that the client chooses, where the protocol has a choice; empty for the server's.
     """
 
-    def __init__(self, service: Service, thread: str) -> None:
+    def __init__(self, service: Engine, thread: str) -> None:
         self.service = service
         self.thread = thread
         self.model = ""

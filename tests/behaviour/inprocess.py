@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator
 from typing import Self
 
 from agui_container.engine.admission.quota import Limit
+from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import Subscription
-from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.commands import Attach
 from agui_container.protocol.errors import AppError
@@ -21,7 +21,7 @@ from tests.engine.doubles import FakeClock, Json
 class ReaderStream(RunStream):
     """A reader's batches, one event at a time."""
 
-    def __init__(self, service: Service, reader: Subscription) -> None:
+    def __init__(self, service: Engine, reader: Subscription) -> None:
         super().__init__(service)
         self._reader = reader
         self._events = self._flat()
@@ -49,7 +49,7 @@ class InProcess(Client):
 
     def __init__(
         self,
-        service: Service,
+        service: Engine,
         clock: FakeClock,
         headers: dict[str, str] | None = None,
         *,

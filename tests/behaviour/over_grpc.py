@@ -13,7 +13,7 @@ from grpclib.client import Channel, StreamStreamMethod
 from grpclib.client import Stream as ClientStream
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, ERROR, SUCCESS, Dialogue, PendingCall, Reply
@@ -78,7 +78,7 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
     """
 
     def __init__(
-        self, service: Service, thread: str, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]
+        self, service: Engine, thread: str, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]
     ) -> None:
         super().__init__(service, thread)
         self.metadata = metadata
@@ -143,7 +143,7 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
     """
 
     def __init__(
-        self, service: Service, thread: str, channel: Channel, headers: Mapping[str, str], *, reads_events: bool
+        self, service: Engine, thread: str, channel: Channel, headers: Mapping[str, str], *, reads_events: bool
     ) -> None:
         method = StreamStreamMethod(
             channel, "/roz.v1.AgentService/StreamSession", roz.SessionRequest, roz.SessionResponse
@@ -240,7 +240,7 @@ def schema(tool: Json) -> roz.ToolSchema:
 class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
     """Runs of kontekst, each a call of its own."""
 
-    def __init__(self, service: Service, thread: str, channel: Channel, headers: Mapping[str, str]) -> None:
+    def __init__(self, service: Engine, thread: str, channel: Channel, headers: Mapping[str, str]) -> None:
         method = StreamStreamMethod(channel, "/kontekst.AgentService/Run", kontekst.RunCommand, kontekst.RunEvent)
         super().__init__(service, thread, method, headers)
 

@@ -5,7 +5,7 @@ from typing import Self
 
 import httpx
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from tests.behaviour.client import Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
 from tests.sse import http_client, stream_frames
@@ -14,7 +14,7 @@ from tests.sse import http_client, stream_frames
 class SseStream(RunStream):
     """The body of one response."""
 
-    def __init__(self, service: Service, response: httpx.Response, http: httpx.AsyncClient) -> None:
+    def __init__(self, service: Engine, response: httpx.Response, http: httpx.AsyncClient) -> None:
         super().__init__(service)
         self.response = response
         self._http = http
@@ -37,7 +37,7 @@ class OverSse(Client):
 
     transport = "sse"
 
-    def __init__(self, service: Service, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(service, clock, headers)
         self.url = url
 

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from websockets.asyncio.client import ClientConnection
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from tests.behaviour.client import TERMINAL, Client, Refused, RunStream
 from tests.engine.doubles import FakeClock, Json
 from tests.websocket import receive_frame, send, socket_to
@@ -43,7 +43,7 @@ class Socket:
 class WsStream(RunStream):
     """The frames of one run up to its terminal event, which must be the last."""
 
-    def __init__(self, service: Service, socket: Socket) -> None:
+    def __init__(self, service: Engine, socket: Socket) -> None:
         super().__init__(service)
         self.socket = socket
         self._ended = False
@@ -71,7 +71,7 @@ class OverWs(Client):
 
     transport = "ws"
 
-    def __init__(self, service: Service, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(service, clock, headers)
         self.url = url
         self.connections: list[ClientConnection] = []

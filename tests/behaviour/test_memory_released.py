@@ -76,7 +76,7 @@ async def test_a_run_that_ends_before_its_grace_does_is_gone(connect: Connect, m
     runs = TrackedObjects(Run, monkeypatch)
     await leave_run(client)
     client.streams.clear()
-    await eventually(lambda: client.service.subscriptions.open_count == 0)
+    await eventually(lambda: client.service.readers.open_count == 0)
     agent.may_end.set()
     await runs.wait_until_collected()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from grpclib.client import Channel
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.main import build_app
 from agui_container.settings import Settings
 from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
@@ -27,7 +27,7 @@ SKILL = "---\nname: haiku\ndescription: Three lines.\n---\n\nCount the syllables
 class PromptRecorder:
     """A server with one skill, whose model records its prompts."""
 
-    service: Service
+    service: Engine
     channel: Channel
     model: FakeOffline
 

@@ -7,11 +7,11 @@ from contextlib import aclosing
 import pytest
 
 from agui_container.buses import open_bus
-from agui_container.buses.memory import MemoryBus
 from agui_container.buses.redis import KEPT_ENTRIES, RedisBus
 from agui_container.ports.bus import Bus, BusUnavailable, EventGap
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Envelope
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import WAIT
 from tests.ports import free_port
 from tests.servers import redis_server_at
@@ -23,7 +23,7 @@ ODD = RunKey("own\0er", "t \u2028", "\U0001f600")
 @pytest.fixture(params=["memory", "redis"])
 async def bus(request: pytest.FixtureRequest) -> AsyncIterator[Bus]:
     """A bus with nothing on it."""
-    bus = open_bus("memory" if request.param == "memory" else request.getfixturevalue("redis_url"))
+    bus = MemoryBus() if request.param == "memory" else open_bus(request.getfixturevalue("redis_url"))
     await bus.open()
     yield bus
     await bus.aclose()
@@ -113,51 +113,6 @@ async def test_many_follow_one_run(bus: Bus) -> None:
     assert await asyncio.gather(*waiting) == [envelopes(1, 200)] * 20
 
 
-async def test_in_memory_the_last_events_of_the_last_runs_are_kept() -> None:
-    bus = MemoryBus(kept_events=3, kept_streams=2)
-    await bus.publish(RUN, envelopes(1, 5))
-    with pytest.raises(EventGap):
-        await next_of(bus, 1)
-    assert list(await next_of(bus, 2)) == envelopes(3, 5)
-    for n in range(2):
-        await bus.publish(run(f"other{n}"), envelopes(1, 1))
-    assert list(await next_of(bus, 2, silence=0.01)) == []
-
-
-async def test_in_memory_events_are_kept_within_a_bound_of_bytes() -> None:
-    bus = MemoryBus(kept_bytes=10_000)
-    other = run("r2", "t2")
-    await bus.publish(other, envelopes(1, 3, "r2", 1_000))
-    await bus.publish(RUN, envelopes(1, 6, size=1_000))
-    assert await follow_until(bus, 3, other) == envelopes(1, 3, "r2", 1_000)
-    await bus.publish(RUN, envelopes(7, 7, size=1_000))
-    assert list(await next_of(bus, 0)) == envelopes(1, 7, size=1_000)
-    await bus.publish(other, envelopes(4, 4, "r2", 1_000))
-    with pytest.raises(EventGap):
-        await follow_until(bus, 4, other)
-
-
-async def test_in_memory_the_last_events_of_a_large_run_are_kept() -> None:
-    bus = MemoryBus(kept_bytes=10_000)
-    await bus.publish(RUN, envelopes(1, 100, size=1_000))
-    with pytest.raises(EventGap):
-        await next_of(bus, 90)
-    assert list(await next_of(bus, 91)) == envelopes(92, 100, size=1_000)
-    await bus.publish(RUN, envelopes(101, 101, size=20_000))
-    assert list(await next_of(bus, 100)) == envelopes(101, 101, size=20_000)
-
-
-async def test_a_run_that_is_followed_goes_on_when_its_events_had_to_make_room() -> None:
-    bus = MemoryBus(kept_bytes=10_000)
-    await bus.publish(RUN, envelopes(1, 1))
-    follower = bus.follow(RUN, 1, silence=0.01)
-    waiting = asyncio.ensure_future(anext(follower))
-    await bus.publish(run("r2", "t2"), envelopes(1, 20, "r2", 1_000))
-    await bus.publish(RUN, envelopes(2, 2))
-    seen = [*await waiting, *await anext(follower)]
-    assert seen == envelopes(2, 2)
-
-
 async def test_on_redis_the_last_batches_are_kept(redis_url: str) -> None:
     bus = RedisBus(redis_url)
     for seq in range(1, 3 * KEPT_ENTRIES):
@@ -230,3 +185,19 @@ def test_an_unknown_bus_is_refused_without_repeating_its_url(url: str) -> None:
     with pytest.raises(ValueError, match="must be one of memory, redis://") as refused:
         open_bus(url)
     assert "secret" not in str(refused.value)
+
+
+# --- no bus -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_process_on_its_own_hears_nothing() -> None:
+    bus = open_bus("memory")
+    await bus.publish(RUN, envelopes(1, 1))
+    assert list(await next_of(bus, 0, silence=0)) == []
+    await bus.send("replica-a", b"first")
+    async with aclosing(bus.commands("replica-a")) as commands:  # type: ignore[type-var]
+        waiting = asyncio.ensure_future(anext(commands))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.wait([waiting])

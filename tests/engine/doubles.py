@@ -10,19 +10,19 @@ from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
 from agui_container.agents.as_agent import as_agent, responder_of, thread_cleanup_of
 from agui_container.agents.run_limits import LimitedAgent
-from agui_container.buses.memory import MemoryBus
 from agui_container.engine.admission.quota import Amount, IdentityQuota, Limit, Quota
+from agui_container.engine.engine import Engine
 from agui_container.engine.log.event_log import LogMemory
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.engine.run.run import Run
-from agui_container.engine.service import Service
 from agui_container.main import build_capabilities, read_identity_limits
 from agui_container.ports import Caller, RunLimits, Tool
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores import is_durable, open_store
+from tests.buses.memory_bus import MemoryBus
 
 WAIT = 120.0
 """Seconds after which a wait has failed; no test waits this long."""
@@ -83,13 +83,13 @@ def make_service(  # noqa: PLR0913 - each has a default
     caller_limits: IdentityLimits | None = None,
     tools: Mapping[str, Tool] | None = None,
     cluster: Cluster | None = None,
-) -> Service:
+) -> Engine:
     """Return an engine around an agent in any accepted form. Its ids are id-1, id-2 and so on."""
     settings = settings or Settings()
     adapted = as_agent(agent, "agent")
     clock = clock or FakeClock()
     numbers = count(1)
-    return Service(
+    return Engine(
         LimitedAgent(adapted, RunLimits(tokens=settings.run_tokens or None)),
         Policy(
             on_busy=OnBusy(settings.on_busy),

@@ -7,15 +7,15 @@ from string import ascii_lowercase
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.buses.memory import MemoryBus
+from agui_container.engine.engine import Engine
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import CapacityLimits
-from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.ports.records import AlreadyExists, Claim, Claimed, ThreadBusy
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import FakeClock, make_service
 
 
@@ -28,7 +28,7 @@ class Replicas:
 
     async def start(
         self, agent: object, settings: Settings | None = None, limits: CapacityLimits | None = None
-    ) -> Service:
+    ) -> Engine:
         cluster = Cluster(self.store, self.bus, self.clock, durable=True, new_id=lambda: f"replica-{next(self._names)}")
         service = make_service(agent, settings, clock=self.clock, cluster=cluster, limits=limits)
         await cluster.open()

@@ -16,10 +16,10 @@ from ag_ui.core import (
 )
 from pydantic_core import from_json
 
+from agui_container.engine.engine import Engine
 from agui_container.engine.log.event_log import BATCH_EVENTS
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.run.run import Run
-from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.ports.records import RunKey, ThreadKey
 from agui_container.ports.store import StoreUnavailable
@@ -49,7 +49,7 @@ ENDS: dict[str, tuple[Item | None, str, str]] = {
 class SlowAppend:
     """A store's ``append`` that stores the first envelopes at once and the others when the test allows it."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, service: Service) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, service: Engine) -> None:
         self.may = asyncio.Event()
         self.waits = asyncio.Event()
         self.failure: Exception | None = None
@@ -86,7 +86,7 @@ def talker(last: Item | None) -> object:
     return agent
 
 
-async def read_during_stop(service: Service, reader: Subscription, slow: SlowAppend) -> list[Envelope]:
+async def read_during_stop(service: Engine, reader: Subscription, slow: SlowAppend) -> list[Envelope]:
     """Return the envelopes of a run during which the server stops and the store recovers."""
     run = reader.run
     assert isinstance(run, Run)

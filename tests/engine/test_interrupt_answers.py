@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.ports import Item
 from agui_container.protocol.commands import MAX_ID
 from agui_container.protocol.wire.envelope import Envelope
@@ -35,7 +35,7 @@ def answer(*interrupts: str, run: str = "r1") -> RunAgentInput:
     return asking(run=run, resume=[{"interruptId": interrupt, "status": "resolved"} for interrupt in interrupts])
 
 
-async def run_and_store(service: Service, run_input: RunAgentInput) -> Sequence[Envelope]:
+async def run_and_store(service: Engine, run_input: RunAgentInput) -> Sequence[Envelope]:
     """Return the events of a run after it is stored."""
     events = await envelopes(await service.admit(run_input, caller()))
     await wait_until_stored(service)

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from ag_ui.core import RunAgentInput, TokenUsage
 
+from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import remote_run
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
 from agui_container.engine.persistence.leases import RENEW_SECONDS, RETENTION_SECONDS, Leases
-from agui_container.engine.service import Service
-from agui_container.engine.threads.views import View
+from agui_container.engine.service import View
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import (
     AlreadyExists,
@@ -183,7 +183,7 @@ async def report_usage(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]
     await asyncio.Event().wait()
 
 
-async def listed_progress(service: Service) -> View:
+async def listed_progress(service: Engine) -> View:
     """Return the tokens and readers of the only run, as this replica lists them."""
     [facts] = await service.runs.list(caller())
     return {name: facts.get(name) for name in ("status", "tokens", "readers")}

@@ -33,7 +33,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.ports import RunContext
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
@@ -160,7 +160,7 @@ def script_of_walk(seed: int, length: int, between: dict[int, object]) -> list[o
     return [between.get(at, event) for at, event in enumerate(islice(Walk(seed), length))]
 
 
-async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Envelope], Service]:
+async def run(script: list[object], *, stubborn: bool = False) -> tuple[list[Envelope], Engine]:
     """Run a script and return the log."""
     agent, clock = ScriptRunner(script, stubborn), FakeClock()
     service = make_service(agent, clock=clock)

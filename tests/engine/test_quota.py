@@ -8,8 +8,8 @@ from msgspec import structs
 
 from agui_container.engine.admission import quota as quota_module
 from agui_container.engine.admission.quota import MIN_SWEEP, SMALL_BYTES, Limit, Quota
+from agui_container.engine.engine import Engine
 from agui_container.engine.policy import CapacityLimits, IdentityLimits
-from agui_container.engine.service import Service
 from agui_container.main import read_identity_limits
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.settings import SettingsError
@@ -66,7 +66,7 @@ def test_limits_that_cannot_be_used_stop_the_start_with_one_line(text: str, prob
     assert str(caught.value) == f"AGUI_CALLER_LIMITS={text!r}: {problem}."
 
 
-async def abandon_runs(service: Service, owner: str, count: int) -> None:
+async def abandon_runs(service: Engine, owner: str, count: int) -> None:
     """Start runs that never yield anything, and disconnect from each at once."""
     for number in range(count):
         service.start(asking(f"t{number}"), caller(owner)).close()

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
 
-from agui_container.buses.memory import MemoryBus
 from agui_container.engine.admission.offload import LARGE_BYTES
+from agui_container.engine.engine import Engine
 from agui_container.engine.persistence import merged_input, recorder
 from agui_container.engine.persistence.cluster import LEASE_SECONDS, Cluster, ReplicaCommand, encode_command
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.persistence.merged_input import MergedInput
-from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.ports.records import (
     Claim,
@@ -31,6 +30,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import (
     FakeClock,
     asking,
@@ -58,7 +58,7 @@ async def open_service(
     replica: str = "replica-1",
     store: MemoryStore | None = None,
     settings: Settings | None = None,
-) -> Service:
+) -> Engine:
     """Return an engine on a store that counts as durable for events and ends."""
     clock = FakeClock()
     cluster = Cluster(store or MemoryStore(), MemoryBus(), clock, durable=True, new_id=lambda: replica)
@@ -96,7 +96,7 @@ async def beat(leases: Leases) -> None:
     await leases.reap()
 
 
-async def wait_until_stored(service: Service) -> None:
+async def wait_until_stored(service: Engine) -> None:
     """Wait until everything is written."""
     await eventually(lambda: not service.registry.recorder_tasks and not service.registry.tasks)
 

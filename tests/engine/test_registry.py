@@ -8,11 +8,11 @@ import pytest
 from ag_ui.core import RunAgentInput, RunFinishedEvent, StateSnapshotEvent
 
 from agui_container.engine.admission.quota import Limit
+from agui_container.engine.engine import Engine
 from agui_container.engine.persistence import recorder
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.registry import registry
 from agui_container.engine.run.run import Run
-from agui_container.engine.service import Service
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import Ending, RunKey, ThreadKey
 from agui_container.protocol.commands import ThreadsDelete
@@ -41,7 +41,7 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "hi"
 
 
-async def run_to_end(service: Service, run: str, thread: str = "t1", owner: str = "everybody") -> None:
+async def run_to_end(service: Engine, run: str, thread: str = "t1", owner: str = "everybody") -> None:
     """Execute a run to its end, after its reader has disconnected."""
     reader = service.start(asking(thread, run), caller(owner))
     assert (await envelopes(reader))[-1].type == "RUN_FINISHED"

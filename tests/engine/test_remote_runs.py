@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 from pydantic_core import from_json
 
+from agui_container.engine.engine import Engine
 from agui_container.engine.persistence import remote_run
 from agui_container.engine.persistence.leases import Leases
-from agui_container.engine.service import Service
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.records import AlreadyExists, Claim, Claimed, RunKey, RunRecord, ThreadBusy
 from agui_container.ports.store import StoreUnavailable
@@ -21,7 +21,7 @@ from tests.engine.test_recorder import RUN, talker, wait_until_stored
 from tests.requirements import requirement
 
 
-async def open_run() -> tuple[Replicas, Service, Service]:
+async def open_run() -> tuple[Replicas, Engine, Engine]:
     """Return two replicas, and a run that is active on the first."""
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
+from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.policy import OnBusy
-from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.ports.records import AlreadyExists, Claim, Claimed, Ending, RunKey, ThreadBusy, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -30,7 +30,7 @@ async def brief(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "done"
 
 
-async def drain_services(*services: Service) -> None:
+async def drain_services(*services: Engine) -> None:
     """Drain the services, and wait until their runs are stored."""
     for service in services:
         await service.drain(0)
@@ -102,7 +102,7 @@ async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
 
 @requirement("busy.reject")
 async def test_a_run_that_has_ended_here_and_is_not_written_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agui_container.engine.service.CLOSING_READER_SECONDS", 0)
+    monkeypatch.setattr("agui_container.engine.engine.CLOSING_READER_SECONDS", 0)
     replicas, may = Replicas(), asyncio.Event()
     here, finish, claim = await replicas.start(hello), replicas.store.runs.finish, replicas.store.runs.claim
     found = list[Claimed | AlreadyExists | ThreadBusy]()

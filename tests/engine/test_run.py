@@ -20,9 +20,9 @@ from ag_ui.core import (
 )
 
 from agui_container.engine.admission.quota import Limit
+from agui_container.engine.engine import Engine
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.run.fairness import BURST, FairScheduler
-from agui_container.engine.service import Service
 from agui_container.ports import LOG_FIELDS, Item, RunContext
 from agui_container.protocol.encoder import MAX_EVENT_BYTES
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -41,7 +41,7 @@ async def log_of(agent: object, **limits: int) -> list[Envelope]:
     return await envelopes(make_service(agent, limits=CapacityLimits(**limits)).start(asking(), caller()))
 
 
-async def wait_until_idle(service: Service) -> None:
+async def wait_until_idle(service: Engine) -> None:
     """Wait until no run and no task is left."""
     await eventually(lambda: not service.registry.tasks)
 

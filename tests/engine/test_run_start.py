@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from agui_container.buses.memory import MemoryBus
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.ports.records import Change, Claim, Ending, RunKey, RunStatus, StoredMessage
 from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import (
     START,
     FakeClock,

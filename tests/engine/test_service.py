@@ -8,18 +8,18 @@ import pytest
 from ag_ui.core import AgentCapabilities, CustomEvent, RunAgentInput, TokenUsage
 
 from agui_container.agents.as_agent import as_agent
-from agui_container.buses.memory import MemoryBus
+from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.outcome import GoalStatusTracker
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import OnBusy, Policy, ThreadCondition
 from agui_container.engine.run.run import Run
-from agui_container.engine.service import Service
 from agui_container.main import build_app
 from agui_container.ports import Caller, Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import (
     START,
     WAIT,
@@ -156,7 +156,7 @@ def test_building_the_server_makes_no_id_and_reads_no_clock() -> None:
 
     agent = as_agent(brief, "agent")
     cluster = Cluster(MemoryStore(), MemoryBus(), NoClock(), durable=False, new_id=no_id)
-    service = Service(agent, Policy(), NoClock(), cluster, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
+    service = Engine(agent, Policy(), NoClock(), cluster, tools={}, capabilities=AgentCapabilities(), new_id=no_id)
     assert build_app(Settings(), service).state.service is service
     assert not service.health.ready
 
@@ -168,7 +168,7 @@ async def test_the_resources_of_the_agents_parts_are_released_when_the_service_c
         closed.append("a connection")
 
     cluster = Cluster(MemoryStore(), MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica-1")
-    service = Service(
+    service = Engine(
         as_agent(brief, "agent"),
         Policy(),
         FakeClock(),
@@ -185,7 +185,7 @@ async def test_the_resources_of_the_agents_parts_are_released_when_the_service_c
 
 @requirement("busy.leaving")
 async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agui_container.engine.service.CLOSING_READER_SECONDS", 2 * WAIT)
+    monkeypatch.setattr("agui_container.engine.engine.CLOSING_READER_SECONDS", 2 * WAIT)
     service = make_service(forever)
     first = service.start(asking(), caller())
     asked = asyncio.create_task(service.admit(asking(run="r2"), caller()))
@@ -252,7 +252,7 @@ async def test_a_thread_that_stays_busy_refuses_soon() -> None:
 async def test_a_run_on_a_busy_thread_is_refused_before_its_messages_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     service = make_service(forever)
     service.start(asking(), caller())
-    monkeypatch.setattr("agui_container.engine.service.EventPipeline", None)  # it reads them, and would raise
+    monkeypatch.setattr("agui_container.engine.engine.EventPipeline", None)  # it reads them, and would raise
     with pytest.raises(AppError) as refused:
         service.start(asking(run="r2"), caller())
     assert refused.value.code is ErrorCode.THREAD_BUSY

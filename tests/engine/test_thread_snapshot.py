@@ -1,6 +1,5 @@
-"""The snapshot of a stored thread: its bytes, the thread in which it is made, and its share of the memory."""
+"""The snapshot of a stored thread: its bytes, and its share of the memory."""
 
-import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,7 +8,6 @@ from ag_ui.core import (
     DataSource,
     FunctionCall,
     ImagePart,
-    Interrupt,
     Message,
     MessagesSnapshotEvent,
     RunAgentInput,
@@ -19,12 +17,11 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.admission.quota import Limit
+from agui_container.engine.engine import Engine
 from agui_container.engine.policy import IdentityLimits
-from agui_container.engine.service import Service
-from agui_container.engine.threads.thread_snapshot import EncodedEvent, content_events, snapshot_events, state_event
-from agui_container.ports import Caller, Item
+from agui_container.engine.threads.thread_snapshot import content_events, state_event
+from agui_container.ports import Item
 from agui_container.ports.records import StoredMessage, ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.conversation.merge import dump_message
 from agui_container.protocol.encoder import encode
@@ -47,7 +44,7 @@ async def short(_: RunAgentInput) -> AsyncIterator[Item]:
     yield "short"
 
 
-async def service_with_thread(characters: int, caller_limits: IdentityLimits | None = None) -> Service:
+async def service_with_thread(characters: int, caller_limits: IdentityLimits | None = None) -> Engine:
     """Return an engine with a thread that has a message of so many characters."""
     service = make_service(short, caller_limits=caller_limits)
     message = {"id": "u1", "role": "user", "content": characters * "x"}
@@ -74,28 +71,9 @@ def test_a_state_is_shown_as_json(state: bytes, shown: bytes) -> None:
     assert state_event(state) == b'{"type":"STATE_SNAPSHOT","snapshot":%b}' % shown
 
 
-@requirement("connect.shown")
-@pytest.mark.parametrize(("characters", "is_on_loop"), [(10, True), (LARGE_BYTES, False)])
-async def test_a_large_thread_is_shown_off_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch, characters: int, *, is_on_loop: bool
-) -> None:
-    service, threads = await service_with_thread(characters), set[int]()
-
-    def record(
-        run_input: RunAgentInput, who: Caller, thread: ThreadDelta | None, waiting: list[Interrupt], now_ms: int
-    ) -> list[EncodedEvent]:
-        threads.add(threading.get_ident())
-        return list(snapshot_events(run_input, who, thread, waiting, now_ms))
-
-    monkeypatch.setattr("agui_container.engine.service.snapshot_events", record)
-    shown = await envelopes(await service.admit(asking(run="r2", messages=[]), caller()))
-    assert [envelope.seq for envelope in shown] == [1, 2, 3, 4]
-    assert (threads == {threading.get_ident()}) is is_on_loop
-
-
 @requirement("limit.kept")
 async def test_threads_that_are_shown_count_until_their_readers_leave() -> None:
-    service = await service_with_thread(20_000, IdentityLimits(log_bytes=70_000))
+    service = await service_with_thread(20_000, IdentityLimits(log_bytes=35_000))
     before = service.quota.used(Limit.LOG_BYTES)
     first = await service.admit(asking(run="r2", messages=[]), caller())
     with pytest.raises(AppError) as refused:

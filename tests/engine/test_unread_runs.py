@@ -4,25 +4,23 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from ag_ui.core import EventType
 
 from agui_container.engine.admission.quota import Limit
-from agui_container.engine.log.event_log import EventLog, Flusher
+from agui_container.engine.engine import Engine
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.leases import RETENTION_SECONDS, Leases
-from agui_container.engine.service import Service
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.commands import ThreadsDelete
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever, log_memory, wait_for_event
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, wait_for_event
 from tests.engine.replicas import Replicas, hold_claims
 from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, open_service, talker, wait_until_stored
 from tests.requirements import requirement
 
 
-async def replicas_after_a_run() -> tuple[Replicas, Service, Service, list[Envelope]]:
+async def replicas_after_a_run() -> tuple[Replicas, Engine, Engine, list[Envelope]]:
     """Return two replicas, and a run that has ended on the first and has no reader."""
     replicas = Replicas()
     here, there = await replicas.start(talker), await replicas.start(talker)
@@ -33,7 +31,7 @@ async def replicas_after_a_run() -> tuple[Replicas, Service, Service, list[Envel
     return replicas, here, there, whole
 
 
-async def read(service: Service) -> list[Envelope]:
+async def read(service: Engine) -> list[Envelope]:
     """Read the run to its end and disconnect."""
     reader = await service.attach(caller(), "t1", "r1", 0)
     seen = await envelopes(reader)
@@ -241,16 +239,3 @@ async def test_a_replay_whose_run_is_deleted_ends_with_an_error_and_never_with_a
     assert seen[:2] == whole[:2]
     assert [envelope.type for envelope in seen[2:]] == ["RUN_ERROR"]
     assert b"RUN_LOST" in seen[-1].data
-
-
-@requirement("replica.deleted")
-async def test_bytes_that_are_transcoded_after_the_deletion_are_not_counted() -> None:
-    memory = log_memory()
-    log = EventLog("r1", memory, Flusher())
-    log.append(EventType.CUSTOM, b"{}")
-    log.end()
-    log.flush()
-    transcoded = log.transcoded(bytes.upper)
-    log.discard()
-    await transcoded.encode(log.batch(0, 1), "first")
-    assert memory.amounts[0].used == 0

@@ -11,8 +11,8 @@ from grpclib.config import Configuration
 from grpclib.const import Status
 from grpclib.exceptions import GRPCError, StreamTerminatedError
 
+from agui_container.engine.engine import Engine
 from agui_container.engine.policy import IdentityLimits
-from agui_container.engine.service import Service
 from agui_container.main import build_app
 from agui_container.settings import Settings
 from agui_container.transports.caller_middleware import SESSION_HEADER
@@ -134,7 +134,7 @@ async def is_served(caller: GrpcCaller) -> bool:
 class Callers:
     """Callers of one server. ``service`` is its engine, and ``port`` its port."""
 
-    def __init__(self, service: Service, port: int, closing: AsyncExitStack) -> None:
+    def __init__(self, service: Engine, port: int, closing: AsyncExitStack) -> None:
         self.service = service
         self.port = port
         self._closing = closing

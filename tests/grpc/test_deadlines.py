@@ -7,8 +7,8 @@ import grpc
 import pytest
 from h2.errors import ErrorCodes
 
+from agui_container.engine.engine import Engine
 from agui_container.engine.run.run import Run
-from agui_container.engine.service import Service
 from agui_container.main import build_app
 from agui_container.settings import Settings
 from agui_container.transports.grpc import call
@@ -44,7 +44,7 @@ TEXT = b"\x02hi"
 
 
 @contextlib.asynccontextmanager
-async def server_of(agent: WaitingAgent, clock: FakeClock, policy: str) -> AsyncIterator[tuple[int, Service]]:
+async def server_of(agent: WaitingAgent, clock: FakeClock, policy: str) -> AsyncIterator[tuple[int, Engine]]:
     """Port and engine of a server around an agent."""
     settings = Settings.model_validate({"on_disconnect": policy})
     service = make_service(agent, settings, clock=clock)
@@ -52,7 +52,7 @@ async def server_of(agent: WaitingAgent, clock: FakeClock, policy: str) -> Async
         yield int(url.rpartition(":")[2]), service
 
 
-async def begin(client: Raw, service: Service, path: str, requests: Requests, after: str) -> tuple[int, Run]:
+async def begin(client: Raw, service: Engine, path: str, requests: Requests, after: str) -> tuple[int, Run]:
     """A call with a deadline that has text of its run: its stream, and the run."""
     stream = client.call(path, ("grpc-timeout", after))
     for request in requests:

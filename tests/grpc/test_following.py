@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.ports import Item
 from agui_container.ports.store import StoreUnavailable
 from agui_container.transports.grpc import following
@@ -21,7 +21,7 @@ async def hello(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 @pytest.fixture
-async def service(monkeypatch: pytest.MonkeyPatch) -> Service:
+async def service(monkeypatch: pytest.MonkeyPatch) -> Engine:
     """An engine with two runs of a thread, whose store does not list runs at the first attempt."""
     monkeypatch.setattr(following, "POLL_SECONDS", 0)
     service = await open_service(hello)
@@ -40,13 +40,13 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> Service:
 
 
 @requirement("roz.team", "durable.gone")
-async def test_the_runs_of_a_thread_are_iterated_in_order_once_the_store_answers_again(service: Service) -> None:
+async def test_the_runs_of_a_thread_are_iterated_in_order_once_the_store_answers_again(service: Engine) -> None:
     async with asyncio.timeout(WAIT):
         run_ids = following.iterate_runs(service, caller(), "t1")
         assert [await anext(run_ids), await anext(run_ids)] == ["r1", "r2"]
 
 
 @requirement("protocol.crossed", "durable.gone")
-async def test_the_next_run_is_found_once_the_store_answers_again(service: Service) -> None:
+async def test_the_next_run_is_found_once_the_store_answers_again(service: Engine) -> None:
     async with asyncio.timeout(WAIT):
         assert await following.wait_for_next_run(service, caller(), "t1", "r1") == "r2"

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from google.protobuf.json_format import MessageToDict
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.main import build_app
 from agui_container.settings import Settings
 from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
@@ -39,7 +39,7 @@ class Clients:
         grpc: the client over gRPC.
     """
 
-    def __init__(self, service: Service, grpc: GrpcCaller, http: httpx.AsyncClient) -> None:
+    def __init__(self, service: Engine, grpc: GrpcCaller, http: httpx.AsyncClient) -> None:
         self.service = service
         self.grpc = grpc
         self._http = http

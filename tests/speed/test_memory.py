@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput, RunStartedEvent, TextMessageContentEvent, TextMessageStartEvent
 
+from agui_container.engine.engine import Engine
 from agui_container.engine.log.event_log import EventLog, Flusher
 from agui_container.engine.run.pipeline import EventPipeline
-from agui_container.engine.service import Service
 from agui_container.ports import Item
 from tests.engine.doubles import asking, caller, log_memory, make_service
 from tests.requirements import requirement
@@ -34,7 +34,7 @@ async def test_a_token_that_goes_on_is_kept_in_little_more_than_its_text() -> No
     assert 2 * len(TEXT) < of_a_token < 2 * len(TEXT) + 150  # in the log as JSON, and in the thread's message
 
 
-async def retained_bytes(service: Service, count: str) -> int:
+async def retained_bytes(service: Engine, count: str) -> int:
     """Bytes that stay of a run, its first reader gone."""
     before = tracemalloc.get_traced_memory()[0]
     async for _batch in service.start(asking(count, count), caller()):

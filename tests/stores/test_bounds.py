@@ -35,29 +35,8 @@ async def store_ended_run(store: MemoryStore, n: int, size: int = 0) -> None:
     await store.runs.finish(key, A, envelopes(1, 1, "r", size), ending())
 
 
-async def runs_with_events(store: MemoryStore, count: int) -> list[bool]:
-    return [bool(await store.runs.envelopes(run("r", f"t{n}"), 0)) for n in range(count)]
-
-
-async def test_the_oldest_runs_are_forgotten_first() -> None:
-    store = MemoryStore(Bounds(runs=2))
-    for n in range(4):
-        await store_ended_run(store, n)
-    assert await runs_with_events(store, 4) == [False, False, True, True]
-    again = await store.runs.claim(claim(run("r", "t0")))
-    assert isinstance(again, AlreadyExists)
-    assert not again.run.has_events
-
-
-async def test_large_runs_are_forgotten_sooner() -> None:
-    store = MemoryStore(Bounds(run_bytes=2_500))
-    for n in range(3):
-        await store_ended_run(store, n, size=1_000)
-    assert await runs_with_events(store, 3) == [False, True, True]
-
-
 async def test_a_run_that_goes_on_is_never_forgotten() -> None:
-    store = MemoryStore(Bounds(runs=1, run_bytes=100, records=1, threads=1))
+    store = MemoryStore(Bounds(records=1, threads=1))
     await claim_run(store, run("r", "t0"))
     await store.runs.append(run("r", "t0"), A, envelopes(1, 5, "r", 1_000))
     for n in range(1, 4):
@@ -67,7 +46,7 @@ async def test_a_run_that_goes_on_is_never_forgotten() -> None:
 
 
 async def test_ids_of_forgotten_runs_are_known_for_a_while() -> None:
-    store = MemoryStore(Bounds(runs=1, records=2))
+    store = MemoryStore(Bounds(records=2))
     for n in range(4):
         await store_ended_run(store, n)
     assert isinstance(await store.runs.claim(claim(run("r", "t2"))), AlreadyExists)
@@ -119,7 +98,7 @@ async def test_goals_take_of_the_room_of_threads() -> None:
 
 
 async def test_goals_of_a_run_that_is_forgotten_take_no_room() -> None:
-    store = MemoryStore(Bounds(runs=1, records=2, thread_bytes=20_000))
+    store = MemoryStore(Bounds(records=2, thread_bytes=20_000))
     await claim_run(store, run("r0", "t0"))
     await store.goals.declare(run("r0", "t0"), [StoredGoal("r0", 0, "g", b" " * 12_000, 1.0)])
     await store.runs.finish(run("r0", "t0"), A, [], ending())

@@ -5,16 +5,16 @@ from collections.abc import AsyncIterator
 
 from ag_ui.core import RunAgentInput, TextMessageChunkEvent
 
-from agui_container.buses.memory import MemoryBus
+from agui_container.engine.engine import Engine
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import OnBusy, ThreadCondition
-from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.ports.records import ThreadKey
 from agui_container.ports.store import Store
 from agui_container.protocol.errors import AppError
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import FakeClock, Json, asking, caller, envelopes, eventually, make_service
 from tests.requirements import requirement
 
@@ -27,13 +27,13 @@ async def answer(asked: RunAgentInput) -> AsyncIterator[Item]:
     yield TextMessageChunkEvent(message_id=f"answer-{asked.run_id}", delta="Yes.")
 
 
-def open_replica(store: Store, name: str) -> Service:
+def open_replica(store: Store, name: str) -> Engine:
     clock = FakeClock()
     cluster = Cluster(store, MemoryBus(), clock, durable=not isinstance(store, MemoryStore), new_id=lambda: name)
     return make_service(answer, Settings(on_busy=OnBusy.ENQUEUE), clock=clock, cluster=cluster)
 
 
-async def run(service: Service, name: str) -> str:
+async def run(service: Engine, name: str) -> str:
     """Run a thread that must be empty, with a history. Returns the type of the last event, or a refusal's code."""
     history: list[Json] = [{"id": f"{name}-{at}", "role": "user", "content": f"{name} {at}"} for at in range(2)]
     try:

@@ -8,9 +8,8 @@ import pytest
 from ag_ui.core import Message, RunAgentInput, TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent
 
 from agui_container.agents.assistant.assistant import Assistant
-from agui_container.buses.memory import MemoryBus
+from agui_container.engine.engine import Engine
 from agui_container.engine.persistence.cluster import Cluster
-from agui_container.engine.service import Service
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item, Permission, PolicyDecision
 from agui_container.ports.records import ThreadKey
@@ -21,6 +20,7 @@ from tests.behaviour.client import outcome
 from tests.behaviour.conversations import PAINT, answer, interrupts
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.test_threads import wait_for_thread
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import FakeClock, Json, ask, asking, caller, envelopes, eventually, make_service
 from tests.requirements import requirement
 from tests.stores.conftest import Replica
@@ -57,7 +57,7 @@ async def turn(store: Store, agent: Calculator, number: int, messages: Sequence[
     return [message.id for message in kept.messages]
 
 
-async def open_service(store: Store, agent: Calculator) -> Service:
+async def open_service(store: Store, agent: Calculator) -> Engine:
     clock = FakeClock()
     cluster = Cluster(store, MemoryBus(), clock, durable=not isinstance(store, MemoryStore), new_id=lambda: "replica-1")
     return make_service(agent, clock=clock, cluster=cluster)

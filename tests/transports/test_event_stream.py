@@ -10,7 +10,7 @@ from ag_ui.core import CustomEvent, RunAgentInput
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.protocol.wire.sse_frames import sse_frames
@@ -32,13 +32,13 @@ async def paced_agent(_: RunAgentInput) -> AsyncIterator[Item]:
         await asyncio.sleep(0)
 
 
-async def application(agent: object = paced_agent) -> tuple[FastAPI, Service]:
+async def application(agent: object = paced_agent) -> tuple[FastAPI, Engine]:
     service = make_service(agent)
     await service.open()
     return build_app(Settings(), service), service
 
 
-async def run_status(service: Service) -> str:
+async def run_status(service: Engine) -> str:
     """Return the status of the run after its end."""
     run = service.runs.find_local(caller(), "t1", "r1")
     assert run is not None

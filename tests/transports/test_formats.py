@@ -4,16 +4,17 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from ag_ui.core import CustomEvent, RunAgentInput
+from ag_ui.core import CustomEvent, RunAgentInput, StateSnapshotEvent
 
 from agui_container.ports import Item
 from agui_container.protocol.wire.protobuf import encoder
 from agui_container.transports import event_stream
-from agui_container.transports.formats import PROTOBUF, accepts_protobuf
+from agui_container.transports.formats import PROTOBUF, PROTOBUF_BYTES, accepts_protobuf
 from tests.behaviour.over_sse import OverSse
 from tests.conftest import Serve
 from tests.engine.doubles import Json, ask, eventually, forever, wait_for_event
@@ -142,21 +143,27 @@ async def stream(client: OverSse, http: httpx.AsyncClient, body: Json, **headers
 
 
 @requirement("binary.once")
-async def test_an_event_is_encoded_once_for_all_who_ask_for_it(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[bytes] = []
+@pytest.mark.parametrize(("characters", "is_on_loop"), [(10, True), (PROTOBUF_BYTES, False)])
+async def test_events_are_encoded_as_protobuf_for_its_readers_only(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, characters: int, *, is_on_loop: bool
+) -> None:
+    threads: list[int] = []
     real = encoder.encode_frame
 
     def frame(data: bytes) -> bytes:
-        made.append(data)
+        threads.append(threading.get_ident())
         return real(data)
 
+    async def state(_: RunAgentInput) -> AsyncIterator[Item]:
+        yield StateSnapshotEvent(snapshot=characters * "x")
+
     monkeypatch.setattr(encoder, "encode_frame", frame)
-    client, _ = await serve(brief)
+    client, _ = await serve(state)
     await post(client, ask())
-    assert made == []
+    assert threads == []
     bodies = {(await post(client, ask(), ASKED)).content for _ in range(3)}
     assert len(bodies) == 1
-    assert len(made) == 3
+    assert ({*threads} == {threading.get_ident()}) is is_on_loop
 
 
 @requirement("binary.leave")
@@ -190,7 +197,7 @@ async def test_a_reader_that_takes_nothing_is_let_go(
     client, _ = await serve(flood, on_disconnect="continue")
     async with http_client(client.url) as http:
         await stream(client, http, ask(), accept=accept)
-        await eventually(lambda: client.service.subscriptions.open_count == 0)
+        await eventually(lambda: client.service.readers.open_count == 0)
     assert len((await get(client, "/runs/r1/events?after=200", ASKED)).content) > 0
 
 

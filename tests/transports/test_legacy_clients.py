@@ -21,7 +21,6 @@ from ag_ui.core import (
 )
 
 from agui_container.engine.admission.offload import LARGE_BYTES
-from agui_container.engine.log.event_log import EventLog, Flusher
 from agui_container.ports import Item
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.wire.envelope import Batch
@@ -29,7 +28,7 @@ from agui_container.transports import legacy_clients
 from agui_container.transports.formats import PROTOBUF
 from agui_container.transports.legacy_clients import LegacySseFormat
 from tests.conftest import Serve
-from tests.engine.doubles import Json, ask, log_memory
+from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
 from tests.sse import events_of
 from tests.transports.responses import post
@@ -153,7 +152,6 @@ async def test_large_events_are_reduced_off_the_event_loop(monkeypatch: pytest.M
     event = encode(MessagesSnapshotEvent(messages=[message]))
     batch = Batch("r1", 1, [EventType.MESSAGES_SNAPSHOT], [event])
     assert LegacySseFormat().body_now(batch) is None
-    log = EventLog("r1", log_memory(0, 0), Flusher())
-    [reduced] = events_of(await LegacySseFormat().body(log, batch, "first"))
+    assert threads == set()
+    [reduced] = events_of(LegacySseFormat().body(batch))
     assert reduced["messages"][0]["content"] == LARGE_BYTES * "x"
-    assert threading.get_ident() not in threads

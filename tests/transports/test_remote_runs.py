@@ -69,7 +69,7 @@ async def test_a_reader_with_all_events_of_a_run_that_ended_elsewhere_gets_204()
         response = await http.get("/runs/r1/events?after=3")
     assert (rest.status_code, rest.content.count(b"data: ")) == (200, 1)
     assert (response.status_code, response.content) == (204, b"")
-    await asyncio.wait_for(there.subscriptions.wait_all_closed(WAIT), WAIT)
+    await asyncio.wait_for(there.readers.wait_all_closed(WAIT), WAIT)
 
 
 @contextmanager
@@ -107,7 +107,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() 
             await wait_until_stored(here)
             ended = await http.get("/runs/r1/events")
     assert live == ended.content
-    await asyncio.wait_for(there.subscriptions.wait_all_closed(WAIT), WAIT)
+    await asyncio.wait_for(there.readers.wait_all_closed(WAIT), WAIT)
     assert len(readings) >= 2
     assert [reading for reading in readings if reading.ag_frame is not None] == []
 

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.admission.quota import IdentityQuota, Limit
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.main import build_app
 from agui_container.protocol.errors import AppError
 from agui_container.settings import Settings
@@ -40,7 +40,7 @@ def client_with_chunks(*chunks: bytes) -> Receive:
 
 @pytest.mark.parametrize(("read", "parser"), [(read_request, "parse"), (read_fields, "parse_fields")])
 async def test_large_bodies_are_parsed_aside_and_one_after_the_other(
-    monkeypatch: pytest.MonkeyPatch, read: Callable[[Request, int, Service], Awaitable[object]], parser: str
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[Request, int, Engine], Awaitable[object]], parser: str
 ) -> None:
     alone, alongside = threading.Lock(), []
 
@@ -109,7 +109,7 @@ async def silent() -> Message:
     raise NotImplementedError
 
 
-async def read_from(receive: Receive, service: Service) -> bytes:
+async def read_from(receive: Receive, service: Engine) -> bytes:
     request = request_from(receive)
     with bytes_in_flight(500_000).acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
         return await read_body(request, 100, service, lease)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.ports.records import Page, ThreadRecord
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, caller, eventually, forever
@@ -75,7 +75,7 @@ async def test_requests_from_before_the_client_left_are_completed(serve: Serve) 
 class HeldLists:
     """Lists of threads, which the store gives when they may end."""
 
-    def __init__(self, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, service: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked, self.may_end = asyncio.Event(), asyncio.Event()
         self.calls = 0
         monkeypatch.setattr(service.cluster.store.threads, "list", self._list)

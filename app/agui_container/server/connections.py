@@ -1,4 +1,4 @@
-"""The open connections of a process: their limit, and the end of connections whose clients have disconnected.
+"""The open connections of a process: their limit, and the end of connections whose clients do not read.
 
 Rule: if there are too many connections, the one that has waited longest for the head of a request is closed. If none
 waits, a new connection can only ask for ``/ping``. So neither half-sent requests nor idle clients can make the process
@@ -40,8 +40,6 @@ STALLED_SECONDS = 60.0
 CLOSING_SECONDS = 10.0
 """The same for a connection that is being closed."""
 
-GONE = select.POLLERR | select.POLLHUP
-
 OVERLOADED_HEADERS = ((b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close"))
 OVERLOADED_HANDSHAKE = b"\r\n".join(
     [b"HTTP/1.1 503 Service Unavailable", *(b"%b: %b" % header for header in OVERLOADED_HEADERS), b"", b""]
@@ -72,34 +70,6 @@ def raise_descriptor_limit() -> int:
     return limit if soft == resource.RLIM_INFINITY else soft
 
 
-class HalfClosedConnections:
-    """Connections whose clients send no more. One system call asks which clients have disconnected."""
-
-    def __init__(self) -> None:
-        self._poll = select.poll()
-        self._transports: dict[int, asyncio.Transport] = {}
-        self._descriptors: dict[asyncio.Transport, int] = {}
-
-    def add(self, transport: asyncio.Transport) -> None:
-        """Add a connection, unless its socket is closed."""
-        sock = transport.get_extra_info("socket")
-        if sock is not None and (descriptor := sock.fileno()) >= 0:
-            self._poll.register(descriptor, 0)
-            self._transports[descriptor] = transport
-            self._descriptors[transport] = descriptor
-
-    def remove(self, transport: asyncio.Transport) -> None:
-        """Remove a connection, if it is there. A newer one may have its descriptor already."""
-        descriptor = self._descriptors.pop(transport, None)
-        if descriptor is not None and self._transports[descriptor] is transport:
-            self._poll.unregister(descriptor)
-            del self._transports[descriptor]
-
-    def disconnected(self) -> list[asyncio.Transport]:
-        """Return the connections whose clients have disconnected."""
-        return [self._transports[descriptor] for descriptor, events in self._poll.poll(0) if events & GONE]
-
-
 class ConnectionLimit:
     """The limit of open connections, below the limit of open files. The name of a connection is its transport.
 
@@ -119,7 +89,6 @@ class ConnectionLimit:
         self._heads: dict[asyncio.Transport, int] = {}
         self._head_bytes = 0
         self._unsent: dict[asyncio.Transport, tuple[int, float]] = {}
-        self._half_closed = HalfClosedConnections()
         self._events: dict[str, int] = dict.fromkeys(ConnectionEvent, 0)
         self._logged_at = float("-inf")
 
@@ -160,7 +129,6 @@ class ConnectionLimit:
     def remove(self, transport: asyncio.Transport) -> None:
         """Forget a connection that has ended."""
         self._unsent.pop(transport, None)
-        self._half_closed.remove(transport)
         self.end_waiting(transport)
         for connections in (self._open, self._surplus):
             connections.pop(transport, None)
@@ -206,17 +174,7 @@ class ConnectionLimit:
             logger.warning("too many connections %s %s", format_fields(state), format_fields(self._events))
             self._logged_at, self._events = now, dict.fromkeys(ConnectionEvent, 0)
 
-    # --- clients that have disconnected ---
-
-    def add_half_closed(self, transport: asyncio.Transport) -> None:
-        """Note that a client sends no more, and either waits for a response or has disconnected."""
-        self._half_closed.add(transport)
-
-    def check_half_closed(self) -> None:
-        """Cut off half-closed connections whose clients have disconnected."""
-        for transport in self._half_closed.disconnected():
-            self._half_closed.remove(transport)
-            transport.abort()
+    # --- clients that do not read ---
 
     def check_progress(self, now: float) -> None:
         """Cut off connections whose clients do not read. ``now`` is the event loop's time, in seconds."""

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 
 from agui_container import logging as logs
 from agui_container.agents.as_agent import AgentLoadError
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.main import DRAIN_SECONDS, create_app
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
@@ -84,7 +84,7 @@ class Server(uvicorn.Server):
         connection_limit: the limit of open connections.
     """
 
-    def __init__(self, config: uvicorn.Config, service: Service, connection_limit: ConnectionLimit) -> None:
+    def __init__(self, config: uvicorn.Config, service: Engine, connection_limit: ConnectionLimit) -> None:
         super().__init__(config)
         self._service = service
         self._connection_limit = connection_limit
@@ -124,8 +124,7 @@ class Server(uvicorn.Server):
             logger.info("try: %s", EXAMPLE.format(port=port))
 
     async def on_tick(self, counter: int) -> bool:
-        """Check the half-closed connections, and all connections once per second."""
-        self._connection_limit.check_half_closed()
+        """Check the progress of connections once per second."""
         if counter % TICKS_PER_SECOND == 0:
             self._connection_limit.check_progress(asyncio.get_running_loop().time())
         return await super().on_tick(counter)

@@ -108,7 +108,6 @@ class HttpProtocol(HttpToolsProtocol):
         if cycle is None or cycle.response_complete or self.cycle.more_body or cycle.chunked_encoding:
             return False
         self.cycle.keep_alive = False
-        self.limit.add_half_closed(self.transport)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,14 +1,15 @@
 """Results of the commands that need no stream.
 
-Rule: a command has the same result on every transport. A large result is encoded in a worker thread, so that it does
-not block the event loop.
+Rule: a command has the same result on every transport. Other tasks run between the pieces of a large result, so that
+its encoding does not block the event loop.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterator, Mapping
 
 from pydantic_core import to_json
 
-from agui_container.engine.admission.offload import LARGE_BYTES, offload
+from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.admission.quota import Resize
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
@@ -44,25 +45,27 @@ class CommandResponder:
                 return await self._service.threads.answer(caller, command, resize)
 
 
-async def encode_result(result: Mapping[str, object], identity: str, size: int) -> bytes:
-    """Return a result as JSON.
-
-    Args:
-        result: the JSON object.
-        identity: whose turn the work takes.
-        size: estimated bytes of the result.
-    """
-    if size <= LARGE_BYTES:
-        return to_json(result)
-    return await offload(identity, encode_items, result)
-
-
-def encode_items(result: Mapping[str, object]) -> bytes:
-    """Encode the items of lists one by one, because one call for all would keep the interpreter from the event loop."""
-    members = [b"%b:%b" % (to_json(name), encode_value(value)) for name, value in result.items()]
-    return b"{%b}" % b",".join(members)
+async def encode_result(result: Mapping[str, object]) -> bytes:
+    """Return a result as JSON."""
+    pieces, size = list[bytes](), 0
+    for piece in encode_pieces(result):
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGE_BYTES:
+            await asyncio.sleep(0)
+            size = 0
+    return b"".join(pieces)
 
 
-def encode_value(value: object) -> bytes:
-    """Encode the value of one member."""
-    return b"[%b]" % b",".join([to_json(item) for item in value]) if isinstance(value, list) else to_json(value)
+def encode_pieces(result: Mapping[str, object]) -> Iterator[bytes]:
+    """Encode a JSON object in pieces: its members, and each item of a list by itself."""
+    yield b"{"
+    for index, (name, value) in enumerate(result.items()):
+        yield b"%b%b:" % (b"," if index else b"", to_json(name))
+        if isinstance(value, list):
+            yield b"["
+            yield from (b"%b%b" % (b"," if number else b"", to_json(item)) for number, item in enumerate(value))
+            yield b"]"
+        else:
+            yield to_json(value)
+    yield b"}"

@@ -19,6 +19,7 @@ from typing import Protocol
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
+from agui_container.engine.admission.offload import offload
 from agui_container.engine.admission.quota import SMALL_BYTES, Limit, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.errors import AppError
@@ -193,7 +194,8 @@ class EventStreamResponse:
     async def _body(self, batch: Batch) -> bytes:
         if not batch.data:
             return self._format.comment
-        return await self._format.body(self._subscription.run.log, batch, self._quota.identity)
+        body = self._format.body_now(batch)
+        return await offload(self._quota.identity, self._format.body, batch) if body is None else body
 
     def _push(self, batch: Batch) -> bool:
         """Write a batch without waiting. Return False if the connection does not accept it."""

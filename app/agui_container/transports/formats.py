@@ -14,7 +14,6 @@ from typing import Protocol
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.requests import HTTPConnection
 
-from agui_container.engine.log.subscription import ReadableLog
 from agui_container.protocol.wire import envelope
 from agui_container.protocol.wire.sse_frames import sse_error_frame, sse_frames
 
@@ -23,6 +22,9 @@ PROTOBUF = "application/vnd.ag-ui.event+proto"
 """The complete Content-Type. With parameters behind it, the official client would read the body as SSE."""
 
 HEADERS = {"Cache-Control": "no-cache, no-transform", "Vary": "Accept", "X-Accel-Buffering": "no"}
+
+PROTOBUF_BYTES = 20_000
+"""Bytes of JSON up to which a batch is encoded on the event loop: a kilobyte takes about a tenth of a millisecond."""
 
 RANGES = (PROTOBUF, "application/*")
 """Media ranges that admit protobuf, the most specific first. The first one that a request names decides."""
@@ -52,8 +54,8 @@ class Format(Protocol):
     def body_now(self, batch: envelope.Batch) -> bytes | None:
         """Encode a batch, or return None if encoding may take long."""
 
-    async def body(self, log: ReadableLog, batch: envelope.Batch, identity: str) -> bytes:
-        """Encode a batch of a log. ``identity`` is the reader's."""
+    def body(self, batch: envelope.Batch) -> bytes:
+        """Encode a batch. May be called in a worker thread."""
 
     def complete_body(self, data: Sequence[bytes]) -> bytes:
         """Encode a complete body from events in JSON."""
@@ -73,8 +75,8 @@ class SseFormat:
         """Encode a batch."""
         return sse_frames(batch.data, batch.first)
 
-    async def body(self, _log: ReadableLog, batch: envelope.Batch, identity: str) -> bytes:  # noqa: ARG002 - as in Format
-        """Encode a batch. SSE needs no log."""
+    def body(self, batch: envelope.Batch) -> bytes:
+        """Encode a batch."""
         return sse_frames(batch.data, batch.first)
 
     def complete_body(self, data: Sequence[bytes]) -> bytes:
@@ -93,12 +95,13 @@ class ProtobufFormat:
     headers = stream_headers(PROTOBUF)
     comment = b""
 
-    def body_now(self, _: envelope.Batch) -> None:
-        """Return None. The encoding is shared by all readers of a log and may have to be computed first."""
+    def body_now(self, batch: envelope.Batch) -> bytes | None:
+        """Encode a batch, or return None if it is large."""
+        return self.body(batch) if sum(map(len, batch.data)) <= PROTOBUF_BYTES else None
 
-    async def body(self, log: ReadableLog, batch: envelope.Batch, identity: str) -> bytes:
-        """Encode a batch, or use the encoding that another reader of the log has caused."""
-        return b"".join(await log.transcoded(_frame_encoder()).encode(batch, identity))
+    def body(self, batch: envelope.Batch) -> bytes:
+        """Encode a batch."""
+        return self.complete_body(batch.data)
 
     def complete_body(self, data: Sequence[bytes]) -> bytes:
         """Encode a complete body from events in JSON."""

@@ -15,8 +15,7 @@ from typing import Any
 
 import orjson
 
-from agui_container.engine.admission.offload import LARGE_BYTES, offload
-from agui_container.engine.log.subscription import ReadableLog
+from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.protocol.parser import CommandRequest, Request
 from agui_container.protocol.wire import envelope
 from agui_container.protocol.wire.sse_frames import sse_frames
@@ -33,10 +32,8 @@ class LegacySseFormat(SseFormat):
         """Encode a batch of reduced events, or return None if large events must be reduced."""
         return None if has_large_events(batch) else reduced_frames(batch)
 
-    async def body(self, _log: ReadableLog, batch: envelope.Batch, identity: str) -> bytes:
-        """Encode a batch of reduced events, in a worker thread if they are large."""
-        if has_large_events(batch):
-            return await offload(identity, reduced_frames, batch)
+    def body(self, batch: envelope.Batch) -> bytes:
+        """Encode a batch of reduced events."""
         return reduced_frames(batch)
 
 

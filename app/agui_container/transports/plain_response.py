@@ -1,7 +1,7 @@
 """HTTP responses that are not streams, such as a thread as JSON.
 
 Rule: a large body counts as in flight until the client has read it. A client that does not read for as long as a
-stream's reader may is disconnected.
+stream's reader may is disconnected. ``EventStreamResponse`` cannot send such a body, because it reads a subscription.
 """
 
 import asyncio

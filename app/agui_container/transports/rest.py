@@ -87,8 +87,7 @@ def thread_routes(service: Service, commands: CommandResponder, *, max_body: int
 
     def endpoint(command_type: str) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
-            result = await execute(request, command_type)
-            body = await encode_result(result, caller_of(request).identity, response_lease(request).size)
+            body = await encode_result(await execute(request, command_type))
             return PlainResponse(body, headers=NO_STORE, media_type="application/json")
 
         return respond

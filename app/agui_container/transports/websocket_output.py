@@ -108,7 +108,7 @@ class FrameWriter:
                 lease.resize(FRAME_COPIES * size)
 
             fields = {"id": request.frame_id, "command": request.command.type, **await answer(resize)}
-            frame = (await encode_result(control_fields("result", fields), self._caller.identity, lease.size)).decode()
+            frame = (await encode_result(control_fields("result", fields))).decode()
             del fields  # the client may take its time
             resize(len(frame))
             await self._send(frame)

@@ -7,8 +7,7 @@ import botocore.exceptions  # type: ignore[import-untyped]
 import pytest
 import urllib3.exceptions
 
-from agui_container.models.bedrock.failures import FAILURES, StreamFault, failure_of
-from agui_container.models.bedrock.retries import MAX_PAUSE, backoff
+from agui_container.models.bedrock.failures import FAILURES, MAX_PAUSE, StreamFault, backoff, failure_of
 from agui_container.models.bedrock.stream_parser import FAILED_STOPS, STOPS
 from agui_container.protocol.errors import ERRORS as CODES
 from tests.models.bedrock.rules import service_model

@@ -8,7 +8,7 @@ import pytest
 from ag_ui.core import DataSource, ImagePart
 
 from agui_container.models.bedrock.media import MAX_PIXELS, MediaConverter
-from agui_container.models.images import image_size
+from agui_container.models.media import image_size
 
 Make = Callable[[int, int], bytes]
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import RunAgentInput
 
-from agui_container.buses.memory import MemoryBus
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.ports import Item
 from agui_container.ports.records import Change, Claimed, StoreWarning
@@ -15,6 +14,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.stores.agentcore import AgentCoreStore
 from agui_container.stores.agentcore.histories import UNREAD, UNWRITTEN
 from agui_container.stores.agentcore.service import ATTEMPTS, CALLS, MemoryService
+from tests.buses.memory_bus import MemoryBus
 from tests.engine.doubles import WAIT, FakeClock, asking, caller, make_service
 from tests.engine.doubles import envelopes as envelopes_of
 from tests.requirements import requirement

@@ -13,8 +13,8 @@ from agui_container.engine.admission.quota import Amount, Freed, IdentityQuota, 
 from agui_container.ports import RunContext
 
 
-class Readers(Protocol):
-    """Readers of a run."""
+class RunPresence(Protocol):
+    """Presence of the readers of a run."""
 
     def is_abandoned(self, now: float) -> bool:
         """Return True if the run has no reader on any replica."""
@@ -28,7 +28,7 @@ class EvictableRun(Protocol):
         """Context, with the caller."""
 
     @property
-    def presence(self) -> Readers:
+    def presence(self) -> RunPresence:
         """Readers of the run."""
 
 

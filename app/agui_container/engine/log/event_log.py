@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from agui_container.engine.admission.quota import Amount
 from agui_container.engine.log.subscription import LocalSubscription
-from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
 from agui_container.runtime.log_values import format_fields
@@ -38,7 +37,7 @@ class LogMemory(Struct, frozen=True):
 
     Attributes:
         run_bytes: limit of the run's events. The event that exceeds it is still appended.
-        amounts: the events of all runs, in every encoding, of the identity and of the process.
+        amounts: the events of all runs, of the identity and of the process.
     """
 
     run_bytes: int
@@ -79,9 +78,6 @@ class EventLog:
         self._latest: list[bytes] = []
         """The events of the flush in progress, as they were appended."""
         self._subscriptions: tuple[LocalSubscription, ...] = ()
-        self._transcoded: TranscodedLog | None = None
-        self.memory_bytes = 0
-        """Size of all events in memory, in every encoding."""
 
     def __len__(self) -> int:
         """Number of events; the last one's ``seq``."""
@@ -93,9 +89,7 @@ class EventLog:
         """Number an encoded event and mark the log as dirty."""
         self._types.append(event_type)
         self._unflushed.append(data)
-        size = len(data) + ENVELOPE_BYTES
-        self.bytes += size
-        self._count(size)
+        self._count(len(data) + ENVELOPE_BYTES)
         if not self._is_dirty:
             self._mark_dirty()
 
@@ -155,9 +149,7 @@ class EventLog:
         size = len(self._buffer) + ENVELOPE_BYTES * len(self._ends)
         del self._types[self.watermark :], self._ends[self.watermark :]
         del self._buffer[self._ends[-1] if self._ends else 0 :]
-        removed = size - len(self._buffer) - ENVELOPE_BYTES * len(self._ends)
-        self.bytes -= removed
-        self._count(-removed)
+        self._count(len(self._buffer) + ENVELOPE_BYTES * len(self._ends) - size)
 
     def append_foreign(self, envelopes: Iterable[Envelope]) -> None:
         """Append the events that another replica has stored for this run, and let readers see them."""
@@ -169,8 +161,7 @@ class EventLog:
     # --- limits ---
 
     def _count(self, size: int) -> None:
-        """Count memory of the log in any encoding. The limit of the run counts its events only."""
-        self.memory_bytes += size
+        self.bytes += size
         for amount in self._amounts:
             amount.used += size
 
@@ -195,8 +186,7 @@ class EventLog:
 
     def discard(self) -> None:
         """Give the memory back. The run has ended and can no longer be found."""
-        self._count(-self.memory_bytes)
-        self._amounts = ()  # an open subscription may still transcode
+        self._count(-self.bytes)
 
     # --- reading ---
 
@@ -226,12 +216,6 @@ class EventLog:
             events = bytes(self._buffer[start : ends[-1] if ends else start])
             data = [events[begin - start : end - start] for begin, end in pairwise((start, *ends))]
         return Batch(self.run_id, after + 1, self._types[after : after + count], data)
-
-    def transcoded(self, encode: EncodeEvent) -> TranscodedLog:
-        """Return the events in the other encoding, shared by all subscriptions. Only one other encoding exists."""
-        if self._transcoded is None:
-            self._transcoded = TranscodedLog(encode, self._count)
-        return self._transcoded
 
 
 class Flusher:

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, Self
 
-from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
 from agui_container.ports import Timer
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Batch
@@ -82,9 +81,6 @@ class ReadableLog(Protocol):
 
     def __len__(self) -> int:
         """Number of events."""
-
-    def transcoded(self, encode: EncodeEvent) -> TranscodedLog:
-        """Return the events in another encoding."""
 
 
 class Readable(Protocol):

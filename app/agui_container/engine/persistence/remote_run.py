@@ -15,7 +15,6 @@ from typing import Self, TypeVar
 from ag_ui.core import EventType, RunErrorEvent
 
 from agui_container.engine.log.subscription import WATCH_SECONDS, Presence, PushBatch
-from agui_container.engine.log.transcoded_log import EncodeEvent, TranscodedLog
 from agui_container.engine.persistence.cluster import Cluster, ReplicaCommand
 from agui_container.engine.terminal_events import number_events
 from agui_container.ports.bus import BusUnavailable, EventGap
@@ -88,10 +87,6 @@ class RemoteLog:
     def has_ended(self) -> bool:
         """True if the run had ended at the time of the look-up."""
         return not self._record.is_active
-
-    def transcoded(self, encode: EncodeEvent) -> TranscodedLog:
-        """Return a new encoder, because readers of a remote run share nothing."""
-        return TranscodedLog(encode, lambda _: None)
 
 
 class RemoteSubscription:

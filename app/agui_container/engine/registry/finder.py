@@ -11,15 +11,16 @@ from agui_container.engine.log.subscription import Readable
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.recorder import StoreState
 from agui_container.engine.persistence.remote_run import RemoteRun
-from agui_container.engine.registry.interrupt_answers import (
+from agui_container.engine.registry.registry import RunRegistry
+from agui_container.engine.registry.repeated_inputs import (
     interrupts_of,
     is_answer,
     is_derived_run,
     with_derived_run_id,
 )
-from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.run.run import Run
-from agui_container.engine.threads.views import View, run_view, stored_run_view
+from agui_container.engine.service import View
+from agui_container.engine.threads.views import run_view, stored_run_view
 from agui_container.ports import Caller, Clock
 from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from agui_container.ports.store import PAGE, store_errors_as_app_errors

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from agui_container.engine.outcome import sum_usage, usage_json
 from agui_container.engine.persistence.recorder import LEASE_TAKEN
+from agui_container.engine.registry.readers import Readers
 from agui_container.engine.registry.registry import RunRegistry
-from agui_container.engine.registry.subscriptions import Subscriptions
 from agui_container.ports import Clock
 from agui_container.ports.records import RunKey, RunProgress
 
@@ -16,9 +16,9 @@ from agui_container.ports.records import RunKey, RunProgress
 class LocalRuns:
     """Implements ``leases.LeasedRuns``."""
 
-    def __init__(self, registry: RunRegistry, subscriptions: Subscriptions, clock: Clock) -> None:
+    def __init__(self, registry: RunRegistry, readers: Readers, clock: Clock) -> None:
         self._registry = registry
-        self._subscriptions = subscriptions
+        self._readers = readers
         self._clock = clock
 
     def claimed_runs(self) -> Sequence[RunKey]:
@@ -50,4 +50,4 @@ class LocalRuns:
     def reader_seen(self, key: RunKey, reader: str) -> None:
         """Record that a run has a reader on another replica."""
         if (run := self._registry.get(key)) is not None:
-            self._subscriptions.remote_reader_seen(run, reader)
+            self._readers.remote_reader_seen(run, reader)

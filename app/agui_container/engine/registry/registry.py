@@ -6,8 +6,9 @@ Memory is bounded (``CapacityLimits``). Only ended runs without readers are remo
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from itertools import islice
+from typing import Generic, TypeVar
 
 from agui_container.engine.admission.eviction import EvictionPlan, UnreadRuns
 from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
@@ -17,7 +18,6 @@ from agui_container.engine.log.subscription import Readable
 from agui_container.engine.outcome import Status
 from agui_container.engine.persistence.recorder import RunRecorder, StoreState
 from agui_container.engine.policy import CapacityLimits
-from agui_container.engine.registry.run_groups import RunGroups
 from agui_container.engine.registry.thread_queues import ThreadQueues
 from agui_container.engine.run.fairness import FairScheduler
 from agui_container.engine.run.run import Run
@@ -29,6 +29,8 @@ from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import make_exporter
 
 logger = logging.getLogger(__name__)
+
+G = TypeVar("G", bound=Hashable)
 
 REQUEST_SECONDS = 0.1
 """Wait before telemetry is exported. The span of a request ends shortly after its run."""
@@ -181,7 +183,7 @@ class RunRegistry:
             self._remove_refused(run)
         else:
             self._ended_runs[run.key] = run
-            self._eviction.put(run.key, run.log.memory_bytes)
+            self._eviction.put(run.key, run.log.bytes)
             self._start_recorder(run)
         # The recorder has started: an in-memory store has this end before the next run's claim.
         following = self.queues.remove(run)
@@ -231,8 +233,6 @@ class RunRegistry:
         if is_persisted and not run.presence.local and self._ended_runs.get(run.key) is run:
             self._forget(run)
         if isinstance(run, Run):
-            if run.key in self._eviction:
-                self._eviction.resize(run.key, run.log.memory_bytes)  # readers in another encoding take memory, too
             self._trim_identity(run.ctx.caller.identity)
         self.trim()
 
@@ -352,3 +352,31 @@ async def export_after_requests(export: Awaitable[None]) -> None:
     """Export telemetry once the requests that read the last run have ended."""
     await asyncio.sleep(REQUEST_SECONDS)
     await export
+
+
+class RunGroups(Generic[G]):
+    """Runs by group, in the order in which they were added, so that a search takes no look at those of others.
+
+    Args:
+        group_of: returns the group of a run.
+    """
+
+    def __init__(self, group_of: Callable[[RunKey], G]) -> None:
+        self._group_of = group_of
+        self._groups: dict[G, dict[RunKey, Run]] = {}
+
+    def add(self, run: Run) -> None:
+        """Add a run to its group, as the newest one."""
+        self._groups.setdefault(self._group_of(run.key), {})[run.key] = run
+
+    def remove(self, run: Run) -> None:
+        """Remove a run from its group."""
+        group = self._group_of(run.key)
+        runs = self._groups[group]
+        del runs[run.key]
+        if not runs:
+            del self._groups[group]
+
+    def newest_first(self, group: G) -> Iterator[Run]:
+        """Iterate the runs of a group, the newest one first. Nothing may change meanwhile."""
+        return reversed(self._groups.get(group, {}).values())

@@ -17,6 +17,7 @@ from ag_ui.core import (
     StateSnapshotEvent,
 )
 
+from agui_container.engine.admission.quota import Amount
 from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
 from agui_container.engine.log.subscription import LocalSubscription, Presence
 from agui_container.engine.terminal_events import start_event
@@ -50,16 +51,15 @@ class ThreadSnapshot:
         key: owner, thread and run.
         events: the events of the run.
         flusher: makes them readable.
-        on_close: called when the reader has left.
+        amounts: the bytes of the events count in these until the reader has left.
     """
 
     def __init__(
-        self, key: RunKey, events: Sequence[EncodedEvent], flusher: Flusher, on_close: Callable[[], None]
+        self, key: RunKey, events: Sequence[EncodedEvent], flusher: Flusher, amounts: tuple[Amount, ...]
     ) -> None:
         self.key = key
-        self.log = EventLog(key.run_id, LogMemory(run_bytes=0), flusher)  # its caller counts the bytes
+        self.log = EventLog(key.run_id, LogMemory(run_bytes=0, amounts=amounts), flusher)
         self.presence = Presence()
-        self._on_close = on_close
         for event_type, data in events:
             self.log.append(event_type, data)
         self.log.end()
@@ -68,7 +68,7 @@ class ThreadSnapshot:
         """Read the events after ``seq`` ``after``."""
 
         def close() -> None:
-            self._on_close()
+            self.log.discard()
             if on_close is not None:
                 on_close()
 
@@ -109,12 +109,12 @@ def content_events(thread: ThreadDelta | None) -> Sequence[EncodedEvent]:
     Raises:
         AppError: PAYLOAD_TOO_LARGE if one does not fit into an event.
     """
-    messages = b",".join([message.data for message in thread.messages]) if thread else b""
+    messages = [message.data for message in thread.messages] if thread else []
     state = (thread.state if thread else None) or b"{}"
-    if max(len(messages), len(state)) > MAX_EVENT_BYTES - SNAPSHOT_OVERHEAD:
+    if max(sum(map(len, messages)) + len(messages), len(state)) > MAX_EVENT_BYTES - SNAPSHOT_OVERHEAD:
         raise AppError(ErrorCode.PAYLOAD_TOO_LARGE, "The thread is too large to be shown in one event.")
     return (
-        (EventType.MESSAGES_SNAPSHOT, b'{"type":"MESSAGES_SNAPSHOT","messages":[%b]}' % messages),
+        (EventType.MESSAGES_SNAPSHOT, b'{"type":"MESSAGES_SNAPSHOT","messages":[%b]}' % b",".join(messages)),
         (EventType.STATE_SNAPSHOT, state_event(state)),
     )
 

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Resize
 from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.service import View
 from agui_container.engine.threads.turns import turn_after_message
 from agui_container.engine.threads.views import (
-    View,
     delta_view,
     feedback_view,
     interrupt_view,

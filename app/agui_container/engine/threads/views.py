@@ -11,13 +11,11 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from agui_container.engine.run.run import Run
+from agui_container.engine.service import View
 from agui_container.ports.records import Feedback, RunRecord, StoredGoal, StoredMessage, ThreadDelta, ThreadRecord
 from agui_container.protocol.conversation.merge import MESSAGE
 from agui_container.protocol.conversation.plaintext import render_plaintext
 from agui_container.protocol.token_usage import count_tokens
-
-View = dict[str, object]
-"""One JSON object."""
 
 USAGE = TypeAdapter(list[TokenUsage])
 

@@ -1,14 +1,16 @@
-"""Failures of a Bedrock call: one table from the name of a failure to the error that clients see.
+"""Failures of a Bedrock call: one table from the name of a failure to the error that clients see, and the retries.
 
 Names are Bedrock's error codes (lower-case initial inside a stream), class names of exceptions of botocore and urllib3,
 and the faults that this package raises itself. Rule: every message is written here, and no text of an exception leaves
-the server.
+the server. A call is retried only before its first delta, because a client cannot take back text that it has shown.
 
 Source: the errors of ConverseStream in the Amazon Bedrock Runtime API reference.
 """
 
+import asyncio
+import random
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from msgspec import Struct
 
@@ -182,3 +184,23 @@ def _by_status(status: int) -> Failure:
     if status >= 500:  # noqa: PLR2004 - first status of the class
         return _INTERNAL
     return _REJECTED if status >= 400 else _UNKNOWN  # noqa: PLR2004
+
+
+# --- retries ----------------------------------------------------------------------------------------------------------
+
+Pause = Callable[[int], Awaitable[None]]
+"""Coroutine function that waits after attempt number N (from 1) has failed."""
+
+FIRST_PAUSE, MAX_PAUSE = 0.5, 8.0
+"""Seconds."""
+
+
+async def backoff(attempt: int) -> None:
+    """Wait twice as long after each attempt, shortened by up to half at random."""
+    pause = min(FIRST_PAUSE * 2 ** (attempt - 1), MAX_PAUSE)
+    await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - spreads load, hides nothing
+
+
+def may_retry(failure: Failure, attempt: int, max_attempts: int, *, has_output: bool) -> bool:
+    """Return True if a call may be repeated after ``attempt`` (from 1) has failed."""
+    return failure.is_retryable and not has_output and attempt < max_attempts

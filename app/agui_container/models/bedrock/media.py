@@ -15,8 +15,15 @@ from typing import Any
 from ag_ui.core import ContentPart, DataSource, DocumentPart, ImagePart, TextPart
 from msgspec import Struct
 
-from agui_container.models.dropped_media import NOT_BASE64, NOT_INLINE, DroppedMedia
-from agui_container.models.images import decode_base64, image_kind, image_size, is_text
+from agui_container.models.media import (
+    NOT_BASE64,
+    NOT_INLINE,
+    DroppedMedia,
+    decode_base64,
+    image_kind,
+    image_size,
+    is_text,
+)
 
 Block = dict[str, Any]
 

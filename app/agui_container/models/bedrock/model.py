@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models.bedrock.client import BedrockClient, BedrockEvents
-from agui_container.models.bedrock.failures import StreamFault, failure_of, wait_seconds_of
+from agui_container.models.bedrock.failures import Pause, StreamFault, backoff, failure_of, may_retry, wait_seconds_of
 from agui_container.models.bedrock.options import BedrockOptions
 from agui_container.models.bedrock.request import bedrock_tools, request_of
-from agui_container.models.bedrock.retries import Pause, backoff, may_retry
 from agui_container.models.bedrock.stream_parser import BedrockStreamParser
 from agui_container.models.context_windows import known_window
 from agui_container.models.tool_schemas import MAX_REFUSALS

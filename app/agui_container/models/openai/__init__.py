@@ -7,8 +7,8 @@ events into deltas, and ``failures`` turns an error response into an ``AppError`
 Source: the "Chat Completions" section of the OpenAI API reference.
 """
 
+from agui_container.models.openai.failures import RetryPolicy
 from agui_container.models.openai.model import OPENAI_URL, OpenAIModel
 from agui_container.models.openai.request import OpenAIOptions
-from agui_container.models.openai.retries import RetryPolicy
 
 __all__ = ["OPENAI_URL", "OpenAIModel", "OpenAIOptions", "RetryPolicy"]

@@ -15,10 +15,9 @@ from urllib.parse import unquote, urlsplit
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models.context_windows import known_window
-from agui_container.models.openai.failures import ModelFailure
+from agui_container.models.openai.failures import ModelFailure, RetryPolicy
 from agui_container.models.openai.opaque_fields import OpaqueFields
 from agui_container.models.openai.request import OpenAIOptions, RequestFormat, ToolNames, request_of, wire_name
-from agui_container.models.openai.retries import RetryPolicy
 from agui_container.models.openai.stream_parser import ChatStreamParser
 from agui_container.models.tool_schemas import MAX_REFUSALS, ProviderTools
 from agui_container.ports import Delta, Prompt

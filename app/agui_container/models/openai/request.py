@@ -46,8 +46,15 @@ from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 from pydantic import ConfigDict, Field
 
-from agui_container.models.dropped_media import NOT_BASE64, NOT_INLINE, DroppedMedia
-from agui_container.models.images import decode_base64, decode_text, image_kind, is_text
+from agui_container.models.media import (
+    NOT_BASE64,
+    NOT_INLINE,
+    DroppedMedia,
+    decode_base64,
+    decode_text,
+    image_kind,
+    is_text,
+)
 from agui_container.models.openai.opaque_fields import OpaqueFields
 from agui_container.models.tool_schemas import ProviderTools
 from agui_container.ports import MediaDroppedDelta, Prompt

@@ -25,11 +25,11 @@ from pydantic_core import from_json
 from agui_container.models.openai.failures import (
     MAX_LOGGED_START,
     ModelFailure,
+    RetryPolicy,
     failure_of,
     parse_error_body,
     unreadable_answer,
 )
-from agui_container.models.openai.retries import RetryPolicy
 from agui_container.models.retry_after import retry_after
 from agui_container.protocol.errors import ErrorCode
 

@@ -84,9 +84,7 @@ def with_server_results(
         ValueError: stored JSON is not a message.
     """
     results = [message for message in sent if isinstance(message, ToolMessage)]
-    if not stored or all(
-        message.id in stored and MESSAGE.validate_json(stored[message.id]) == message for message in results
-    ):
+    if not stored or all(is_stored(message, stored) for message in results):
         return sent
     messages = [MESSAGE.validate_json(data) for data in stored.values()]
     final = server_results(messages, authors)

@@ -4,7 +4,8 @@ Rule: only methods that begin, end, show, change or delete a conversation are de
 store in memory.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
 
 from agui_container.ports.records import (
     AlreadyExists,
@@ -14,10 +15,8 @@ from agui_container.ports.records import (
     Feedback,
     Page,
     RunKey,
-    StoredMessage,
     StoreWarning,
     ThreadBusy,
-    ThreadDelta,
     ThreadKey,
     ThreadRecord,
     ThreadStatus,
@@ -31,6 +30,9 @@ from agui_container.stores.memory.data import Bounds
 from agui_container.stores.memory.runs import MemoryRuns
 from agui_container.stores.memory.threads import MemoryFeedbacks, MemoryThreads
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 class AgentCoreThreads:
     """``ThreadStore`` that reads a thread from the service if it is not in memory."""
@@ -38,39 +40,28 @@ class AgentCoreThreads:
     def __init__(self, memory: MemoryThreads, histories: ThreadHistories) -> None:
         self._memory = memory
         self._histories = histories
+        self.get = self._after_load(memory.get)
+        self.changes = self._after_load(memory.changes)
+        self.has_messages = self._after_load(memory.has_messages)
+        self.message = self._after_load(memory.message)
+        self.messages = self._after_load(memory.messages)
 
-    async def get(self, key: ThreadKey) -> ThreadRecord | None:
-        """Return the record of a thread, or None. Raises ``StoreUnavailable``."""
-        await self._histories.load_if_absent(key)
-        return await self._memory.get(key)
+    def _after_load(
+        self, read: Callable[Concatenate[ThreadKey, P], Awaitable[T]]
+    ) -> Callable[Concatenate[ThreadKey, P], Coroutine[object, object, T]]:
+        """Return a function that reads in memory, after reading the thread from the service if it is not there."""
+
+        async def load_and_read(key: ThreadKey, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            await self._histories.load_if_absent(key)
+            return await read(key, *args, **kwargs)
+
+        return load_and_read
 
     async def list(self, owner: str, *, limit: int = PAGE, page: str | None = None) -> Page[ThreadRecord]:
         """List a page of an owner's threads. The first page reads the threads that are not in memory."""
         if page is None:
             await self._histories.load_missing(owner)
         return await self._memory.list(owner, limit=limit, page=page)
-
-    async def changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta | None:
-        """Return the changes of a thread since a token, or None if there is no such thread."""
-        await self._histories.load_if_absent(key)
-        return await self._memory.changes(key, since, messages=messages)
-
-    async def has_messages(self, key: ThreadKey) -> bool:
-        """Return True if the thread exists and has messages."""
-        await self._histories.load_if_absent(key)
-        return await self._memory.has_messages(key)
-
-    async def message(self, key: ThreadKey, message_id: str) -> StoredMessage | None:
-        """Return a message of a thread, or None."""
-        await self._histories.load_if_absent(key)
-        return await self._memory.message(key, message_id)
-
-    async def messages(
-        self, key: ThreadKey, *, limit: int = PAGE, before: str | None = None
-    ) -> Page[StoredMessage] | None:
-        """Return the last messages of a thread, or those before a message. Raises ``BadToken``."""
-        await self._histories.load_if_absent(key)
-        return await self._memory.messages(key, limit=limit, before=before)
 
     async def rename(self, key: ThreadKey, title: str | None, now: float) -> bool:
         """Set the title of a thread and write it to the service."""

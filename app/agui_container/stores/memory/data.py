@@ -1,13 +1,16 @@
 """Data of the store in memory, and its limits.
 
-Rule: only data of ended runs and idle threads is evicted, that of the largest caller first, and then oldest first. The
-events of runs, their records and whole threads have separate limits. The log reports evicted threads.
+Rule: only records of ended runs and idle threads are evicted, the oldest first. The log reports evicted threads. The
+events of runs have no limit here, because only a store that outlives the process is given any.
 """
 
 import logging
 import secrets
+from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import Generic, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -31,7 +34,6 @@ from agui_container.ports.records import (
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.eviction_queue import EvictionQueue
 from agui_container.runtime.memory_interrupts import MAX_BYTES, MAX_SCOPES
-from agui_container.stores.memory.sorted_groups import Position, SortedGroups
 
 NUMBER_BITS = 59
 """Random bits of the first number. Tokens contain numbers, and a token of an earlier process must not match here."""
@@ -46,8 +48,6 @@ class Bounds(Struct, frozen=True):
     """Limits of the data in memory.
 
     Attributes:
-        runs: ended runs with their events.
-        run_bytes: bytes of these events.
         records: runs whose ids are known, so that a late retry does not start the run again.
         threads: threads.
         thread_bytes: bytes of their messages, goals, feedback, states and metadata.
@@ -55,13 +55,43 @@ class Bounds(Struct, frozen=True):
         interrupt_bytes: bytes of these interrupts.
     """
 
-    runs: int = 1_000
-    run_bytes: int = 256_000_000
     records: int = 100_000
     threads: int = 10_000
     thread_bytes: int = 256_000_000
     interrupts: int = MAX_SCOPES
     interrupt_bytes: int = MAX_BYTES
+
+
+E = TypeVar("E")
+
+Position = tuple[float, int]
+"""Place of an entry in its group. Two entries never have the same number."""
+
+position_of = itemgetter(0)
+
+
+class SortedGroups(Generic[E]):
+    """Entries by group, sorted by their positions, so that a page of a list takes no look at all entries."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, list[tuple[Position, E]]] = {}
+
+    def add(self, group: str, position: Position, entry: E) -> None:
+        """Add an entry."""
+        insort(self._groups.setdefault(group, []), (position, entry), key=position_of)
+
+    def remove(self, group: str, position: Position) -> None:
+        """Remove the entry at a position."""
+        entries = self._groups[group]
+        del entries[bisect_left(entries, position, key=position_of)]
+        if not entries:
+            del self._groups[group]
+
+    def last_first(self, group: str, below: Position | None = None) -> Iterator[tuple[Position, E]]:
+        """Iterate the entries of a group below a position, the last one first. Nothing may change meanwhile."""
+        entries = self._groups.get(group, [])
+        end = len(entries) if below is None else bisect_left(entries, below, key=position_of)
+        return (entries[at] for at in range(end - 1, -1, -1))
 
 
 class MemoryRun(Struct, eq=False):
@@ -167,8 +197,6 @@ class MemoryData:
         self.threads: OrderedDict[ThreadKey, MemoryThread] = OrderedDict()
         self.threads_by_owner = SortedGroups[MemoryThread]()
         self.runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
-        self._ended_runs: OrderedDict[RunKey, MemoryRun] = OrderedDict()
-        self._run_eviction = EvictionQueue[RunKey](bounds.runs, bounds.run_bytes)
         self._record_eviction = EvictionQueue[RunKey](bounds.records)
         self.eviction = EvictionQueue[ThreadKey](bounds.threads, bounds.thread_bytes)
         self._last_number = 0
@@ -223,27 +251,16 @@ class MemoryData:
         self.eviction.resize(thread.record.key, thread.size)
         self._evict_threads()
 
-    def mark_ended(self, run: MemoryRun) -> None:
-        """Mark a run as ended, so that it may be evicted, and enforce the limits."""
-        key = run.record.key
-        self._ended_runs[key] = run
-        size = sum(len(envelope.data) for envelope in run.envelopes)
-        self._run_eviction.put(key, size)
-        while self._run_eviction.is_full:
-            self.forget(self.runs[next(iter(self._run_eviction))])
-        self._evict_records()
-
     def ended_runs(self, ended_before: float, limit: int) -> list[MemoryRun]:
         """Return up to ``limit`` runs with events that ended before ``ended_before``, oldest first."""
-        expired = [run for run in self._ended_runs.values() if (run.record.ended_at or 0.0) < ended_before]
-        return expired[:limit]
+        ended = [run for run in self.runs.values() if run.record.has_events and not run.record.is_active]
+        ended.sort(key=ended_at)
+        return [run for run in ended if ended_at(run) < ended_before][:limit]
 
     def forget(self, run: MemoryRun) -> None:
         """Delete the events of an ended run."""
-        if self._ended_runs.pop(run.record.key, None) is not None:
-            self._run_eviction.remove(run.record.key)
-            run.envelopes.clear()
-            run.record = replace(run.record, has_events=False)
+        run.envelopes.clear()
+        run.record = replace(run.record, has_events=False)
 
     def remove(self, thread: MemoryThread) -> None:
         """Delete a thread with all its data."""
@@ -251,14 +268,12 @@ class MemoryData:
         self.threads_by_owner.remove(thread.record.key.owner, thread.place)
         self.eviction.remove(thread.record.key)
         for run in thread.runs.values():
-            self.forget(run)
             self._delete_record(run.record.key)
 
-    def _evict_records(self) -> None:
+    def evict_records(self) -> None:
+        """Enforce the limit of records. Call this when a run has ended."""
         while self._record_eviction.is_full:
-            runs = (self.runs[key] for key in self._record_eviction)
-            evictable = (run for run in runs if not run.record.is_active and not run.record.has_events)
-            run = next(evictable, None)
+            run = next((run for key in self._record_eviction if not (run := self.runs[key]).record.is_active), None)
             if run is None:
                 return
             thread = self.threads[run.record.key.thread]
@@ -282,3 +297,8 @@ class MemoryData:
             self._evicted += 1
             if self._evicted % LOG_EVERY == 1:
                 logger.warning("threads evicted from memory count=%d", self._evicted)
+
+
+def ended_at(run: MemoryRun) -> float:
+    """Return the end of a run in Unix seconds."""
+    return run.record.ended_at or 0.0

@@ -74,7 +74,7 @@ class MemoryRuns:
         status = ending.turn or thread.turn
         thread.touch(replace(thread.record, changed_at=ending.ended_at, status=status, active_run=None))
         self._data.change(thread, ending.change)
-        self._data.mark_ended(owned)
+        self._data.evict_records()
 
     async def change(self, run: RunKey, replica: str, now: float, change: Change) -> None:
         """Change the thread of an active run. Raises ``LeaseLost``."""

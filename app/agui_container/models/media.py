@@ -1,4 +1,4 @@
-"""Inline data of a message: its bytes, its text if it is a text file, and the format and size of an image.
+"""Inline data of a message: bytes, text, format and size of an image, and reports of parts that a model cannot take.
 
 Rule: the format comes from the bytes, never from the label, because providers refuse images with a wrong label. A
 refused image stays in the history and would make every later request fail, so models check images before they send
@@ -10,10 +10,15 @@ segments of any length.
 """
 
 import base64
+import logging
 import re
 import struct
 
+from ag_ui.core import ContentPart, TextPart
+
+from agui_container.ports import MediaDroppedDelta
 from agui_container.protocol.content_parts import plain_base64
+from agui_container.runtime.log_values import format_fields
 
 _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "png"),
@@ -108,3 +113,32 @@ def _jpeg(data: bytes) -> Size | None:
 
 
 SIZE_READERS = {"png": _png, "gif": _gif, "webp": _webp, "jpeg": _jpeg}
+
+
+# --- parts that a model cannot take -----------------------------------------------------------------------------------
+
+logger = logging.getLogger(__name__)
+
+NOT_INLINE = "only inline data is used, nothing is fetched"
+NOT_BASE64 = "not base64"
+"""Reasons that every model has."""
+
+
+class DroppedMedia:
+    """Dropped parts of one request.
+
+    Attributes:
+        reports: a report of each dropped part, in order.
+    """
+
+    def __init__(self) -> None:
+        self.reports: list[MediaDroppedDelta] = []
+
+    def drop(self, message_id: str, index: int, part: ContentPart, reason: str) -> str:
+        """Record that part number ``index`` of a message is dropped. Return the note for the model."""
+        source = "" if isinstance(part, TextPart) else part.source.type
+        logger.warning(
+            "content part dropped %s", format_fields({"part": part.type, "source": source, "reason": reason})
+        )
+        self.reports.append(MediaDroppedDelta(message_id, index, part.type, reason))
+        return f"[{part.type} left out: this model cannot be given it]"

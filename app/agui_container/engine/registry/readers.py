@@ -1,4 +1,4 @@
-"""The open subscriptions of one process, and the effect of a closed one on its run.
+"""The readers of one process: they open subscriptions, and a run whose last reader leaves may be cancelled.
 
 Rule: a run without readers may be cancelled (``OnDisconnect``). A reader on another replica prevents that, and so does
 a call that ended at its deadline: the run continues without readers until another one subscribes.
@@ -18,8 +18,8 @@ from agui_container.ports import Caller, Clock
 from agui_container.protocol.errors import AppError, ErrorCode
 
 
-class Subscriptions:
-    """Opens subscriptions and acts when they are closed.
+class Readers:
+    """Opens the subscriptions of readers, and acts when a reader leaves.
 
     Args:
         registry: stores ended runs while they are read.
@@ -39,7 +39,7 @@ class Subscriptions:
 
     @property
     def open_count(self) -> int:
-        """Number of open subscriptions."""
+        """Number of readers."""
         return self._readers.total()
 
     def open(self, run: Readable, after: int, caller: Caller) -> Subscription:

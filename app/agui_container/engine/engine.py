@@ -1,0 +1,391 @@
+"""The engine of one process: it starts, finds and reads runs, and ends them at shutdown.
+
+Rule: every transport enters the engine here, through the interface ``Service``. Callers see their own runs only, and a
+retry of the same thread and run ids joins that run instead of running it again (two of the promises in
+docs/architecture.md).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
+
+from agui_container.engine.admission.offload import offload_if_large
+from agui_container.engine.admission.quota import IdentityQuota, Limit, Quota
+from agui_container.engine.health import Health
+from agui_container.engine.log.event_log import EventLog, LogMemory
+from agui_container.engine.log.subscription import Subscription
+from agui_container.engine.loop_monitor import LoopMonitor
+from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.persistence.leases import Leases
+from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, has_messages_error
+from agui_container.engine.persistence.remote_run import RemoteRun
+from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition, busy_choice
+from agui_container.engine.registry.finder import RunFinder
+from agui_container.engine.registry.local_runs import LocalRuns
+from agui_container.engine.registry.readers import Readers, wait_with
+from agui_container.engine.registry.registry import RunRegistry
+from agui_container.engine.registry.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
+from agui_container.engine.registry.run_services import RunServices
+from agui_container.engine.registry.thread_queues import predecessors, runs_to_cancel, thread_busy, wait_admitted
+from agui_container.engine.run.pipeline import EventPipeline
+from agui_container.engine.run.run import Run
+from agui_container.engine.threads.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
+from agui_container.engine.threads.threads import ThreadCommands
+from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, RunState, ThreadCleanup, Tool
+from agui_container.ports.records import RunKey, RunRecord, ThreadKey
+from agui_container.ports.store import store_errors_as_app_errors
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.telemetry import observe_use
+
+agent_logger = logging.getLogger("agent")
+
+CLOSING_READER_SECONDS = 0.25
+"""Longest wait of a request on a busy thread for a connection that is being closed. A client that stops a run and sends
+the next one immediately uses two connections, and the server may notice the second one first."""
+
+
+class Engine:
+    """The engine of one process. Implements ``Service``.
+
+    Args:
+        agent: answers every run.
+        policy: the operator's choices and limits.
+        clock: the time and timers.
+        cluster: the store and the bus.
+        tools: the server's tools by name, for the agent's use.
+        capabilities: the capabilities that this server announces.
+        new_id: returns a new unique id. Nothing calls it before an id is needed.
+        responder: the agent, if it only answers messages. Any other agent may produce the first message of a thread.
+        thread_cleanup: the agent, if it stores data of threads by itself.
+        closers: close the connections of the agent's parts, when all runs have ended.
+        agent_name: name of the agent in the log.
+
+    Attributes:
+        runs: finds, lists and cancels runs.
+        threads: the callers' operations on threads.
+        clock: source of time.
+        quota: what the process and each identity have in use.
+        registry: the runs of this process.
+        readers: the readers of this process.
+        local_runs: this process's runs as the leases and other replicas need them.
+    """
+
+    def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
+        self,
+        agent: Agent,
+        policy: Policy,
+        clock: Clock,
+        cluster: Cluster,
+        *,
+        tools: Mapping[str, Tool],
+        capabilities: AgentCapabilities,
+        new_id: Callable[[], str],
+        responder: Responder | None = None,
+        thread_cleanup: ThreadCleanup | None = None,
+        closers: Sequence[Callable[[], Awaitable[None]]] = (),
+        agent_name: str = "agent",
+    ) -> None:
+        self.capabilities = capabilities
+        self.health = Health(clock)
+        self.cluster = cluster
+        self.new_id = new_id
+        self._responder = responder
+        self._closers = closers
+        self._agent_name = agent_name
+        self._policy = policy
+        self.clock = clock
+        self._tools = tools
+        self.quota = Quota(policy.limits, policy.identity_limits, clock)
+        self.registry = RunRegistry(agent, policy.limits, self.quota, self.health)
+        self.readers = Readers(self.registry, self.quota, policy.on_disconnect, clock)
+        self.local_runs = LocalRuns(self.registry, self.readers, clock)
+        self.runs = RunFinder(self.registry, cluster, clock)
+        self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
+        self._draining = False
+        self._drain_callbacks: list[Callable[[], None]] = []
+        self._opening = asyncio.Lock()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # --- runs ---
+
+    def start(
+        self,
+        run_input: RunAgentInput,
+        caller: Caller,
+        size: int = 0,
+        condition: ThreadCondition = NO_CONDITION,
+        fingerprint: bytes | None = None,
+    ) -> Subscription:
+        """Start a run and read it from its first event. If these ids are known in this process, join that run instead.
+
+        Args:
+            run_input: the input of the run.
+            caller: the client.
+            size: size of the request in bytes.
+            condition: condition on the thread. It is checked here for runs of this process only, and again when the run
+                claims the thread.
+            fingerprint: fingerprint of the messages, or None if any input with these ids is a retry.
+
+        Raises:
+            AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry after the
+                run's events were removed; VALIDATION_ERROR for a bad ``onBusy`` or ``budget`` in ``forwardedProps``,
+                or for other messages than those of the run with these ids.
+        """
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        existing = self.registry.get(key)
+        if existing is not None:
+            check_same_messages(fingerprint, existing.recorder.fingerprint)
+            return self.readers.open(existing, 0, caller)
+        self._check_startable(key)
+        chosen = busy_choice(run_input.forwarded_props, self._policy.on_busy)
+        on_busy = OnBusy.REJECT if condition.latest_run else chosen
+        queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
+        if condition.latest_run and queue:
+            raise thread_busy()
+        to_cancel = runs_to_cancel(queue, on_busy, now)  # first, because ``admit`` may try a busy thread many times
+        recorder = RunRecorder(
+            self.cluster,
+            key,
+            on_busy,
+            predecessors(queue, on_busy, now),
+            identity=caller.identity,
+            size=size,
+            condition=condition,
+            fingerprint=fingerprint,
+        )
+        quota = self.quota.of(caller.identity)
+        run = self._run(run_input, caller, self._log(recorder, quota), recorder)
+        self._add(run, size, to_cancel, quota)
+        return self.readers.open(run, 0, caller)
+
+    def _add(self, run: Run, size: int, to_cancel: Sequence[Run], quota: IdentityQuota) -> None:
+        """Add a run to the registry, and cancel the runs that it replaces or that give way to it."""
+        quota.check(Limit.STREAMS)
+        plan = self.registry.plan_room(run, size, to_cancel, self.clock.time())
+        quota.count(Limit.RUNS_PER_MINUTE)
+        for other in reversed(plan):
+            other.cancel()
+        self.registry.add(run, size)
+
+    def _check_startable(self, key: RunKey) -> None:
+        if self.registry.is_forgotten(key) and not self.cluster.durable:
+            raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
+        if self._draining:
+            raise shutting_down()
+
+    def _log(self, recorder: RunRecorder, quota: IdentityQuota) -> EventLog:
+        memory = LogMemory(self._policy.limits.run_bytes, quota.amounts(Limit.LOG_BYTES))
+        on_flush = recorder.notify if self.cluster.durable else None
+        return EventLog(recorder.key.run_id, memory, self.registry.flusher, on_flush)
+
+    async def admit(
+        self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
+    ) -> Subscription:
+        """Answer a run input, after one look-up, in one of five ways. Wait until a run is active or queued.
+
+        | case | if | the client reads |
+        |---|---|---|
+        | continue | ``resume`` answers the run with the same ids | a run under a derived id: one of the cases below |
+        | join | this process has a run with these ids | that run |
+        | attach | the store has one | that run |
+        | show | the input has no new messages, and the thread has some | the thread, as a run |
+        | start | otherwise | a new run |
+
+        The caller's connection to the previous run may be closing at this moment. So a busy thread is tried again for
+        ``CLOSING_READER_SECONDS``. The arguments are those of ``start``.
+
+        Raises:
+            AppError: as ``start``, and STORE_UNAVAILABLE.
+        """
+        fingerprint = None
+        if await self.runs.answers_same_run(caller, run_input):  # the answers are a part of the derived id
+            run_input = with_derived_run_id(run_input)
+        else:
+            fingerprint = await offload_if_large(caller.identity, size, fingerprint_of, run_input.messages)
+        deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
+        while True:
+            try:
+                return await self._answer(run_input, caller, size, condition, fingerprint)
+            except RunAlreadyStored as error:
+                check_same_messages(fingerprint, error.record.fingerprint)
+                return self._attach_stored(error.record, 0, caller)
+            except AppError as error:
+                is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
+                if error.code is not ErrorCode.THREAD_BUSY or is_late:
+                    raise
+            await self.readers.wait_for_close(deadline)
+
+    async def _answer(
+        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
+    ) -> Subscription:
+        known = await self._look_up(run_input, caller)
+        if isinstance(known, RunRecord):
+            check_same_messages(fingerprint, known.fingerprint)
+            return self._attach_stored(known, 0, caller)
+        if known is not None and condition == NO_CONDITION:
+            check_same_messages(fingerprint, known.recorder.fingerprint)
+            return await self._join(known, caller)
+        if known is None and is_connect(run_input) and (shown := await self._show(run_input, caller)):
+            return shown
+        return await self._start(run_input, caller, size, condition, fingerprint)
+
+    async def _look_up(self, run_input: RunAgentInput, caller: Caller) -> Run | RunRecord | None:
+        """Return the run with these ids, of this process or of the store, or None if it is unknown.
+
+        The claim finds a stored run as well. The store is read before it only if the run probably exists, or if the new
+        run would cancel others, wait for others or show the thread first. A retry must do none of these.
+        """
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        run = self.registry.get(key)
+        if run is not None or not (self.cluster.durable or self.registry.is_forgotten(key)):
+            return run
+        acts_before_claim = self.registry.queue(key.owner, key.thread_id) or is_connect(run_input)
+        if not acts_before_claim and not self.registry.is_forgotten(key):
+            return None
+        with store_errors_as_app_errors():
+            return await self.cluster.store.runs.get(key)
+
+    async def _join(self, run: Run, caller: Caller) -> Subscription:
+        return await wait_with(self.readers.open(run, 0, caller))
+
+    async def _start(
+        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
+    ) -> Subscription:
+        # A run that the claim would refuse must not occupy the thread meanwhile.
+        if condition.is_empty and await self.threads.has_messages(caller, run_input.thread_id):
+            raise has_messages_error()
+        if condition.latest_run is not None:
+            latest = await self.runs.find_or_none(caller, run_input.thread_id)
+            if latest is not None and latest.key.run_id != condition.latest_run:
+                raise thread_busy()
+        return await wait_with(self.start(run_input, caller, size, condition, fingerprint))
+
+    async def _show(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
+        """Read the stored thread as a run. Return None if it is empty and the agent may produce its first message."""
+        if self._draining:
+            raise shutting_down()
+        with store_errors_as_app_errors():
+            thread = await self.cluster.store.threads.changes(ThreadKey(caller.owner, run_input.thread_id))
+        if self._responder is None and (thread is None or not thread.messages):
+            return None
+        interrupts = await self._pending_interrupts(caller, run_input.thread_id)
+        quota = self.quota.of(caller.identity)
+        quota.check(Limit.STREAMS)
+        quota.check(Limit.LOG_BYTES, 0 if thread is None else thread.size)
+        quota.count(Limit.RUNS_PER_MINUTE)
+        events = snapshot_events(run_input, caller, thread, interrupts, int(self.clock.time() * 1000))
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        shown = ThreadSnapshot(key, events, self.registry.flusher, quota.amounts(Limit.LOG_BYTES))
+        return self.readers.open(shown, 0, caller)
+
+    async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
+        """Return the unanswered interrupts of a thread: the responder's, or those of the thread's last run."""
+        if self._responder is not None:
+            return await self._responder.pending_interrupts(caller, thread_id)
+        return await self.runs.pending_interrupts(await self.runs.find_or_none(caller, thread_id))
+
+    def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder) -> Run:
+        pipeline = EventPipeline(run_input, self.new_id, log)
+        services = RunServices(pipeline, log, self.registry, caller.identity)
+        ctx = RunContext(
+            thread_id=run_input.thread_id,
+            run_id=run_input.run_id,
+            caller=caller,
+            tools=self._tools,
+            new_id=self.new_id,
+            logger=agent_logger,
+            background=services.background,
+            is_cancelled=services.has_ended,
+            emit=services.emit,
+            yield_turn=services.yield_turn,
+            state=RunState(services.state, services.emit),
+            limits=self._policy.run_limits(run_input.forwarded_props),
+        )
+        return Run(
+            run_input,
+            ctx,
+            self.clock,
+            log,
+            pipeline,
+            recorder=recorder,
+            on_end=self.registry.run_ended,
+            agent_name=self._agent_name,
+        )
+
+    async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Subscription:
+        """Read the events of a run after ``seq`` ``after``.
+
+        Raises:
+            AppError: RUN_NOT_FOUND, STORE_UNAVAILABLE; VALIDATION_ERROR if ``after`` is ahead of the run;
+                RATE_LIMIT_EXCEEDED if the identity or the process has too many open readers.
+        """
+        run = await self.runs.find_any(caller, thread_id, run_id)
+        if isinstance(run, Run) and await wait_admitted(run):
+            return self.readers.open(run, after, caller)
+        record = run if isinstance(run, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
+        return self._attach_stored(record, after, caller)
+
+    def _attach_stored(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
+        if not record.has_events or not self.cluster.durable:
+            raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
+        return self.readers.open(RemoteRun(self.cluster, record), after, caller)
+
+    # --- the process ---
+
+    async def open(self) -> None:
+        """Connect to the store and the bus, renew leases and watch the loop from now on, and mark the process as ready.
+
+        Does nothing if the service is open.
+
+        Raises:
+            StoreUnavailable, BusUnavailable: the process cannot start without them.
+        """
+        async with self._opening:
+            if not self.health.ready:
+                await self._open()
+
+    async def _open(self) -> None:
+        await self.cluster.open()
+        if self.cluster.durable:
+            self._tasks.append(asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases"))
+        monitor = LoopMonitor(self.health, self.registry)
+        self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
+        self.health.start()
+        observe_use(self.quota)
+
+    @property
+    def is_draining(self) -> bool:
+        """True since ``drain`` began."""
+        return self._draining
+
+    def call_on_drain(self, callback: Callable[[], None]) -> None:
+        """Call a function when ``drain`` begins."""
+        self._drain_callbacks.append(callback)
+
+    def is_serving(self) -> bool:
+        """Return True if new runs are accepted: after initialisation and before the drain."""
+        return self.health.ready and not self._draining
+
+    async def drain(self, grace: float) -> None:
+        """Refuse new runs and end the open ones after ``grace`` seconds. Does nothing when called again."""
+        if not self._draining:
+            self._draining = True
+            for callback in self._drain_callbacks:
+                callback()
+            await self.registry.drain(grace)
+
+    async def wait_for_readers(self, seconds: float) -> None:
+        """Wait until all readers have reached the end of their runs, for ``seconds`` at most. Called after a drain."""
+        await self.readers.wait_all_closed(seconds)
+
+    async def aclose(self) -> None:
+        """Close the connections to models, tools, the store and the bus. No run may be open any more."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        for close in self._closers:
+            await close()
+        await self.cluster.aclose()

@@ -1,0 +1,66 @@
+"""A bus for several replicas in the process of a test."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+
+from agui_container.ports.bus import SILENCE, skip_seen
+from agui_container.ports.records import RunKey
+from agui_container.protocol.wire.envelope import Envelope
+
+
+class MemoryBus:
+    """A ``Bus`` in memory. It keeps everything."""
+
+    def __init__(self) -> None:
+        self._runs = defaultdict[RunKey, list[Envelope]](list)
+        self._commands = defaultdict[str, list[bytes]](list)
+        self._changed = asyncio.Event()
+
+    async def publish(self, run: RunKey, envelopes: Sequence[Envelope]) -> None:
+        """Publish the next envelopes of a run."""
+        known = self._runs[run]
+        last = known[-1].seq if known else 0
+        known += [envelope for envelope in envelopes if envelope.seq > last]
+        self._notify()
+
+    async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
+        """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``EventGap`` if there is a gap."""
+        while True:
+            batch = self._after(run, after)
+            if not batch:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(silence):
+                        while not batch:
+                            await self._changed.wait()
+                            batch = self._after(run, after)
+            after += len(batch)
+            yield batch
+
+    def _after(self, run: RunKey, after: int) -> Sequence[Envelope]:
+        return skip_seen(after, [envelope for envelope in self._runs[run] if envelope.seq > after])
+
+    async def send(self, replica: str, command: bytes) -> None:
+        """Send a command to a replica."""
+        self._commands[replica].append(command)
+        self._notify()
+
+    async def commands(self, replica: str) -> AsyncIterator[bytes]:
+        """Yield the commands that were sent to a replica."""
+        count = 0
+        while True:
+            while len(self._commands[replica]) == count:
+                await self._changed.wait()
+            count += 1
+            yield self._commands[replica][count - 1]
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def open(self) -> None:
+        """Do nothing."""
+
+    async def aclose(self) -> None:
+        """Do nothing."""
