@@ -14,15 +14,14 @@ from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.conversation.following import find_latest_run, has_thread, iterate_runs, pause
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.following import find_latest_run, has_thread, iterate_runs, pause
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.messages import check_id
-from agui_container.transports.grpc.options import GrpcOptions, RozWire
-from agui_container.transports.grpc.roz.session import Session
-from agui_container.transports.grpc.roz.team import TeamEvents
-from agui_container.transports.grpc.roz.turn import SessionCall
-from agui_container.transports.grpc.roz.wire import RozEncoder
+from agui_container.transports.roz.options import RozOptions, RozWire
+from agui_container.transports.roz.session import Session, SessionCall
+from agui_container.transports.roz.team import TeamEvents
+from agui_container.transports.roz.wire import RozEncoder
 
 WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
 
@@ -30,7 +29,7 @@ WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
 class RozService:
     """``roz.v1.AgentService``."""
 
-    def __init__(self, service: Service, admission: CallAdmission, options: GrpcOptions) -> None:
+    def __init__(self, service: Service, admission: CallAdmission, options: RozOptions) -> None:
         self._service = service
         self._admission = admission
         self._options = options

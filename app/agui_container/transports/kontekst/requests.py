@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.conversation.approvals import ApprovalRequest, Decision, Verdict, resume_entry
-from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import StartRunCommand
-from agui_container.transports.grpc.kontekst.context import UNBOUNDED, Row
+from agui_container.transports.gen.kontekst.kontekst_pb2 import StartRunCommand
+from agui_container.transports.kontekst.context import UNBOUNDED, Row
 
 BUDGET = {"contextTokens": UNBOUNDED}
 """The assistant counts tokens for context snapshots only if it has a budget."""

@@ -15,9 +15,9 @@ from agui_container.transports.conversation.approvals import Decision, Verdict, 
 from agui_container.transports.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
 from agui_container.transports.conversation.pending import Answer, PendingCalls
 from agui_container.transports.conversation.translator import Cancel, Opening
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
-from agui_container.transports.grpc.kontekst.context import ThreadCount, read_snapshot
-from agui_container.transports.grpc.kontekst.requests import NEXT_PROPS, RunStart, run_input
+from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
+from agui_container.transports.kontekst.context import ThreadCount, read_snapshot
+from agui_container.transports.kontekst.requests import NEXT_PROPS, RunStart, run_input
 
 SNAPSHOT = "context.snapshot"
 
