@@ -60,7 +60,7 @@ from agui_container.transports.grpc.handover import HTTP2, Handover, Http2Server
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.kontekst import registration as kontekst
 from agui_container.transports.openapi import routes as openapi
-from agui_container.transports.registration import Closers, GrpcProtocol, HttpProtocol
+from agui_container.transports.registration import Closers, GrpcRegistration, HttpRegistration
 from agui_container.transports.roboto import routes as roboto
 from agui_container.transports.roz import registration as roz
 
@@ -74,12 +74,12 @@ DRAIN_SECONDS = 2.0
 REFUSED_IN_STREAM = 200
 
 
-def grpc_protocols(settings: Settings) -> list[GrpcProtocol]:
+def grpc_protocols(settings: Settings) -> list[GrpcRegistration]:
     """Return the protocols over gRPC that are served."""
     return [roz.register(settings), kontekst.register(settings)] if settings.grpc else []
 
 
-def http_protocols(settings: Settings) -> list[HttpProtocol]:
+def http_protocols(settings: Settings) -> list[HttpRegistration]:
     """Return the protocols over HTTP that are served besides AG-UI."""
     return [roboto.register(settings)] if settings.roboto else []
 

@@ -10,7 +10,12 @@ import pytest
 from ag_ui.core import EventType, ToolMessage, UserMessage
 
 from agui_container.protocol.errors import AppError
-from agui_container.transports.conversation.approvals import Decision, Verdict, approval_requests, decision
+from agui_container.transports.conversation.approvals import (
+    ApprovalDecision,
+    Verdict,
+    approval_requests,
+    decision,
+)
 from agui_container.transports.conversation.events import RUN_ENDS, Cancelled, Completed, outcome_of, text_of
 from agui_container.transports.conversation.pending import CALL_EVENTS, PendingCalls
 from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
@@ -105,7 +110,7 @@ def test_a_call_without_a_result_fails_at_the_end_of_its_run() -> None:
 def test_a_call_that_another_client_may_have_denied_does_not_start_before_its_result() -> None:
     translator = KontekstTranslator("r", "s", "default")
     event_kinds(translator, interrupt_event(INTERRUPT))
-    assert translator.settle([Decision("c1", Verdict.ELSEWHERE)]) == []
+    assert translator.settle([ApprovalDecision("c1", Verdict.ELSEWHERE)]) == []
     (last,) = translator.end(Cancelled())
     assert last.HasField("cancelled")
 
@@ -130,7 +135,7 @@ def test_a_run_of_kontekst_asks_for_every_call() -> None:
 # --- roz --------------------------------------------------------------------------------------------------------------
 
 
-class Turn:
+class TranslatedTurn:
     """A turn as the loop translates it.
 
     Attributes:
@@ -159,14 +164,14 @@ def kinds(responses: list[roz.SessionResponse]) -> list[str]:
 
 def test_a_stop_of_the_model_is_the_stop_of_the_turn() -> None:
     for word, reason in (("length", "max_tokens"), ("filtered", "content_filter")):
-        turn = Turn()
+        turn = TranslatedTurn()
         turn.feed("CUSTOM", name="model.stopped", value={"reason": word})
         turn.feed("RUN_FINISHED", outcome={"type": "success"})
         assert turn.translator.end(Completed())[0].turn_complete.stop_reason == reason
 
 
 def test_cached_tokens_are_counted_apart() -> None:
-    turn = Turn()
+    turn = TranslatedTurn()
     usage = {"inputTokens": 100, "outputTokens": 7, "cachedInputTokens": 60, "cacheWriteInputTokens": 10}
     turn.feed("RUN_FINISHED", usage=[usage, usage])
     total = turn.translator.end(Completed())[0].turn_complete.usage
@@ -175,7 +180,7 @@ def test_cached_tokens_are_counted_apart() -> None:
 
 
 def test_a_call_with_arguments_that_are_no_json_does_not_reach_the_client() -> None:
-    turn = Turn(RozWire.V1_0, [roz.ToolSchema(name="move")])
+    turn = TranslatedTurn(RozWire.V1_0, [roz.ToolSchema(name="move")])
     turn.feed("TOOL_CALL_START", toolCallId="c", toolCallName="move")
     turn.feed("TOOL_CALL_ARGS", toolCallId="c", delta="{no")
     responses = turn.feed("RUN_FINISHED", outcome={"type": "success"})
@@ -186,7 +191,7 @@ def test_a_call_with_arguments_that_are_no_json_does_not_reach_the_client() -> N
 
 
 def test_the_agent_thinks_again_once_the_last_tool_of_the_server_has_ended() -> None:
-    turn, states = Turn(), []
+    turn, states = TranslatedTurn(), []
     calls = ("TOOL_CALL_START", "TOOL_CALL_END", "TOOL_CALL_RESULT")
     for kind, call in [*((kind, "c1") for kind in calls[:2]), *((kind, "c2") for kind in calls)]:
         fed = turn.feed(kind, toolCallId=call, toolCallName="echo")
@@ -197,13 +202,13 @@ def test_the_agent_thinks_again_once_the_last_tool_of_the_server_has_ended() -> 
 
 
 def test_a_tool_is_requested_once_though_another_client_approves_the_call_beside_it() -> None:
-    turn = Turn(tools=[roz.ToolSchema(name="move")])
+    turn = TranslatedTurn(tools=[roz.ToolSchema(name="move")])
     for call, name in (("c1", "pay"), ("c2", "move")):
         turn.feed("TOOL_CALL_START", toolCallId=call, toolCallName=name)
     asked_for = kinds(turn.feed("RUN_FINISHED", outcome={"type": "interrupt", "interrupts": [INTERRUPT]}))
     assert asked_for.count("tool_request") == 1
     assert turn.pending.drop_approvals() == []
-    turn.translator.settle([Decision("c1", Verdict.ELSEWHERE)])
+    turn.translator.settle([ApprovalDecision("c1", Verdict.ELSEWHERE)])
     turn.feed("TOOL_CALL_RESULT", toolCallId="c1", content="paid")
     again = kinds(turn.feed("RUN_FINISHED", outcome={"type": "success"}))
     assert ("tool_request" in again, list(turn.pending.tools)) == (False, ["c2"])
@@ -214,7 +219,7 @@ def test_a_tool_is_requested_once_though_another_client_approves_the_call_beside
 def test_each_generation_gets_its_own_form_only() -> None:
     forms = {}
     for generation in RozWire:
-        turn = Turn(generation)
+        turn = TranslatedTurn(generation)
         turn.translator.begin(1)
         forms[generation] = kinds(turn.feed("TEXT_MESSAGE_CONTENT", messageId="a", delta="x"))
     assert forms == {

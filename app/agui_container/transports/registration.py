@@ -6,7 +6,7 @@ The first client imports the rest. A protocol's options are the settings of the 
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import HTTPConnection
@@ -16,19 +16,17 @@ from starlette.routing import BaseRoute
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError
 
-if TYPE_CHECKING:  # gRPC is imported by the first client
-    from agui_container.transports.grpc.call import CallAdmission, Servable
-
 T = TypeVar("T")
 
 Closers = list[Callable[[], Awaitable[None]]]
-"""Functions that close resources when the application ends. Who opens one adds a function."""
+"""Functions that close resources when the application ends."""
 
-BuildServices = Callable[[Service, "CallAdmission"], "Sequence[Servable]"]
-"""Builds the services of a protocol for an engine and the rules of its calls."""
+BuildServices = Callable[..., Sequence[Any]]
+"""Builds the services of a protocol for an engine and the rules of its calls. ``transports/grpc/server.py`` has the
+types, which the start does not import."""
 
 
-class GrpcProtocol(msgspec.Struct, frozen=True):
+class GrpcRegistration(msgspec.Struct, frozen=True):
     """A protocol over gRPC.
 
     Attributes:
@@ -40,7 +38,7 @@ class GrpcProtocol(msgspec.Struct, frozen=True):
     load: Callable[[], BuildServices]
 
 
-class HttpProtocol(msgspec.Struct, frozen=True):
+class HttpRegistration(msgspec.Struct, frozen=True):
     """A protocol over HTTP.
 
     Attributes:

@@ -1,6 +1,6 @@
 """AG-UI events as translators read them, and the meaning of the events that end a run.
 
-Rule: pure functions. What a run's outcome means is decided here for every protocol.
+Rule: pure functions. They decide for every protocol what the outcome of a run means.
 """
 
 from collections.abc import Mapping

@@ -22,7 +22,7 @@ from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.conversation import following
-from agui_container.transports.conversation.approvals import Decision, Verdict, resume_entry
+from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict, resume_entry
 from agui_container.transports.conversation.events import (
     RUN_ENDS,
     Cancelled,
@@ -33,8 +33,8 @@ from agui_container.transports.conversation.events import (
     Unanswered,
     outcome_of,
 )
-from agui_container.transports.conversation.pending import CALL_EVENTS, Answer, PendingCalls, result_message
-from agui_container.transports.conversation.translator import Cancel, Client, Opening, Translator
+from agui_container.transports.conversation.pending import CALL_EVENTS, Answer, PendingCalls, call_id_of, result_message
+from agui_container.transports.conversation.translator import Cancellation, ClientConnection, Opening, Translator
 
 Request = TypeVar("Request")
 In = TypeVar("In")
@@ -43,14 +43,16 @@ Out = TypeVar("Out")
 logger = logging.getLogger(__name__)
 
 
-class Conversation(Generic[Request, In, Out]):
+class ConversationLoop(Generic[Request, In, Out]):
     """One request of a client, and all runs that answer it.
 
     Attributes:
         is_admitted: True once the engine has admitted the request.
     """
 
-    def __init__(self, service: Service, client: Client[In, Out], translator: Translator[Request, In, Out]) -> None:
+    def __init__(
+        self, service: Service, client: ClientConnection[In, Out], translator: Translator[Request, In, Out]
+    ) -> None:
         self.is_admitted = False
         self._service = service
         self._client = client
@@ -90,10 +92,10 @@ class Conversation(Generic[Request, In, Out]):
             await self.take(self._translator.answers(message))
         self.half_close(cancels=True)
 
-    async def take(self, answers: Sequence[Answer | Cancel], size: int = 0) -> None:
+    async def take(self, answers: Sequence[Answer | Cancellation], size: int = 0) -> None:
         """Take answers of the client, which are kept as ``size`` bytes in flight until the end of the conversation."""
         for answer in answers:
-            if isinstance(answer, Cancel):
+            if isinstance(answer, Cancellation):
                 await self.cancel()
             elif self._pending.add(answer):
                 self._kept.enter_context(self._quota.hold(Limit.BYTES_IN_FLIGHT, size))
@@ -117,8 +119,7 @@ class Conversation(Generic[Request, In, Out]):
             await self._cancel_run()
 
     def _refuse(self, answer: Answer) -> Sequence[Out]:
-        call_id = answer.call_id if isinstance(answer, Decision) else answer.tool_call_id
-        logger.info("answer refused %s", format_fields({"call": call_id[:100]}))
+        logger.info("answer refused %s", format_fields({"call": call_id_of(answer)[:100]}))
         return self._translator.refuse(answer)
 
     # --- runs ---
@@ -237,12 +238,12 @@ class Conversation(Generic[Request, In, Out]):
         props = dict(first.forwarded_props or {} if self._opening.next_props is None else self._opening.next_props)
         if self._is_given_up:
             props["approvals"] = {**(props.get("approvals") or {}), "onDenial": "cancel"}
-        decisions = [it for it in answers if isinstance(it, Decision)]
+        decisions = [it for it in answers if isinstance(it, ApprovalDecision)]
         return RunAgentInput(
             thread_id=self._thread_id,
             run_id=self._service.new_id(),
             protocol_version=PROTOCOL_VERSION,
-            messages=[it for it in answers if not isinstance(it, Decision)],
+            messages=[it for it in answers if not isinstance(it, ApprovalDecision)],
             tools=first.tools,
             context=first.context,
             forwarded_props=props,
@@ -256,7 +257,7 @@ class Conversation(Generic[Request, In, Out]):
             self._pending.clear()
             return
         self._is_given_up = True
-        answers = [Decision(call_id, Verdict.CANCELLED) for call_id in self._pending.approvals]
+        answers = [ApprovalDecision(call_id, Verdict.CANCELLED) for call_id in self._pending.approvals]
         is_settled = bool(answers) and await self._resume(answers) is None
         if not is_settled or self._pending:
             self._outcome = Cancelled()
@@ -270,7 +271,7 @@ class Conversation(Generic[Request, In, Out]):
         if self._is_cancelled:  # before the client has seen anything of this run
             self._client.leave(subscription)
             return
-        answered = [Decision(call_id, Verdict.ELSEWHERE) for call_id in self._pending.approvals]
+        answered = [ApprovalDecision(call_id, Verdict.ELSEWHERE) for call_id in self._pending.approvals]
         refused = [message for answer in self._pending.drop_approvals() for message in self._refuse(answer)]
         messages = [*refused, *self._translator.settle(answered)]
         await self._forward(run_id, subscription, messages, is_followed=True)

@@ -4,7 +4,7 @@ Rule: this module and all below it are imported by the first HTTP/2 connection (
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from grpclib.const import Handler as Method
@@ -19,7 +19,9 @@ from agui_container.transports.grpc.health import HealthService
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.reflection import with_reflection
-from agui_container.transports.registration import BuildServices
+
+BuildServices = Callable[[Service, CallAdmission], Sequence[Servable]]
+"""Builds the services of a protocol (``transports/registration.py``)."""
 
 MAX_CONNECTIONS = 1_000
 """Number of gRPC connections that one process accepts."""

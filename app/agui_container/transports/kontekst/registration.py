@@ -7,10 +7,10 @@ import signal
 from functools import partial
 
 from agui_container.transports.kontekst.options import KontekstOptions
-from agui_container.transports.registration import BuildServices, GrpcProtocol, read_options
+from agui_container.transports.registration import BuildServices, GrpcRegistration, read_options
 
 
-def register(settings: object) -> GrpcProtocol:
+def register(settings: object) -> GrpcRegistration:
     """Return the registration with these settings."""
     options = read_options(settings, KontekstOptions)
     shutdown = partial(signal.raise_signal, signal.SIGTERM) if options.grpc_shutdown else None
@@ -24,4 +24,4 @@ def register(settings: object) -> GrpcProtocol:
             DaemonService(service, admission, options, shutdown),
         ]
 
-    return GrpcProtocol(["kontekst.AgentService", "kontekst.DaemonService"], load)
+    return GrpcRegistration(["kontekst.AgentService", "kontekst.DaemonService"], load)

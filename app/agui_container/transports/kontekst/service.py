@@ -10,7 +10,7 @@ from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.conversation.approvals import ApprovalRequest, approval_request, expired_requests
 from agui_container.transports.conversation.events import Failed
-from agui_container.transports.conversation.loop import Conversation
+from agui_container.transports.conversation.loop import ConversationLoop
 from agui_container.transports.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
 from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.messages import check_id
@@ -55,7 +55,7 @@ class KontekstService:
             except AppError as error:
                 await call.send(translator.end(Failed(error)))
                 return
-            await Conversation(self._service, call, translator).serve(request)
+            await ConversationLoop(self._service, call, translator).serve(request)
 
     async def _read_start(self, call: RunCall, start: StartRunCommand, translator: KontekstTranslator) -> RunStart:
         """Return a start command with what its thread adds to it. Raises ``AppError`` VALIDATION_ERROR."""

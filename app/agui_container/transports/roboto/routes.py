@@ -23,7 +23,7 @@ from agui_container.runtime.log_values import format_fields
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
-from agui_container.transports.registration import Closers, HttpProtocol, read_options
+from agui_container.transports.registration import Closers, HttpRegistration, read_options
 
 PREFIX = "/v1/ai/"
 """Prefix of all paths."""
@@ -143,7 +143,7 @@ class RobotoOptions(Struct, frozen=True):
     max_body_bytes: int
 
 
-def register(settings: object) -> HttpProtocol:
+def register(settings: object) -> HttpRegistration:
     """Return the registration with these settings."""
     options = read_options(settings, RobotoOptions)
 
@@ -152,7 +152,7 @@ def register(settings: object) -> HttpProtocol:
         closers.append(endpoints.aclose)
         return routes(endpoints)
 
-    return HttpProtocol(PREFIX, {"roboto": PREFIX.rstrip("/")}, build, refusal)
+    return HttpRegistration(PREFIX, {"roboto": PREFIX.rstrip("/")}, build, refusal)
 
 
 class NotServed:

@@ -3,11 +3,11 @@
 Rule: this module is imported at the start. The first client imports the service.
 """
 
-from agui_container.transports.registration import BuildServices, GrpcProtocol, read_options
+from agui_container.transports.registration import BuildServices, GrpcRegistration, read_options
 from agui_container.transports.roz.options import RozOptions
 
 
-def register(settings: object) -> GrpcProtocol:
+def register(settings: object) -> GrpcRegistration:
     """Return the registration with these settings."""
     options = read_options(settings, RozOptions)
 
@@ -16,4 +16,4 @@ def register(settings: object) -> GrpcProtocol:
 
         return lambda service, admission: [RozService(service, admission, options)]
 
-    return GrpcProtocol(["roz.v1.AgentService"], load)
+    return GrpcRegistration(["roz.v1.AgentService"], load)

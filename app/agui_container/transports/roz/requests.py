@@ -32,9 +32,9 @@ from pydantic_core import from_json, to_json
 from agui_container.protocol.client_tools import object_schema, schema_problem
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
-from agui_container.transports.conversation.approvals import Decision, Verdict
+from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict
 from agui_container.transports.conversation.pending import Answer
-from agui_container.transports.conversation.translator import Cancel
+from agui_container.transports.conversation.translator import Cancellation
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 
 ROLES = ("user", "assistant", "system", "tool")
@@ -234,7 +234,7 @@ def _result_notes(result: pb.ToolResult) -> Sequence[str]:
     return exit_code, "[the output was truncated]" if result.truncated else ""
 
 
-def permission_answer(permission: pb.PermissionDecision) -> Decision:
+def permission_answer(permission: pb.PermissionDecision) -> ApprovalDecision:
     """Return a decision, with the edited arguments of the call.
 
     Raises:
@@ -242,10 +242,10 @@ def permission_answer(permission: pb.PermissionDecision) -> Decision:
     """
     verdict = Verdict.APPROVED if permission.approved else Verdict.DENIED
     edited = json_of(permission.modifier) if permission.HasField("modifier") else None
-    return Decision(call_id_in(permission.tool_call_id), verdict, edited_arguments=edited)
+    return ApprovalDecision(call_id_in(permission.tool_call_id), verdict, edited_arguments=edited)
 
 
-def answers_of(request: pb.SessionRequest) -> Sequence[Answer | Cancel]:
+def answers_of(request: pb.SessionRequest) -> Sequence[Answer | Cancellation]:
     """Return the answers to the calls of a turn that a request has. Raises ``AppError`` as ``permission_answer``."""
     match request.WhichOneof("request"):
         case "tool_result":
@@ -253,5 +253,5 @@ def answers_of(request: pb.SessionRequest) -> Sequence[Answer | Cancel]:
         case "permission_decision":
             return [permission_answer(request.permission_decision)]
         case "cancel_turn":
-            return [Cancel()]
+            return [Cancellation()]
     return []

@@ -18,7 +18,7 @@ from agui_container.ports.records import ThreadKey
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.conversation.loop import Conversation
+from agui_container.transports.conversation.loop import ConversationLoop
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.messages import check_id
@@ -37,7 +37,7 @@ from agui_container.transports.roz.translator import RozTranslator, add
 from agui_container.transports.roz.wire import RozEncoder, struct_of
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
-Turn = Conversation[TurnRequest, pb.SessionRequest, pb.SessionResponse]
+Turn = ConversationLoop[TurnRequest, pb.SessionRequest, pb.SessionResponse]
 
 THREAD_METADATA = "agui-thread-id"
 """Metadata key of the call for the thread to continue. Without it, a session begins a new thread."""
@@ -190,7 +190,7 @@ class Session:
         self._turns += 1
         permissions = self._options.permissions
         translator = RozTranslator(self._wire, message.message_id, request.tools, permissions, time.time)
-        turn = Conversation(self._service, self._call, translator)
+        turn = ConversationLoop(self._service, self._call, translator)
         self._turn = turn, translator
         if self._is_half_closed:
             turn.half_close(cancels=False)

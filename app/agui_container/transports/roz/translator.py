@@ -14,7 +14,7 @@ from ag_ui.core import EventType
 
 from agui_container.engine.policy import ThreadCondition
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.conversation.approvals import ApprovalRequest, Decision, Verdict
+from agui_container.transports.conversation.approvals import ApprovalDecision, ApprovalRequest, Verdict
 from agui_container.transports.conversation.events import (
     Cancelled,
     Event,
@@ -24,8 +24,8 @@ from agui_container.transports.conversation.events import (
     is_denied,
     text_of,
 )
-from agui_container.transports.conversation.pending import Answer, ClientCall, PendingCalls
-from agui_container.transports.conversation.translator import Cancel, Opening
+from agui_container.transports.conversation.pending import Answer, ClientToolCall, PendingCalls, call_id_of
+from agui_container.transports.conversation.translator import Cancellation, Opening
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.roz.inputs import TurnRequest
 from agui_container.transports.roz.options import PermissionRule
@@ -170,32 +170,28 @@ class RozTranslator:
             responses += [*self._set_activity(WAITING, request.call_id, reason), *self._wire.encode(requested)]
         return responses
 
-    def answers(self, message: pb.SessionRequest) -> Sequence[Answer | Cancel]:
+    def answers(self, message: pb.SessionRequest) -> Sequence[Answer | Cancellation]:
         """Translate a request about the turn. Raises ``AppError`` VALIDATION_ERROR."""
         return answers_of(message)
 
     def refuse(self, answer: Answer) -> Responses:
         """Refuse an answer to a call that does not wait."""
-        field, call_id = (
-            ("permission_decision", answer.call_id)
-            if isinstance(answer, Decision)
-            else ("tool_result", answer.tool_call_id)
-        )
-        message = f"{field}: no call '{call_id[:100]}' waits for it."
+        field = "permission_decision" if isinstance(answer, ApprovalDecision) else "tool_result"
+        message = f"{field}: no call '{call_id_of(answer)[:100]}' waits for it."
         return self._wire.session_rejected(AppError(ErrorCode.VALIDATION_ERROR, message))
 
     def settle(self, answers: Sequence[Answer]) -> Responses:
         """Report results and decisions, the client's own and those of another client."""
         responses: Responses = []
         for answer in answers:
-            if isinstance(answer, Decision):
+            if isinstance(answer, ApprovalDecision):
                 responses += self._resolve(answer)
             else:
                 self._requested.discard(answer.tool_call_id)
                 responses += self._tool_finished(answer.tool_call_id, text_of(answer.content))
         return responses if self._is_cancelled else [*responses, *self._set_activity(THINKING)]
 
-    def _resolve(self, answer: Decision) -> Responses:
+    def _resolve(self, answer: ApprovalDecision) -> Responses:
         call_id, request = answer.call_id, self._approvals.pop(answer.call_id)
         match answer.verdict:
             case Verdict.APPROVED:
@@ -269,7 +265,7 @@ class RozTranslator:
 
     # --- tools ---
 
-    def _request_tool(self, call: ClientCall, pending: PendingCalls) -> Responses:
+    def _request_tool(self, call: ClientToolCall, pending: PendingCalls) -> Responses:
         if call.call_id in self._requested:
             return self._set_activity(CALLING, call.name)
         self._requested.add(call.call_id)
