@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, ParamSpec, Protocol, TypeVar
 
-import orjson
 from ag_ui.core import EventType
 from google.protobuf.message import Message
 from grpclib.const import Cardinality, Status
@@ -36,7 +35,7 @@ from agui_container.runtime.log_values import format_fields
 from agui_container.transports.authentication import server_url
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
-from agui_container.transports.conversation.events import Event
+from agui_container.transports.conversation.events import Event, decoded_events
 from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed, is_larger
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
@@ -279,8 +278,8 @@ class Call(Generic[In, Out]):
     async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out]]) -> None:
         """Translate and send events, as soon as the budget has room for them. Raises ``AppError`` as ``send``."""
         with await self.quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, REPLY_COPIES * sum(map(len, batch.data))):
-            events = zip(batch.types, map(orjson.loads, batch.data), strict=True)
-            await self._send_in_order(_encode([message for it in events for message in translate(*it)]))
+            messages = [message for it in decoded_events(batch) for message in translate(*it)]
+            await self._send_in_order(_encode(messages))
 
     async def _send_in_order(self, data: bytes) -> None:
         if not data:
