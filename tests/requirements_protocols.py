@@ -7,6 +7,10 @@ _ROBOTO = "docs/roboto.md#routes"
 
 PROTOCOLS = {
     "protocol.same": (_GRPC, "A turn goes the same way over AG-UI, roz and kontekst, as far as each can say it."),
+    "protocol.loop": (
+        "docs/add-a-protocol.md#the-parts",
+        "One loop continues, refuses, lets expire, cancels and ends the conversations of all protocols.",
+    ),
     "protocol.added": (
         _WHO,
         "A protocol is added by a translator, a connection and one line; the page about it works.",

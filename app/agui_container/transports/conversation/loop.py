@@ -133,6 +133,7 @@ class ConversationLoop(Generic[Request, In, Out]):
                     await self._continue()
             except AppError as error:
                 self._outcome = Failed(error)
+                self._pending.clear()
             self._is_over = True
             await self._client.send(self._translator.end(self._outcome))
 
