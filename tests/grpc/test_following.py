@@ -42,13 +42,13 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> Service:
 @requirement("roz.team", "durable.gone")
 async def test_the_runs_of_a_thread_are_iterated_in_order_once_the_store_answers_again(service: Service) -> None:
     async with asyncio.timeout(WAIT):
-        run_ids = following.iterate_runs(service, caller(), "t1")
+        run_ids = following.ThreadRuns(service, caller(), "t1").iterate()
         assert [await anext(run_ids), await anext(run_ids)] == ["r1", "r2"]
 
 
 @requirement("protocol.crossed", "durable.gone")
 async def test_the_next_run_is_found_once_the_store_answers_again(service: Service) -> None:
     async with asyncio.timeout(WAIT):
-        while (found := await following.find_next_run(service, caller(), "t1", "r1")) is None:
+        while (found := await following.ThreadRuns(service, caller(), "t1").next_after("r1")) is None:
             await following.pause()
     assert found == "r2"

@@ -220,8 +220,8 @@ async def test_answers_count_as_bytes_in_flight_until_the_conversation_ends() ->
     loop = ConversationLoop[str, Said, str](talk.service, talk.client, TextTranslator())
     task = asyncio.create_task(loop.answer("hello"))
     await talk.client.until(f"ask {CALL}")
-    await loop.take([result_message(CALL, "seen")], size=1_000)
-    assert talk.service.quota.used(Limit.BYTES_IN_FLIGHT) == 1_000
+    await loop.take([result_message(CALL, "seen")], size=100_000)
+    assert talk.service.quota.used(Limit.BYTES_IN_FLIGHT) == 100_000
     await task
     assert talk.service.quota.used(Limit.BYTES_IN_FLIGHT) == 0
 

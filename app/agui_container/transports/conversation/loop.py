@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Generic, TypeVar
 
 from ag_ui.core import PROTOCOL_VERSION, EventType, RunAgentInput
@@ -60,10 +59,9 @@ class ConversationLoop(Generic[Request, In, Out]):
         self._quota = service.quota.of(client.caller.identity)
         self._translator = translator
         self._pending = PendingCalls({})
-        self._kept = ExitStack()
+        self._kept, self._kept_bytes = self._quota.acquire(Limit.BYTES_IN_FLIGHT, 0), 0
         self._outcome: Outcome = Completed()
         self._thread_id = self._run_id = ""
-        self._size = 0
         self._changed = asyncio.Event()
         self._is_running = self._is_cancelled = self._is_given_up = self._is_over = False
         self._is_half_closed = self._cancels_at_half_close = False
@@ -98,8 +96,8 @@ class ConversationLoop(Generic[Request, In, Out]):
             if isinstance(answer, Cancellation):
                 await self.cancel()
             elif self._pending.add(answer):
-                self._kept.enter_context(self._quota.hold(Limit.BYTES_IN_FLIGHT, size))
-                self._size += size
+                self._kept.resize(self._kept_bytes + size)
+                self._kept_bytes += size
                 self._changed.set()
             else:
                 await self._client.send(self._refuse(answer))
@@ -139,11 +137,12 @@ class ConversationLoop(Generic[Request, In, Out]):
 
     async def _begin(self, request: Request) -> None:
         self._opening: Opening[Out] = self._translator.open(request)
-        run_input, self._size = self._opening.run_input, self._opening.size
+        run_input = self._opening.run_input
         self._thread_id = run_input.thread_id
+        self._runs = following.ThreadRuns(self._service, self._caller, self._thread_id)
         timeouts = self._opening.timeouts_ms
         self._pending = PendingCalls({tool.name: timeouts.get(tool.name) for tool in run_input.tools or ()})
-        subscription = await self._service.admit(run_input, self._caller, self._size, self._opening.condition)
+        subscription = await self._service.admit(run_input, self._caller, self._opening.size, self._opening.condition)
         self.is_admitted = True
         await self._forward(run_input.run_id, subscription, self._opening.messages)
 
@@ -210,7 +209,7 @@ class ConversationLoop(Generic[Request, In, Out]):
             if self._is_half_closed:
                 return None
             if not await self._has_changed(min(seconds, following.POLL_SECONDS)):
-                next_run = await following.find_next_run(self._service, self._caller, self._thread_id, self._run_id)
+                next_run = await self._runs.next_after(self._run_id)
                 if next_run is not None:
                     return next_run
         return None
@@ -227,7 +226,8 @@ class ConversationLoop(Generic[Request, In, Out]):
     async def _resume(self, answers: Sequence[Answer]) -> str | None:
         """Continue with answers. Returns the id of the next run if another client has continued the thread before."""
         run_input = self._next_input(answers)
-        subscription = await following.continue_run(self._service, self._caller, self._run_id, run_input, self._size)
+        size = self._opening.size + self._kept_bytes
+        subscription = await self._runs.resume(self._run_id, run_input, size)
         if isinstance(subscription, str):
             return subscription
         self._pending.clear()
@@ -266,7 +266,7 @@ class ConversationLoop(Generic[Request, In, Out]):
 
     async def _follow(self, run_id: str) -> None:
         """Forward the events of a run of another client. The client's own decisions come too late."""
-        subscription = await following.attach_next(self._service, self._caller, self._thread_id, self._run_id, run_id)
+        subscription = await self._runs.attach_next(self._run_id, run_id)
         if subscription is None:
             return
         if self._is_cancelled:  # before the client has seen anything of this run
@@ -286,8 +286,7 @@ class ConversationLoop(Generic[Request, In, Out]):
             return []
         thread = await self._service.threads.delta(self._caller, self._thread_id)
         with self._quota.acquire(Limit.BYTES_IN_FLIGHT, thread.size):
-            latest = await following.find_latest_run(self._service, self._caller, self._thread_id)
-            if latest != self._run_id:
+            if await self._runs.latest() != self._run_id:
                 return []
             calls = tuple(self._pending.tools)
             closed = await offload_if_large(

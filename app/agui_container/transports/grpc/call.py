@@ -253,8 +253,8 @@ class Call(Generic[In, Out]):
         return await self._work(is_larger(body, LARGE_BYTES), work)
 
     def keep(self, size: int) -> QuotaLease:
-        """Count the bytes of a message as in flight while it is kept. There was room for them when it was read."""
-        return self.quota.hold(Limit.BYTES_IN_FLIGHT, size)
+        """Count bytes of messages as in flight while they are kept. Raises ``AppError`` RATE_LIMIT_EXCEEDED."""
+        return self.quota.acquire(Limit.BYTES_IN_FLIGHT, size)
 
     async def translate(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that translates ``size`` bytes, in a thread if they are many."""

@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from agui_container.engine.admission.quota import Limit, QuotaLease
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.service import Service
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
@@ -32,7 +32,7 @@ from agui_container.transports.roz.inputs import (
 )
 from agui_container.transports.roz.options import RozOptions
 from agui_container.transports.roz.requests import answers_of
-from agui_container.transports.roz.tools import ClientTools, ToolsByName, tools_by_name
+from agui_container.transports.roz.tools import ClientTools, tools_by_name
 from agui_container.transports.roz.translator import RozTranslator, add
 from agui_container.transports.roz.wire import RozEncoder, struct_of
 
@@ -84,14 +84,17 @@ class Session:
         self._usage = pb.TokenUsage()
         self._context = 0, 0
         self._answers: OrderedDict[str, str] = OrderedDict()
-        self._waiting: list[tuple[QueuedMessage, QuotaLease]] = []
+        self._waiting: list[QueuedMessage] = []
         self._refused: list[str] = []
         """Ids of refused messages whose turns are not completed yet."""
         self._changed = asyncio.Event()
         self._turns = 0
         self._turn: tuple[Turn, RozTranslator] | None = None
+        self._message: QueuedMessage | None = None
+        """Message that is being answered."""
         self._is_over = self._is_half_closed = False
-        self._start_lease, self._history_lease, self._tools_lease = call.keep(0), call.keep(0), call.keep(0)
+        self._kept = self._arriving = call.keep(0)
+        """Leases of the bytes that the session keeps, and of those of the request that is handled."""
 
     @property
     def thread(self) -> ThreadKey:
@@ -103,10 +106,17 @@ class Session:
         """True while the session has a history that its thread will get with the first turn."""
         return self._start is not None and bool(self._start.history)
 
+    @property
+    def size(self) -> int:
+        """Bytes that the session keeps besides the answers of its turn."""
+        messages = [*self._waiting, *([self._message] if self._message else [])]
+        start = self._start.size + self._start.history_size if self._start else 0
+        return start + self._tools.size + sum(message.size for message in messages)
+
     async def serve(self) -> None:
         """Serve until the client half-closes the call, or cancels the session."""
         try:
-            with self._start_lease, self._history_lease, self._tools_lease:
+            with self._kept:
                 await self._serve()
             if self._start is not None:
                 tokens = {"input_tokens": self._usage.input_tokens, "output_tokens": self._usage.output_tokens}
@@ -128,18 +138,12 @@ class Session:
             finally:
                 keepalive.cancel()
                 answer_task.cancel()
-                self._drop_waiting()
 
     def _half_close(self) -> None:
         self._is_half_closed = True
         self._changed.set()
         if self._turn is not None:
             self._turn[0].half_close(cancels=False)
-
-    def _drop_waiting(self) -> None:
-        for _, lease in self._waiting:
-            lease.release()
-        self._waiting.clear()
 
     async def _keep_alive(self) -> None:
         loop = asyncio.get_running_loop()
@@ -174,9 +178,10 @@ class Session:
                     return
                 self._changed.clear()
                 await self._changed.wait()
-            message, lease = self._waiting.pop(0)
-            with lease:
-                await self._answer_one(message)
+            self._message = self._waiting.pop(0)
+            await self._answer_one(self._message)
+            self._message = None
+            self._kept.resize(self.size)
             await self._complete_refused()
 
     async def _answer_one(self, message: QueuedMessage) -> None:
@@ -203,7 +208,6 @@ class Session:
             self._turn = None
         if turn.is_admitted:
             self._start = self._start.without_history()
-            self._history_lease.release()
         self._note_turn(message.message_id, translator)
 
     def _note_turn(self, message_id: str, translator: RozTranslator) -> None:
@@ -241,11 +245,15 @@ class Session:
     # --- incoming messages ---
 
     async def _receive_requests(self) -> None:
+        """Handle the client's requests. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for their bytes."""
         while not self._is_over and (request := await self._call.receive()) is not None:
-            try:
-                await self._handle(request, request.ByteSize())
-            except AppError as error:
-                await self._call.send(self._wire.session_rejected(error))
+            size = request.ByteSize()
+            with self._call.keep(size) as self._arriving:
+                try:
+                    await self._handle(request, size)
+                except AppError as error:
+                    await self._call.send(self._wire.session_rejected(error))
+            self._kept.resize(self.size)
 
     async def _handle(self, request: pb.SessionRequest, size: int) -> None:
         kind = request.WhichOneof("request")
@@ -269,7 +277,7 @@ class Session:
             case "register_tools":
                 registered = request.register_tools
                 new = await self._call.translate(size, tools_by_name, registered.tools, registered.source)
-                self._register_tools(registered.source, new, registered.system_context)
+                self._tools.register(registered.source, new, registered.system_context)
             case "feedback":
                 await self._store_feedback(request.feedback)
             case "cancel_session":
@@ -279,13 +287,10 @@ class Session:
         """Give the answers of a request to the turn. Raises ``AppError`` VALIDATION_ERROR if there is none."""
         answers = await self._call.translate(request.permission_decision.modifier.ByteSize(), answers_of, request)
         if self._turn is not None:
+            self._arriving.release()  # the turn keeps the answers
             await self._turn[0].take(answers, size)
         elif kind != "cancel_turn":
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
-
-    def _register_tools(self, source: str, tools: ToolsByName, system_context: str) -> None:
-        self._tools.register(source, tools, system_context)
-        self._tools_lease.hold(self._tools.size)
 
     async def _begin_session(self, start: pb.StartSession, size: int) -> None:
         self._check_start(start)
@@ -300,9 +305,7 @@ class Session:
         check_id(THREAD_METADATA, thread_id)
         if continued and translated.history:
             await self._check_history(ThreadKey(self._call.caller.owner, thread_id))
-        self._register_tools("", translated.tools, "")
-        self._start_lease.hold(translated.size)
-        self._history_lease.hold(translated.history_size)
+        self._tools.register("", translated.tools, "")
         self._start = translated
         self._thread_id = thread_id
         await self._call.send(self._wire.session_started(self._thread_id, model, self._options.permissions))
@@ -347,12 +350,12 @@ class Session:
         queued = await self._call.translate(size, read_message, message, size, message_id, self._service.new_id())
         if self._turn is not None and self._options.on_busy == "interrupt":
             await self._turn[0].cancel()
-        self._waiting.append((queued, self._call.keep(queued.size)))
+        self._waiting.append(queued)
         self._changed.set()
 
     async def _cancel_session(self) -> None:
         self._is_over = True
-        self._drop_waiting()
+        self._waiting.clear()
         if self._turn is not None:
             await self._turn[0].cancel()
 
