@@ -78,7 +78,7 @@ format: $(VENV)/.dev ## Format the code and fix what lint can fix
 .PHONY: proto
 proto: $(VENV)/.dev ## Compile the schema of the binary encoding, and the services of proto/
 	$(BIN)/python -m grpc_tools.protoc -I app/agui_container/protocol/wire/protobuf --descriptor_set_out=app/agui_container/protocol/wire/protobuf/agui.binpb agui.proto
-	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=app/agui_container/transports/grpc/gen --pyi_out=app/agui_container/transports/grpc/gen \
+	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=app/agui_container/transports/gen --pyi_out=app/agui_container/transports/gen \
 		$(patsubst proto/%,%,$(shell find proto -name '*.proto'))
 
 .PHONY: schema

@@ -20,7 +20,7 @@ from websockets.exceptions import WebSocketException
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
 
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from bench.large_reads import READS
 
 SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import grpc
 from google.protobuf.struct_pb2 import Struct
 
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from bench.hostile import MAX_BYTES, REPEATS, SECONDS, ping_until_told
 from bench.ping import server
 

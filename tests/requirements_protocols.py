@@ -7,6 +7,14 @@ _ROBOTO = "docs/roboto.md#routes"
 
 PROTOCOLS = {
     "protocol.same": (_GRPC, "A turn goes the same way over AG-UI, roz and kontekst, as far as each can say it."),
+    "protocol.loop": (
+        "docs/add-a-protocol.md#the-parts",
+        "One loop continues, refuses, lets expire, cancels and ends the conversations of all protocols.",
+    ),
+    "protocol.added": (
+        _WHO,
+        "A protocol is added by a translator, a connection and one line; the page about it works.",
+    ),
     "protocol.crossed": (_WHO, "A thread of one protocol is read, answered, continued and cancelled over the others."),
     "grpc.port": (_GRPC, "gRPC, HTTP/1.1 and WebSocket share a port; the first bytes tell them apart."),
     "grpc.lazy": (_GRPC, "The modules of gRPC are not imported before the first HTTP/2 connection."),

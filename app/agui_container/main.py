@@ -4,14 +4,11 @@ Rule: building the application reads the files that settings name and does no ot
 that begins with the application's lifespan (AgentCore restores snapshots of started processes: docs/architecture.md).
 """
 
-import json
 import logging
-import signal
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -39,7 +36,7 @@ from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.commands import COMMANDS
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.clock import SystemClock
-from agui_container.runtime.log_values import format_fields, mask_passwords
+from agui_container.runtime.log_values import format_fields
 from agui_container.settings import (
     LimitBy,
     Scope,
@@ -51,7 +48,6 @@ from agui_container.settings_sources import load_settings
 from agui_container.stores import is_durable, open_store
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
-from agui_container.tools.policy import ToolPolicy
 from agui_container.transports import invocations, rest, websocket_routes
 from agui_container.transports.application import Application, FastAPI
 from agui_container.transports.authentication import CallerAuthentication
@@ -61,9 +57,12 @@ from agui_container.transports.commands import CommandResponder
 from agui_container.transports.console import routes as console
 from agui_container.transports.error_responses import on_app_error, on_error, on_http_error
 from agui_container.transports.grpc.handover import HTTP2, Handover, Http2Server
-from agui_container.transports.grpc.options import Daemon, GrpcOptions, RozWire
+from agui_container.transports.grpc.options import GrpcOptions
+from agui_container.transports.kontekst import registration as kontekst
 from agui_container.transports.openapi import routes as openapi
+from agui_container.transports.registration import Closers, GrpcRegistration, HttpRegistration
 from agui_container.transports.roboto import routes as roboto
+from agui_container.transports.roz import registration as roz
 
 T = TypeVar("T")
 
@@ -74,8 +73,15 @@ DRAIN_SECONDS = 2.0
 
 REFUSED_IN_STREAM = 200
 
-GRPC_SERVICES = ["roz.v1.AgentService", "kontekst.AgentService", "kontekst.DaemonService"]
-"""The services over gRPC, as capabilities list them."""
+
+def grpc_protocols(settings: Settings) -> list[GrpcRegistration]:
+    """Return the protocols over gRPC that are served."""
+    return [roz.register(settings), kontekst.register(settings)] if settings.grpc else []
+
+
+def http_protocols(settings: Settings) -> list[HttpRegistration]:
+    """Return the protocols over HTTP that are served besides AG-UI."""
+    return [roboto.register(settings)] if settings.roboto else []
 
 
 def create_app(agent: object = None, settings: Settings | None = None) -> FastAPI:
@@ -117,7 +123,7 @@ def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
         AgentLoadError, ToolLoadError: ``settings.agent`` names no agent, or ``settings.tools`` names no tool.
     """
     service = service or build_service(settings)
-    closers: list[Callable[[], Awaitable[None]]] = []
+    closers: Closers = []
     authentication = build_authentication(settings, service.clock, closers)
     http2 = hand_over(service, settings, authentication) if settings.grpc else None
 
@@ -154,7 +160,7 @@ def build_routes(
     settings: Settings,
     service: Engine,
     authentication: CallerAuthentication,
-    closers: list[Callable[[], Awaitable[None]]],
+    closers: Closers,
 ) -> list[BaseRoute]:
     """Return all routes. Resources to close are added to ``closers``.
 
@@ -170,7 +176,7 @@ def build_routes(
         *websocket_routes.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
         *openapi.routes(),
         *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
-        *(roboto_routes(settings, service, closers) if settings.roboto else ()),
+        *(route for protocol in http_protocols(settings) for route in protocol.routes(service, closers)),
     ]
 
 
@@ -185,7 +191,7 @@ def admit_callers(app: FastAPI, settings: Settings, service: Engine, authenticat
         refused_status=REFUSED_IN_STREAM if settings.error_status == "stream" else None,
         quota=service.quota,
         ensure_open=partial(ensure_open, service),
-        error_forms={roboto.PREFIX: roboto.refusal} if settings.roboto else {},
+        error_forms={protocol.prefix: protocol.refusal for protocol in http_protocols(settings)},
     )
 
 
@@ -206,80 +212,28 @@ async def ensure_open(service: Engine) -> None:
 
 
 def hand_over(service: Engine, settings: Settings, authentication: CallerAuthentication) -> Handover:
-    """Return the hand-over of HTTP/2 connections to gRPC. The first connection imports gRPC."""
-    options = grpc_options(service, settings, authentication)
-
-    def load() -> Callable[[], Http2Server]:
-        from agui_container.transports.grpc.server import build_server  # noqa: PLC0415 - see above
-
-        return partial(build_server, service, options)
-
-    return Handover(load)
-
-
-def grpc_options(service: Engine, settings: Settings, authentication: CallerAuthentication) -> GrpcOptions:
-    """Return the options of the gRPC services."""
-    identity = service.capabilities.identity
-    return GrpcOptions(
+    """Return the hand-over of HTTP/2 connections to gRPC. The first connection imports gRPC and its protocols."""
+    protocols = grpc_protocols(settings)
+    options = GrpcOptions(
         max_bytes=settings.max_body_bytes,
         by_session=settings.scope is Scope.SESSION,
         origins=settings.cors_origins,
         authentication=authentication,
         limits_by_session=settings.limit_by is LimitBy.SESSION,
-        keepalive=settings.keepalive,
-        reports_context=settings.agent == "assistant",
-        agent_names=[settings.agent, *([identity.name] if identity and identity.name else [])],
-        model=settings.model,
-        models=[entry.rpartition("=")[0] or entry for entry in settings.models],
-        permissions=[
-            (rule.tool_pattern, rule.policy, rule.category, rule.reason)
-            for rule in ToolPolicy.parse(settings.tool_policy).rules
-        ],
-        context_tokens=settings.context_tokens,
-        on_busy=settings.on_busy,
-        roz_wire=RozWire(settings.roz_wire),
-        daemon=Daemon(
-            host=settings.host,
-            endpoint=model_endpoint(settings),
-            data_dir=data_dir(settings.store.get_secret_value()),
-            started_at=lambda: service.health.started_at,
-            shutdown=partial(signal.raise_signal, signal.SIGTERM) if settings.grpc_shutdown else None,
-        ),
     )
 
+    def load() -> Callable[[], Http2Server]:
+        from agui_container.transports.grpc.server import build_server  # noqa: PLC0415 - see above
 
-def model_endpoint(settings: Settings) -> str:
-    """Return the URL of the model's server, or an empty string if no setting names one.
+        return partial(build_server, service, options, [protocol.load() for protocol in protocols])
 
-    The password is masked because clients see the URL.
-    """
-    if settings.agent != "assistant":
-        return ""
-    if settings.model.startswith("openai:"):
-        return mask_passwords(settings.openai_base_url)
-    options: object = json.loads(settings.model_options) if settings.model.startswith("bedrock:") else {}
-    named = options.get("endpoint_url") if isinstance(options, dict) else None
-    return mask_passwords(named) if isinstance(named, str) else ""
-
-
-def data_dir(store_url: str) -> str:
-    """The folder of a database file; empty for any other store."""
-    if not store_url.startswith("sqlite:"):
-        return ""
-    return str(Path(store_url.partition("///")[2].partition("?")[0]).resolve().parent)
-
-
-def roboto_routes(settings: Settings, service: Engine, closers: list[Callable[[], Awaitable[None]]]) -> list[BaseRoute]:
-    """The routes of Roboto's sessions. Resources to close are added to ``closers``."""
-    endpoints = roboto.LazyEndpoints(service, settings.max_body_bytes)
-    closers.append(endpoints.aclose)
-    return roboto.routes(endpoints)
+    return Handover(load)
 
 
 def build_service(settings: Settings, agent_object: object = None) -> Engine:
     """The engine with its agent, wired. The agent is ``agent_object``, or else what ``settings.agent`` names."""
     tools = builtin_tools()
-    closers: list[Callable[[], Awaitable[None]]] = []
+    closers: Closers = []
     clock = SystemClock()
     cluster = build_cluster(settings, clock)
     if settings.agent == "assistant" and agent_object is None:
@@ -357,6 +311,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
     """Return the capabilities of the agent, with the configured transports and limits."""
     own = capabilities_of(agent) or AgentCapabilities()
     execution = own.execution or ExecutionCapabilities()
+    services = [name for protocol in grpc_protocols(settings) for name in protocol.services]
     return own.model_copy(
         update={
             "identity": own.identity or IdentityCapabilities(name="agui-container", version=__version__),
@@ -365,10 +320,10 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
             "custom": {
                 **(own.custom or {}),
                 "commands": list(COMMANDS),
-                **({"grpc": GRPC_SERVICES} if settings.grpc else {}),
+                **({"grpc": services} if services else {}),
                 "maxBodyBytes": settings.max_body_bytes,
                 **({"maxRunTokens": settings.run_tokens} if settings.run_tokens else {}),
-                **({"roboto": "/v1/ai"} if settings.roboto else {}),
+                **{name: value for it in http_protocols(settings) for name, value in it.capabilities.items()},
             },
         }
     )

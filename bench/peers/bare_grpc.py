@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import grpc
 
-from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, TokenDeltaEvent
+from agui_container.transports.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, TokenDeltaEvent
 
 READY = RunEvent(token=TokenDeltaEvent(text="hello world, ")).SerializeToString()
 

@@ -13,7 +13,7 @@ from functools import partial
 
 import grpc
 
-from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, StartRunCommand
+from agui_container.transports.gen.kontekst.kontekst_pb2 import RunCommand, StartRunCommand
 from bench.options import MeasureError, Options, Section
 from bench.results import Row, Samples, compare
 from bench.scenarios import throughput

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import grpc
 from websockets.exceptions import InvalidStatus
 
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
+from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
 from tests.engine.doubles import WAIT, Json, ask
 from tests.secret_search import search
 from tests.sockets.client import is_last

@@ -7,9 +7,10 @@ import grpc
 from fastapi import FastAPI
 from google.protobuf.message import Message
 
-from agui_container.main import grpc_options
+from agui_container.main import grpc_protocols
 from agui_container.settings import Settings
 from agui_container.transports.authentication import NO_AUTHENTICATION
+from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.server import build_server
 from tests.engine.doubles import WAIT
 
@@ -17,8 +18,8 @@ from tests.engine.doubles import WAIT
 def rpcs_of(app: FastAPI) -> list[str]:
     """The paths of all rpcs."""
     service = app.state.service
-    options = grpc_options(service, Settings(), NO_AUTHENTICATION)
-    server = build_server(service, options)
+    options = GrpcOptions(1_000, by_session=True, origins=(), authentication=NO_AUTHENTICATION, limits_by_session=False)
+    server = build_server(service, options, [protocol.load() for protocol in grpc_protocols(Settings())])
     return sorted(server._methods)  # noqa: SLF001 - grpclib shows its paths nowhere else
 
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from agui_container.protocol.commands import COMMANDS
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.auth.agents import AGENTCORE_HEADERS
 from tests.auth.clients import ASK
 from tests.auth.conftest import Guard, Guarded, authorization

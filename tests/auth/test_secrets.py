@@ -15,7 +15,7 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
+from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
 from tests.auth.agents import HEADERS, digest
 from tests.auth.issuer import issuer_process
 from tests.auth.rpcs import call_rpc

@@ -18,8 +18,8 @@ from websockets.exceptions import ConnectionClosed
 from agui_container.auth import issuer as documents
 from agui_container.auth.claim_rules import SKEW_SECONDS
 from agui_container.auth.key_cache import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS, UNCHECKED_SECONDS
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from tests.auth.clients import ASK, RequestResult, over_sse, question
 from tests.auth.conftest import Guard, Guarded, authorization
 from tests.auth.issuer import AUDIENCE, TestIssuer

@@ -14,8 +14,8 @@ from grpclib.client import Stream as ClientStream
 from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from agui_container.engine.engine import Engine
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, ERROR, SUCCESS, Dialogue, PendingCall, Reply
 from tests.engine.doubles import WAIT, Json
 

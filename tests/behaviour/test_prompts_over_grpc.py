@@ -11,8 +11,8 @@ from grpclib.client import Channel
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.dialogues import SUCCESS, Dialogue
 from tests.behaviour.fake_models import FakeOffline
 from tests.behaviour.over_grpc import KontekstDialogue, RozDialogue

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
-from agui_container.main import GRPC_SERVICES
 from agui_container.ports import Item
 from agui_container.protocol.commands import COMMANDS
 from tests.behaviour.client import Client, Refused, outcome, types
@@ -88,7 +87,7 @@ async def test_capabilities_say_what_is_configured(connect: Connect) -> None:
     assert told["execution"] == {"maxExecutionTime": 7_000}
     assert told["custom"] == {
         "commands": list(COMMANDS),
-        "grpc": GRPC_SERVICES,
+        "grpc": ["roz.v1.AgentService", "kontekst.AgentService", "kontekst.DaemonService"],
         "maxBodyBytes": 5_000,
         "roboto": "/v1/ai",
     }

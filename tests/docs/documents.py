@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
-    *("chat-page", "embedding", "install", "limits", "security", "start"),
+    *("add-a-protocol", "chat-page", "embedding", "install", "limits", "security", "start"),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)

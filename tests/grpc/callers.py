@@ -16,8 +16,8 @@ from agui_container.engine.policy import IdentityLimits
 from agui_container.main import build_app
 from agui_container.settings import Settings
 from agui_container.transports.caller_middleware import SESSION_HEADER
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.over_grpc import ClientCall
 from tests.behaviour.server import serving
 from tests.engine.doubles import make_service

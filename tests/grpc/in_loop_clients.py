@@ -10,7 +10,7 @@ import h2.events
 from agui_container.main import build_app
 from agui_container.server.connections import ConnectionLimit
 from agui_container.settings import Settings
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from tests.behaviour.server import serving
 from tests.engine.doubles import WAIT, make_service
 from tests.grpc.h2 import Raw, message

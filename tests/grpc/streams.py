@@ -6,10 +6,11 @@ from typing import Any
 
 from agui_container.engine.admission.quota import Quota
 from agui_container.transports.authentication import NO_AUTHENTICATION
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.call import PIECE_BYTES, Call, CallAdmission
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc.messages import PREFIX
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
+from agui_container.transports.grpc.options import GrpcOptions
 from tests.engine.doubles import caller
 
 SIZE = 3 * PIECE_BYTES
@@ -66,13 +67,7 @@ def call_of(client: Sender | Reader, quota: Quota, identity: str = "somebody") -
         _send_message_done=False,
         deadline=None,
     )
-    admission = CallAdmission(
-        MAX_BYTES,
-        by_session=False,
-        origins=(),
-        authentication=NO_AUTHENTICATION,
-        limits_by_session=False,
-        quota=quota,
-        unverified_calls=UnverifiedCalls(),
+    options = GrpcOptions(
+        MAX_BYTES, by_session=False, origins=(), authentication=NO_AUTHENTICATION, limits_by_session=False
     )
-    return Call(stream, caller(identity=identity), admission)
+    return Call(stream, caller(identity=identity), CallAdmission(options, quota, UnverifiedCalls()))

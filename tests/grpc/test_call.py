@@ -13,9 +13,9 @@ from agui_container.engine.admission.quota import SMALL_BYTES, Limit, Quota
 from agui_container.engine.policy import CapacityLimits
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.grpc import call
 from agui_container.transports.grpc.call import PIECE_BYTES, REPLY_COPIES, Call
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
 from tests.engine.doubles import eventually, make_quota
 from tests.grpc.streams import SIZE, Reader, Sender, call_of, start
 from tests.requirements import requirement

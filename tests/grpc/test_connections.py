@@ -20,9 +20,9 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.connection import MAX_CONTROLS
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.grpc.client import GrpcCall
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import PREFACE, WAIT, Raw, message, text

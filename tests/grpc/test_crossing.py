@@ -9,7 +9,7 @@ import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import WAIT, call_text
 from tests.grpc.http_requests import Json, answer_approval, get_json, run_over_sse
 from tests.grpc.kontekst_calls import RunTalk, start_run

@@ -9,8 +9,8 @@ import pytest
 
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.kontekst import daemon
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.kontekst import daemon
 from tests.behaviour.server import serving
 from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial

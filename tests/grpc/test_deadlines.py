@@ -11,9 +11,9 @@ from agui_container.engine.engine import Engine
 from agui_container.engine.run.run import Run
 from agui_container.main import build_app
 from agui_container.settings import Settings
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc import call
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.server import serving
 from tests.engine.doubles import FakeClock, Json, caller, eventually, make_service, wait_for_event
 from tests.grpc.conftest import ASSISTANT, Dial

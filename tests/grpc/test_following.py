@@ -10,7 +10,7 @@ from ag_ui.core import RunAgentInput
 from agui_container.engine.engine import Engine
 from agui_container.ports import Item
 from agui_container.ports.store import StoreUnavailable
-from agui_container.transports.grpc import following
+from agui_container.transports.conversation import following
 from tests.engine.doubles import WAIT, asking, caller, envelopes
 from tests.engine.test_recorder import open_service, wait_until_stored
 from tests.requirements import requirement
@@ -42,11 +42,13 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> Engine:
 @requirement("roz.team", "durable.gone")
 async def test_the_runs_of_a_thread_are_iterated_in_order_once_the_store_answers_again(service: Engine) -> None:
     async with asyncio.timeout(WAIT):
-        run_ids = following.iterate_runs(service, caller(), "t1")
+        run_ids = following.ThreadRuns(service, caller(), "t1").iterate()
         assert [await anext(run_ids), await anext(run_ids)] == ["r1", "r2"]
 
 
 @requirement("protocol.crossed", "durable.gone")
 async def test_the_next_run_is_found_once_the_store_answers_again(service: Engine) -> None:
     async with asyncio.timeout(WAIT):
-        assert await following.wait_for_next_run(service, caller(), "t1", "r1") == "r2"
+        while (found := await following.ThreadRuns(service, caller(), "t1").next_after("r1")) is None:
+            await following.pause()
+    assert found == "r2"

@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from agui_container.protocol.commands import MAX_ID
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.grpc.http_requests import get_json
 from tests.grpc.kontekst_calls import start_run
 from tests.grpc.roz_calls import RozTalk, start_session, wait_for_turn, watch_team

@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from agui_container.ports.tool import MAX_REASON
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
+from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
 from tests.grpc.client import call_text
 from tests.grpc.conftest import Dial
 from tests.grpc.http_requests import run_over_sse

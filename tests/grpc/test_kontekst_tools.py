@@ -6,7 +6,7 @@ from collections import Counter
 import grpc
 import pytest
 
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
+from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
 from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.kontekst_calls import RunTalk, start_run

@@ -9,10 +9,10 @@ from collections.abc import Collection, Sequence
 import pytest
 
 from agui_container.ports.records import StoredMessage
-from agui_container.transports.grpc import following
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from agui_container.transports.grpc.roz import turn as roz_turn
+from agui_container.transports.conversation import following
+from agui_container.transports.conversation.following import closed_calls
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.over_grpc import ClientCall
 from tests.counted_bytes import record_used_bytes
@@ -113,13 +113,13 @@ async def test_a_thread_that_another_client_has_continued_counts_while_it_is_rea
 
     def recorded(messages: Sequence[StoredMessage], call_ids: Collection[str]) -> dict[str, str]:
         counted.append(used[-1])
-        return following.closed_calls(messages, call_ids)
+        return closed_calls(messages, call_ids)
 
     async with two_clients() as clients:
         turn, call_id = await ask_client(clients)
         result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": SIZE * "x"}
         await clients.run(turn.thread, messages=[result])
-        monkeypatch.setattr(roz_turn, "closed_calls", recorded)
+        monkeypatch.setattr(following, "closed_calls", recorded)
         await turn.send(tool_result=roz.ToolResult(tool_call_id=call_id, success=True, result="seen in roz"))
         await turn.until("turn_finished")
         assert counted[0] >= SIZE

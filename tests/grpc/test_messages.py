@@ -10,13 +10,13 @@ from google.protobuf.struct_pb2 import Struct
 from agui_container.engine.admission.offload import LARGE_BYTES, offload
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc import call, messages
 from agui_container.transports.grpc.call import TRANSLATED_BYTES
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.messages import check_fields, decode
-from agui_container.transports.grpc.roz.inputs import MAX_CONTEXTS, read_message, read_start
-from agui_container.transports.grpc.roz.requests import json_of
+from agui_container.transports.roz.inputs import MAX_CONTEXTS, read_message, read_start
+from agui_container.transports.roz.requests import json_of
 from tests.engine.doubles import make_quota
 from tests.grpc.callers import serving_callers
 from tests.grpc.streams import Sender, call_of, start

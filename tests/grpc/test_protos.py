@@ -12,8 +12,8 @@ from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.message import Message
 
 from agui_container.protocol.errors import ERRORS
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.status import STATUSES
 from tests.requirements import requirement
 
@@ -22,7 +22,7 @@ TESTS = [path for path in (ROOT / "tests" / "grpc").glob("*.py") if path.name !=
 TESTS += [ROOT / "tests" / "behaviour" / name for name in ("over_grpc.py", "test_prompts_over_grpc.py")]
 """The tests that speak the protocols."""
 
-GENERATED = ROOT / "app" / "agui_container" / "transports" / "grpc" / "gen"
+GENERATED = ROOT / "app" / "agui_container" / "transports" / "gen"
 
 
 @requirement("grpc.schema")

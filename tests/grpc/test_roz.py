@@ -8,7 +8,7 @@ import grpc
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.http_requests import get_json, run_over_sse

@@ -4,7 +4,7 @@ from typing import Any
 
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.models.openai import OpenAIModel
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.grpc.callers import serving_callers
 from tests.grpc.roz_calls import schema
 from tests.models.openai.server import OpenAIResponse, OpenAIServer, says, speaks, sse, wire_server

@@ -19,7 +19,7 @@ from ag_ui.core import (
 from grpclib.client import Channel, StreamStreamMethod
 
 from agui_container.ports import Item
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from tests.behaviour.over_grpc import ClientCall
 from tests.grpc.client import call_text
 from tests.grpc.http_requests import answer_approval

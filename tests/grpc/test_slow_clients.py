@@ -10,8 +10,8 @@ from ag_ui.core import RunAgentInput
 from agui_container.engine.log.event_log import BATCH_BYTES, EventLog
 from agui_container.ports import Item
 from agui_container.protocol.wire.envelope import Batch
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.engine.doubles import wait_for_event
 from tests.grpc.h2 import message
 from tests.grpc.in_loop_clients import answers, beside, port_of, raw

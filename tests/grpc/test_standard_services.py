@@ -11,7 +11,7 @@ from grpclib.reflection.v1 import reflection_pb2 as v1
 from grpclib.reflection.v1alpha import reflection_pb2 as v1alpha
 
 from agui_container.transports.caller_middleware import SESSION_HEADER
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.grpc.client import WAIT
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.requirements import requirement

@@ -5,7 +5,7 @@ from collections import defaultdict
 import grpc
 import pytest
 
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import WAIT, call_text
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.http_requests import answer_approval, get_json, run_over_sse

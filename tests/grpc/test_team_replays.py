@@ -6,7 +6,7 @@ from typing import Any
 import grpc
 import pytest
 
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.http_requests import delete, get_json, post_json, run_over_sse

@@ -7,23 +7,27 @@ from itertools import count
 from typing import Any
 
 import pytest
-from ag_ui.core import EventType, UserMessage
+from ag_ui.core import EventType, ToolMessage, UserMessage
 
 from agui_container.protocol.errors import AppError
-from agui_container.transports.conversation.approvals import Decision, Verdict, decision
-from agui_container.transports.conversation.events import RUN_ENDS, Cancelled, outcome_of
+from agui_container.transports.conversation.approvals import (
+    ApprovalDecision,
+    Verdict,
+    approval_requests,
+    decision,
+)
+from agui_container.transports.conversation.events import RUN_ENDS, Cancelled, Completed, outcome_of, text_of
 from agui_container.transports.conversation.pending import CALL_EVENTS, PendingCalls
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from agui_container.transports.grpc.interrupts import approval_requests, text_of
-from agui_container.transports.grpc.kontekst.requests import RunStart
-from agui_container.transports.grpc.kontekst.translator import KontekstTranslator
-from agui_container.transports.grpc.options import RozWire
-from agui_container.transports.grpc.roz.events import TurnEvents
-from agui_container.transports.grpc.roz.requests import MAX_HISTORY, history_of, tool_message, tool_of, user_message
-from agui_container.transports.grpc.roz.team import TeamEvents
-from agui_container.transports.grpc.roz.tools import MAX_TOOLS, ClientTools, tools_by_name
-from agui_container.transports.grpc.roz.wire import RozEncoder
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.kontekst.requests import RunStart
+from agui_container.transports.kontekst.translator import KontekstTranslator
+from agui_container.transports.roz.options import PermissionRule, RozWire
+from agui_container.transports.roz.requests import MAX_HISTORY, history_of, tool_message, tool_of, user_message
+from agui_container.transports.roz.team import TeamEvents
+from agui_container.transports.roz.tools import MAX_TOOLS, ClientTools, tools_by_name
+from agui_container.transports.roz.translator import RozTranslator
+from agui_container.transports.roz.wire import RozEncoder
 
 Event = dict[str, Any]
 
@@ -106,7 +110,7 @@ def test_a_call_without_a_result_fails_at_the_end_of_its_run() -> None:
 def test_a_call_that_another_client_may_have_denied_does_not_start_before_its_result() -> None:
     translator = KontekstTranslator("r", "s", "default")
     event_kinds(translator, interrupt_event(INTERRUPT))
-    assert translator.settle([Decision("c1", Verdict.ELSEWHERE)]) == []
+    assert translator.settle([ApprovalDecision("c1", Verdict.ELSEWHERE)]) == []
     (last,) = translator.end(Cancelled())
     assert last.HasField("cancelled")
 
@@ -119,10 +123,11 @@ def test_events_inside_a_subagent_are_not_shown() -> None:
 def test_a_run_of_kontekst_asks_for_every_call() -> None:
     start = kontekst.StartRunCommand(prompt="hi", working_dir="/srv")
     opening = KontekstTranslator("r", "s", "d").open(RunStart(start, "m"))
-    assert opening.run_input.forwarded_props["approvals"] == {"ask": "all"}
+    assert opening.run_input.forwarded_props
     assert opening.next_props
+    assert opening.run_input.forwarded_props["approvals"] == {"ask": "all"}
     assert opening.next_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
-    assert [it.value for it in opening.run_input.context] == ["/srv"]
+    assert [it.value for it in opening.run_input.context or ()] == ["/srv"]
     with pytest.raises(AppError, match="prompt"):
         KontekstTranslator("r", "s", "d").open(RunStart(kontekst.StartRunCommand(), "m"))
 
@@ -130,10 +135,27 @@ def test_a_run_of_kontekst_asks_for_every_call() -> None:
 # --- roz --------------------------------------------------------------------------------------------------------------
 
 
-def turn(generation: RozWire = RozWire.V0_2, tools: Collection[roz.ToolSchema] = ()) -> TurnEvents:
-    numbers = count(1)
-    wire = RozEncoder(generation, lambda: f"e{next(numbers)}", lambda: 100.0)
-    return TurnEvents(wire, "m1", tools_by_name(tools), [("pay", "ask", "physical", "money")], lambda: 100.0)
+class TranslatedTurn:
+    """A turn as the loop translates it.
+
+    Attributes:
+        pending: calls that wait for the client.
+    """
+
+    def __init__(self, generation: RozWire = RozWire.V0_2, tools: Collection[roz.ToolSchema] = ()) -> None:
+        numbers = count(1)
+        wire = RozEncoder(generation, lambda: f"e{next(numbers)}", lambda: 100.0)
+        rules = [PermissionRule("pay", "ask", "physical", "money")]
+        self.translator = RozTranslator(wire, "m1", tools_by_name(tools), rules, lambda: 100.0)
+        self.pending = PendingCalls({tool.name: 60_000 for tool in tools})
+
+    def feed(self, kind: str, **fields: Any) -> list[roz.SessionResponse]:
+        """Feed one event. Returns the responses, and those that ask the client after the last one of a run."""
+        responses = self.translator.feed(EventType(kind), event(kind, **fields))
+        if EventType(kind) in CALL_EVENTS:
+            self.pending.feed(EventType(kind), event(kind, **fields))
+        is_asking = EventType(kind) in RUN_ENDS and self.pending
+        return [*responses, *(self.translator.ask(self.pending) if is_asking else ())]
 
 
 def kinds(responses: list[roz.SessionResponse]) -> list[str]:
@@ -142,63 +164,64 @@ def kinds(responses: list[roz.SessionResponse]) -> list[str]:
 
 def test_a_stop_of_the_model_is_the_stop_of_the_turn() -> None:
     for word, reason in (("length", "max_tokens"), ("filtered", "content_filter")):
-        events = turn()
-        events.feed(EventType.CUSTOM, event("CUSTOM", name="model.stopped", value={"reason": word}))
-        events.feed(EventType.RUN_FINISHED, event("RUN_FINISHED", outcome={"type": "success"}))
-        assert events.complete()[0].turn_complete.stop_reason == reason
+        turn = TranslatedTurn()
+        turn.feed("CUSTOM", name="model.stopped", value={"reason": word})
+        turn.feed("RUN_FINISHED", outcome={"type": "success"})
+        assert turn.translator.end(Completed())[0].turn_complete.stop_reason == reason
 
 
 def test_cached_tokens_are_counted_apart() -> None:
-    events = turn()
+    turn = TranslatedTurn()
     usage = {"inputTokens": 100, "outputTokens": 7, "cachedInputTokens": 60, "cacheWriteInputTokens": 10}
-    events.feed(EventType.RUN_FINISHED, event("RUN_FINISHED", usage=[usage, usage]))
-    total = events.complete()[0].turn_complete.usage
+    turn.feed("RUN_FINISHED", usage=[usage, usage])
+    total = turn.translator.end(Completed())[0].turn_complete.usage
     assert (total.input_tokens, total.output_tokens) == (60, 14)
     assert (total.cache_read_tokens, total.cache_creation_tokens) == (120, 20)
 
 
 def test_a_call_with_arguments_that_are_no_json_does_not_reach_the_client() -> None:
-    events = turn(RozWire.V1_0, [roz.ToolSchema(name="move")])
-    events.feed(EventType.TOOL_CALL_START, event("TOOL_CALL_START", toolCallId="c", toolCallName="move"))
-    events.feed(EventType.TOOL_CALL_ARGS, event("TOOL_CALL_ARGS", toolCallId="c", delta="{no"))
-    responses = events.feed(EventType.RUN_FINISHED, event("RUN_FINISHED", outcome={"type": "success"}))
+    turn = TranslatedTurn(RozWire.V1_0, [roz.ToolSchema(name="move")])
+    turn.feed("TOOL_CALL_START", toolCallId="c", toolCallName="move")
+    turn.feed("TOOL_CALL_ARGS", toolCallId="c", delta="{no")
+    responses = turn.feed("RUN_FINISHED", outcome={"type": "success"})
     assert [response.session_event.event_type for response in responses][-1] == "tool_call_started"
-    assert "Error: the client cannot get the arguments" in events.tool_requests["c"].error
+    (answer,) = turn.pending.answers or ()
+    assert isinstance(answer, ToolMessage)
+    assert "Error: the client cannot get the arguments" in str(answer.error)
 
 
 def test_the_agent_thinks_again_once_the_last_tool_of_the_server_has_ended() -> None:
-    events, states = turn(), []
+    turn, states = TranslatedTurn(), []
     calls = ("TOOL_CALL_START", "TOOL_CALL_END", "TOOL_CALL_RESULT")
     for kind, call in [*((kind, "c1") for kind in calls[:2]), *((kind, "c2") for kind in calls)]:
-        fed = events.feed(EventType[kind], event(kind, toolCallId=call, toolCallName="echo"))
+        fed = turn.feed(kind, toolCallId=call, toolCallName="echo")
         states += [it.activity_update.state for it in fed if it.HasField("activity_update")]
     assert states == ["calling_tool"]
-    last = events.feed(EventType.TOOL_CALL_RESULT, event("TOOL_CALL_RESULT", toolCallId="c1"))
+    last = turn.feed("TOOL_CALL_RESULT", toolCallId="c1")
     assert last[0].activity_update.state == "thinking"
 
 
 def test_a_tool_is_requested_once_though_another_client_approves_the_call_beside_it() -> None:
-    events = turn(tools=[roz.ToolSchema(name="move")])
+    turn = TranslatedTurn(tools=[roz.ToolSchema(name="move")])
     for call, name in (("c1", "pay"), ("c2", "move")):
-        events.feed(EventType.TOOL_CALL_START, event("TOOL_CALL_START", toolCallId=call, toolCallName=name))
-    asked_for = kinds(events.feed(EventType.RUN_FINISHED, interrupt_event(INTERRUPT)))
+        turn.feed("TOOL_CALL_START", toolCallId=call, toolCallName=name)
+    asked_for = kinds(turn.feed("RUN_FINISHED", outcome={"type": "interrupt", "interrupts": [INTERRUPT]}))
     assert asked_for.count("tool_request") == 1
-    events.follow()
-    assert events.is_waiting
-    events.feed(EventType.TOOL_CALL_RESULT, event("TOOL_CALL_RESULT", toolCallId="c1", content="paid"))
-    again = kinds(events.feed(EventType.RUN_FINISHED, event("RUN_FINISHED", outcome={"type": "success"})))
-    assert ("tool_request" in again, list(events.tool_requests)) == (False, ["c2"])
-    events.add_result("c2", "moved")
-    assert not events.is_waiting
+    assert turn.pending.drop_approvals() == []
+    turn.translator.settle([ApprovalDecision("c1", Verdict.ELSEWHERE)])
+    turn.feed("TOOL_CALL_RESULT", toolCallId="c1", content="paid")
+    again = kinds(turn.feed("RUN_FINISHED", outcome={"type": "success"}))
+    assert ("tool_request" in again, list(turn.pending.tools)) == (False, ["c2"])
+    assert turn.pending.drop_tool("c2") is None
+    assert not turn.pending
 
 
 def test_each_generation_gets_its_own_form_only() -> None:
-    delta = event("TEXT_MESSAGE_CONTENT", messageId="a", delta="x")
     forms = {}
     for generation in RozWire:
-        events = turn(generation)
-        events.begin(1)
-        forms[generation] = kinds(events.feed(EventType.TEXT_MESSAGE_CONTENT, delta))
+        turn = TranslatedTurn(generation)
+        turn.translator.begin(1)
+        forms[generation] = kinds(turn.feed("TEXT_MESSAGE_CONTENT", messageId="a", delta="x"))
     assert forms == {
         RozWire.BOTH: ["text_delta", "session_event"],
         RozWire.V0_2: ["text_delta"],

@@ -11,9 +11,9 @@ from grpclib.exceptions import GRPCError
 from agui_container.engine.admission.quota import Limit
 from agui_container.engine.policy import IdentityLimits
 from agui_container.ports import Item, RunContext
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.connection import MAX_STREAMS
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
 from tests.engine.doubles import eventually
 from tests.grpc.callers import (
     UNREAD_WINDOW,

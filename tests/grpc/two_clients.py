@@ -12,8 +12,8 @@ from google.protobuf.json_format import MessageToDict
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
 from agui_container.settings import Settings
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
-from agui_container.transports.grpc.roz.session import THREAD_METADATA
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.roz.session import THREAD_METADATA
 from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.behaviour.server import serving
 from tests.engine.doubles import Json

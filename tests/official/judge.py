@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """Reports of the client's stages on one stream.
 
     ``accepted`` counts the events before the first rejection, ``events`` what came out of the stages.
@@ -170,21 +170,21 @@ class Judge:
         *,
         chunks: bool = False,
         enforce: bool = False,
-    ) -> Verdict:
+    ) -> Judgement:
         """One stream through the client's stages: boundary and schema (``enforce``), ``chunks``, then the verifier."""
         walk = [event for event in events if isinstance(event, BaseEvent)]
         data = walk_json(walk) if walk else json.dumps(list(events)).encode()
         options = {"chunks": chunks, "enforce": enforce, "outputs": True}
-        return Verdict(**self.answer(self.ask("verify", options, b'"events":' + data)))
+        return Judgement(**self.answer(self.ask("verify", options, b'"events":' + data)))
 
     def ask_many(self, walks: Iterable[bytes], *, chunks: bool = False) -> int:
         """Start judging many streams, each as ``walk_json`` made it; ``many`` fetches the verdicts."""
         options = {"chunks": chunks, "outputs": chunks}
         return self.ask("verifyMany", options, b'"walks":[%b]' % b",".join(walks))
 
-    def many(self, ticket: int) -> list[Verdict]:
+    def many(self, ticket: int) -> list[Judgement]:
         """The verdicts that ``ask_many`` promised."""
-        return [Verdict(**verdict) for verdict in self.answer(ticket)]
+        return [Judgement(**verdict) for verdict in self.answer(ticket)]
 
     def run(self, url: str, turns: Sequence[Json], **agent: object) -> Conversation:
         """Drive a server with the client's ``HttpAgent``.

@@ -15,7 +15,7 @@ from h2.events import SettingsAcknowledged
 from websockets.frames import Frame, Opcode
 
 from agui_container.server.uvicorn_protocols import MAX_HEAD
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as roz
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.open_calls import MAX_UNVERIFIED_CALLS
 from tests.engine.doubles import Json
 from tests.grpc.callers import connect_caller, is_served

@@ -10,7 +10,7 @@ import h2.events
 from hyperframe.frame import PingFrame
 from websockets.frames import Frame, Opcode
 
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from tests.grpc.h2 import Raw, message
 from tests.grpc.in_loop_clients import RUN
 from tests.grpc.kontekst_calls import start_run

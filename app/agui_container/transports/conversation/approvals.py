@@ -73,7 +73,7 @@ class Verdict(StrEnum):
     """Another client has answered. The results of the next run tell the decision."""
 
 
-class Decision(Struct, frozen=True):
+class ApprovalDecision(Struct, frozen=True):
     """The answer to an approval request.
 
     Attributes:
@@ -88,12 +88,12 @@ class Decision(Struct, frozen=True):
     edited_arguments: Mapping[str, object] | None = None
 
 
-def decision(call_id: str, *, is_approved: bool, reason: str = "") -> Decision:
+def decision(call_id: str, *, is_approved: bool, reason: str = "") -> ApprovalDecision:
     """Return the decision of a client that either approves or denies."""
-    return Decision(call_id, Verdict.APPROVED if is_approved else Verdict.DENIED, reason)
+    return ApprovalDecision(call_id, Verdict.APPROVED if is_approved else Verdict.DENIED, reason)
 
 
-def resume_entry(request: ApprovalRequest, answer: Decision) -> ResumeEntry:
+def resume_entry(request: ApprovalRequest, answer: ApprovalDecision) -> ResumeEntry:
     """Return a decision in the form of AG-UI.
 
     A long reason is cut, because the engine refuses it and the model needs no more.

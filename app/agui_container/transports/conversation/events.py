@@ -1,15 +1,17 @@
 """AG-UI events as translators read them, and the meaning of the events that end a run.
 
-Rule: pure functions. What a run's outcome means is decided here for every protocol.
+Rule: pure functions. They decide for every protocol what the outcome of a run means.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import orjson
 from ag_ui.core import EventType
 from msgspec import Struct
 
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.wire.envelope import Batch
 
 Event = Mapping[str, Any]
 """An AG-UI event as decoded JSON."""
@@ -38,6 +40,11 @@ class Failed(Struct, frozen=True):
 
 Outcome = Completed | Cancelled | Unanswered | Failed
 """The end of a conversation."""
+
+
+def decoded_events(batch: Batch) -> Iterator[tuple[EventType, Event]]:
+    """Iterate over the events of a batch, with their types."""
+    return zip(batch.types, map(orjson.loads, batch.data), strict=True)
 
 
 def outcome_of(kind: EventType, event: Event) -> Outcome:

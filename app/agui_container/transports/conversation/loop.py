@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Generic, TypeVar
 
 from ag_ui.core import PROTOCOL_VERSION, EventType, RunAgentInput
@@ -22,7 +21,7 @@ from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.conversation import following
-from agui_container.transports.conversation.approvals import Decision, Verdict, resume_entry
+from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict, resume_entry
 from agui_container.transports.conversation.events import (
     RUN_ENDS,
     Cancelled,
@@ -33,8 +32,8 @@ from agui_container.transports.conversation.events import (
     Unanswered,
     outcome_of,
 )
-from agui_container.transports.conversation.pending import CALL_EVENTS, Answer, PendingCalls, result_message
-from agui_container.transports.conversation.translator import Cancel, Client, Opening, Translator
+from agui_container.transports.conversation.pending import CALL_EVENTS, Answer, PendingCalls, call_id_of, result_message
+from agui_container.transports.conversation.translator import Cancellation, ClientConnection, Opening, Translator
 
 Request = TypeVar("Request")
 In = TypeVar("In")
@@ -43,14 +42,16 @@ Out = TypeVar("Out")
 logger = logging.getLogger(__name__)
 
 
-class Conversation(Generic[Request, In, Out]):
+class ConversationLoop(Generic[Request, In, Out]):
     """One request of a client, and all runs that answer it.
 
     Attributes:
         is_admitted: True once the engine has admitted the request.
     """
 
-    def __init__(self, service: Service, client: Client[In, Out], translator: Translator[Request, In, Out]) -> None:
+    def __init__(
+        self, service: Service, client: ClientConnection[In, Out], translator: Translator[Request, In, Out]
+    ) -> None:
         self.is_admitted = False
         self._service = service
         self._client = client
@@ -58,10 +59,9 @@ class Conversation(Generic[Request, In, Out]):
         self._quota = service.quota.of(client.caller.identity)
         self._translator = translator
         self._pending = PendingCalls({})
-        self._kept = ExitStack()
+        self._kept, self._kept_bytes = self._quota.acquire(Limit.BYTES_IN_FLIGHT, 0), 0
         self._outcome: Outcome = Completed()
         self._thread_id = self._run_id = ""
-        self._size = 0
         self._changed = asyncio.Event()
         self._is_running = self._is_cancelled = self._is_given_up = self._is_over = False
         self._is_half_closed = self._cancels_at_half_close = False
@@ -90,14 +90,14 @@ class Conversation(Generic[Request, In, Out]):
             await self.take(self._translator.answers(message))
         self.half_close(cancels=True)
 
-    async def take(self, answers: Sequence[Answer | Cancel], size: int = 0) -> None:
+    async def take(self, answers: Sequence[Answer | Cancellation], size: int = 0) -> None:
         """Take answers of the client, which are kept as ``size`` bytes in flight until the end of the conversation."""
         for answer in answers:
-            if isinstance(answer, Cancel):
+            if isinstance(answer, Cancellation):
                 await self.cancel()
             elif self._pending.add(answer):
-                self._kept.enter_context(self._quota.hold(Limit.BYTES_IN_FLIGHT, size))
-                self._size += size
+                self._kept.resize(self._kept_bytes + size)
+                self._kept_bytes += size
                 self._changed.set()
             else:
                 await self._client.send(self._refuse(answer))
@@ -117,8 +117,7 @@ class Conversation(Generic[Request, In, Out]):
             await self._cancel_run()
 
     def _refuse(self, answer: Answer) -> Sequence[Out]:
-        call_id = answer.call_id if isinstance(answer, Decision) else answer.tool_call_id
-        logger.info("answer refused %s", format_fields({"call": call_id[:100]}))
+        logger.info("answer refused %s", format_fields({"call": call_id_of(answer)[:100]}))
         return self._translator.refuse(answer)
 
     # --- runs ---
@@ -132,16 +131,18 @@ class Conversation(Generic[Request, In, Out]):
                     await self._continue()
             except AppError as error:
                 self._outcome = Failed(error)
+                self._pending.clear()
             self._is_over = True
             await self._client.send(self._translator.end(self._outcome))
 
     async def _begin(self, request: Request) -> None:
         self._opening: Opening[Out] = self._translator.open(request)
-        run_input, self._size = self._opening.run_input, self._opening.size
+        run_input = self._opening.run_input
         self._thread_id = run_input.thread_id
+        self._runs = following.ThreadRuns(self._service, self._caller, self._thread_id)
         timeouts = self._opening.timeouts_ms
         self._pending = PendingCalls({tool.name: timeouts.get(tool.name) for tool in run_input.tools or ()})
-        subscription = await self._service.admit(run_input, self._caller, self._size, self._opening.condition)
+        subscription = await self._service.admit(run_input, self._caller, self._opening.size, self._opening.condition)
         self.is_admitted = True
         await self._forward(run_input.run_id, subscription, self._opening.messages)
 
@@ -208,7 +209,7 @@ class Conversation(Generic[Request, In, Out]):
             if self._is_half_closed:
                 return None
             if not await self._has_changed(min(seconds, following.POLL_SECONDS)):
-                next_run = await following.find_next_run(self._service, self._caller, self._thread_id, self._run_id)
+                next_run = await self._runs.next_after(self._run_id)
                 if next_run is not None:
                     return next_run
         return None
@@ -225,7 +226,8 @@ class Conversation(Generic[Request, In, Out]):
     async def _resume(self, answers: Sequence[Answer]) -> str | None:
         """Continue with answers. Returns the id of the next run if another client has continued the thread before."""
         run_input = self._next_input(answers)
-        subscription = await following.continue_run(self._service, self._caller, self._run_id, run_input, self._size)
+        size = self._opening.size + self._kept_bytes
+        subscription = await self._runs.resume(self._run_id, run_input, size)
         if isinstance(subscription, str):
             return subscription
         self._pending.clear()
@@ -237,12 +239,12 @@ class Conversation(Generic[Request, In, Out]):
         props = dict(first.forwarded_props or {} if self._opening.next_props is None else self._opening.next_props)
         if self._is_given_up:
             props["approvals"] = {**(props.get("approvals") or {}), "onDenial": "cancel"}
-        decisions = [it for it in answers if isinstance(it, Decision)]
+        decisions = [it for it in answers if isinstance(it, ApprovalDecision)]
         return RunAgentInput(
             thread_id=self._thread_id,
             run_id=self._service.new_id(),
             protocol_version=PROTOCOL_VERSION,
-            messages=[it for it in answers if not isinstance(it, Decision)],
+            messages=[it for it in answers if not isinstance(it, ApprovalDecision)],
             tools=first.tools,
             context=first.context,
             forwarded_props=props,
@@ -256,7 +258,7 @@ class Conversation(Generic[Request, In, Out]):
             self._pending.clear()
             return
         self._is_given_up = True
-        answers = [Decision(call_id, Verdict.CANCELLED) for call_id in self._pending.approvals]
+        answers = [ApprovalDecision(call_id, Verdict.CANCELLED) for call_id in self._pending.approvals]
         is_settled = bool(answers) and await self._resume(answers) is None
         if not is_settled or self._pending:
             self._outcome = Cancelled()
@@ -264,13 +266,13 @@ class Conversation(Generic[Request, In, Out]):
 
     async def _follow(self, run_id: str) -> None:
         """Forward the events of a run of another client. The client's own decisions come too late."""
-        subscription = await following.attach_next(self._service, self._caller, self._thread_id, self._run_id, run_id)
+        subscription = await self._runs.attach_next(self._run_id, run_id)
         if subscription is None:
             return
         if self._is_cancelled:  # before the client has seen anything of this run
             self._client.leave(subscription)
             return
-        answered = [Decision(call_id, Verdict.ELSEWHERE) for call_id in self._pending.approvals]
+        answered = [ApprovalDecision(call_id, Verdict.ELSEWHERE) for call_id in self._pending.approvals]
         refused = [message for answer in self._pending.drop_approvals() for message in self._refuse(answer)]
         messages = [*refused, *self._translator.settle(answered)]
         await self._forward(run_id, subscription, messages, is_followed=True)
@@ -284,8 +286,7 @@ class Conversation(Generic[Request, In, Out]):
             return []
         thread = await self._service.threads.delta(self._caller, self._thread_id)
         with self._quota.acquire(Limit.BYTES_IN_FLIGHT, thread.size):
-            latest = await following.find_latest_run(self._service, self._caller, self._thread_id)
-            if latest != self._run_id:
+            if await self._runs.latest() != self._run_id:
                 return []
             calls = tuple(self._pending.tools)
             closed = await offload_if_large(

@@ -11,22 +11,22 @@ from ag_ui.core import EventType, ToolMessage
 from msgspec import Struct, field
 
 from agui_container.transports.conversation.approvals import (
+    ApprovalDecision,
     ApprovalRequest,
-    Decision,
     Verdict,
     approval_requests,
     expired_requests,
 )
 from agui_container.transports.conversation.events import RUN_ENDS, Completed, Event, outcome_of
 
-Answer = ToolMessage | Decision
+Answer = ToolMessage | ApprovalDecision
 """The answer to a call that waits: the result of a client's tool, or a decision on an approval request."""
 
 CALL_EVENTS = RUN_ENDS | {EventType.TOOL_CALL_START, EventType.TOOL_CALL_ARGS, EventType.TOOL_CALL_RESULT}
 """Types of the events that change which calls wait."""
 
 
-class ClientCall(Struct):
+class ClientToolCall(Struct):
     """A call of one of the client's tools.
 
     Attributes:
@@ -62,9 +62,9 @@ class PendingCalls:
 
     def __init__(self, timeouts: Mapping[str, int | None]) -> None:
         self.approvals: dict[str, ApprovalRequest] = {}
-        self.tools: dict[str, ClientCall] = {}
+        self.tools: dict[str, ClientToolCall] = {}
         self._timeouts = timeouts
-        self._unfinished: dict[str, ClientCall] = {}
+        self._unfinished: dict[str, ClientToolCall] = {}
         """Calls of the client's tools without a result, also while a run still writes them."""
         self._answers: dict[str, Answer] = {}
         self._failed: set[str] = set()
@@ -80,7 +80,7 @@ class PendingCalls:
             case EventType.TOOL_CALL_START if event.get("subagentRunId") is None:
                 name = event["toolCallName"]
                 if name in self._timeouts:
-                    self._unfinished[call_id] = ClientCall(call_id, name, self._timeouts[name])
+                    self._unfinished[call_id] = ClientToolCall(call_id, name, self._timeouts[name])
             case EventType.TOOL_CALL_ARGS if call_id in self._unfinished:
                 self._unfinished[call_id].pieces.append(event["delta"])
             case EventType.TOOL_CALL_RESULT:
@@ -107,9 +107,8 @@ class PendingCalls:
 
     def add(self, answer: Answer) -> bool:
         """Store an answer of the client. Returns False if its call does not wait, or is answered already."""
-        call_id, waiting = (
-            (answer.call_id, self.approvals) if isinstance(answer, Decision) else (answer.tool_call_id, self.tools)
-        )
+        call_id = call_id_of(answer)
+        waiting = self.approvals if isinstance(answer, ApprovalDecision) else self.tools
         if call_id not in waiting or call_id in self._answers:
             return False
         self._answers[call_id] = answer
@@ -132,7 +131,7 @@ class PendingCalls:
             Seconds until the next one, or infinity.
         """
         expired, seconds = expired_requests(self.approvals.values(), now)
-        self._answers |= {request.call_id: Decision(request.call_id, Verdict.EXPIRED) for request in expired}
+        self._answers |= {request.call_id: ApprovalDecision(request.call_id, Verdict.EXPIRED) for request in expired}
         for call in self.tools.values():
             if waited >= call.timeout:
                 self.fail(call.call_id, f"Error: the tool did not answer within {call.timeout_ms} ms.")
@@ -141,11 +140,11 @@ class PendingCalls:
 
     # --- the end of waiting ---
 
-    def drop_approvals(self) -> Sequence[Decision]:
+    def drop_approvals(self) -> Sequence[ApprovalDecision]:
         """Forget the approvals, which another client has answered. Returns the client's decisions, which are late."""
         answers = [self._answers.pop(call_id, None) for call_id in self.approvals]
         self.approvals = {}
-        return [it for it in answers if isinstance(it, Decision) and it.verdict is not Verdict.EXPIRED]
+        return [it for it in answers if isinstance(it, ApprovalDecision) and it.verdict is not Verdict.EXPIRED]
 
     def drop_tool(self, call_id: str) -> Answer | None:
         """Forget a call that the thread no longer waits for. Returns the client's result if there is one."""
@@ -159,6 +158,11 @@ class PendingCalls:
         for call_id in self.tools:
             self._unfinished.pop(call_id, None)
         self.approvals, self.tools, self._answers = {}, {}, {}
+
+
+def call_id_of(answer: Answer) -> str:
+    """Return the id of the call that an answer is for."""
+    return answer.call_id if isinstance(answer, ApprovalDecision) else answer.tool_call_id
 
 
 def result_message(call_id: str, content: str, error: str | None = None) -> ToolMessage:

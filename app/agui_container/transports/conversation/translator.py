@@ -1,10 +1,11 @@
 """The port of a foreign protocol: a translator, and the connection to one client.
 
 A **conversation** is one request of a client and all runs that answer it. Approvals and tools of the client end one
-run, and their answers begin the next. ``loop.Conversation`` admits the runs, forwards their events, waits for answers,
-continues, follows the runs of other clients of the thread, and cancels. A protocol adds what only it knows:
+run, and their answers begin the next. The loop (``loop.ConversationLoop``) admits the runs, forwards their events,
+waits for answers, continues, follows the runs of other clients of the thread, and cancels. A protocol adds what only it
+knows:
 
-- a **wire**: its connection, as a ``Client``;
+- a **wire**: its connection, as a ``ClientConnection``;
 - a **translator** for each conversation, which turns the client's messages into AG-UI and AG-UI into messages;
 - a **registration**, by which ``main`` finds it.
 
@@ -76,7 +77,7 @@ class Opening(Struct, Generic[Out], frozen=True):
     timeouts_ms: Mapping[str, int] = field(default_factory=dict)
 
 
-class Cancel(Struct, frozen=True):
+class Cancellation(Struct, frozen=True):
     """The client cancels the conversation."""
 
 
@@ -95,7 +96,7 @@ class Translator(Protocol[Request_contra, In_contra, Out]):
         A call that the client cannot run gets ``pending.fail``.
         """
 
-    def answers(self, message: In_contra) -> Sequence[Answer | Cancel]:
+    def answers(self, message: In_contra) -> Sequence[Answer | Cancellation]:
         """Translate a message of the client. Messages that mean nothing to a conversation have no answers."""
 
     def refuse(self, answer: Answer) -> Sequence[Out]:
@@ -113,7 +114,7 @@ class Translator(Protocol[Request_contra, In_contra, Out]):
         """End the conversation."""
 
 
-class Client(Protocol[In_co, Out_contra]):
+class ClientConnection(Protocol[In_co, Out_contra]):
     """Connection to the client of one conversation, or of several in a row."""
 
     @property

@@ -11,13 +11,12 @@ Source: gRPC over HTTP/2.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, ParamSpec, Protocol, TypeVar
 
-import orjson
 from ag_ui.core import EventType
 from google.protobuf.message import Message
 from grpclib.const import Cardinality, Status
@@ -33,12 +32,13 @@ from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.authentication import CallerAuthentication, server_url
+from agui_container.transports.authentication import server_url
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
-from agui_container.transports.conversation.events import Event
+from agui_container.transports.conversation.events import Event, decoded_events
 from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed, is_larger
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
+from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.status import status_of
 
 SEND_SECONDS = 60.0
@@ -81,22 +81,14 @@ class CallAdmission:
     """The rules for every call.
 
     Attributes:
-        max_bytes: largest message in bytes, before and after decompression.
-        by_session: True if the session header names the owner of threads and runs.
-        origins: web origins that may call.
-        authentication: verifies the tokens of callers.
-        limits_by_session: True if a gateway sets the session header, so that it names an identity.
+        options: options of all calls.
         quota: what the process and each identity have in use.
         unverified_calls: counts calls without a token, and others while their callers are verified.
         needs_token: False for calls of health and reflection, which stay unverified.
-        refused_pages: logs the others.
+        refused_pages: logs the calls of web pages that may not call.
     """
 
-    max_bytes: int
-    by_session: bool
-    origins: Collection[str]
-    authentication: CallerAuthentication
-    limits_by_session: bool
+    options: GrpcOptions
     quota: Quota
     unverified_calls: UnverifiedCalls
     needs_token: bool = True
@@ -112,15 +104,17 @@ class CallAdmission:
         headers = [(name, value) for name, value in stream._stream.headers or () if not name.startswith((":", "grpc-"))]
         origin = next((value for name, value in headers if name == "origin"), None)
         forwarded = {name: value for name, value in headers if not NOT_FORWARDED.fullmatch(name)}
-        caller = make_caller(forwarded, by_session=self.by_session, limits_by_session=self.limits_by_session)
+        caller = make_caller(
+            forwarded, by_session=self.options.by_session, limits_by_session=self.options.limits_by_session
+        )
         LOG_FIELDS.set({"requestId": caller.request_id})
-        if origin is not None and origin not in self.origins:
+        if origin is not None and origin not in self.options.origins:
             authority = next((value for name, value in stream._stream.headers or () if name == ":authority"), "")
             self.refused_pages.log(origin, authority)
             raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
         with self.unverified_calls.use(stream._stream):
-            return await self.authentication.authenticate(caller, headers)
+            return await self.options.authentication.authenticate(caller, headers)
 
     def count(self, caller: Caller, stream: "Stream[In, Out]") -> AbstractContextManager[object]:
         """Count a call until the end of the block. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there are too many."""
@@ -131,7 +125,7 @@ class CallAdmission:
     def challenge(self, stream: "Stream[In, Out]", error: AppError) -> str | None:
         """Return the value of ``www-authenticate`` for a refused call, or None if it has none."""
         headers = dict(stream._stream.headers or ())
-        return self.authentication.challenge(
+        return self.options.authentication.challenge(
             error, server_url(headers.get(":scheme", ""), headers.get(":authority", ""))
         )
 
@@ -229,10 +223,10 @@ class Call(Generic[In, Out]):
 
     def _check_message(self, size: int) -> None:
         """Check that the caller may send a message now. Raises ``AppError`` as ``receive``."""
-        admission = self._admission
-        admission.authentication.check_expiry(self.caller)
+        options = self._admission.options
+        options.authentication.check_expiry(self.caller)
         self.quota.count(Limit.MESSAGES_PER_SECOND)
-        check_size(size, admission.max_bytes)
+        check_size(size, options.max_bytes)
 
     async def _read(self, size: int, lease: QuotaLease) -> bytes:
         """Read a message in pieces, so that only bytes that have arrived count as in flight."""
@@ -255,12 +249,12 @@ class Call(Generic[In, Out]):
             return await self._work(len(body) > LARGE_BYTES, partial(decode, message_type, body))
         if self.metadata.get("grpc-encoding") != "gzip":
             raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
-        work = partial(decode_compressed, message_type, body, self._admission.max_bytes)
+        work = partial(decode_compressed, message_type, body, self._admission.options.max_bytes)
         return await self._work(is_larger(body, LARGE_BYTES), work)
 
     def keep(self, size: int) -> QuotaLease:
-        """Count the bytes of a message as in flight while it is kept. There was room for them when it was read."""
-        return self.quota.hold(Limit.BYTES_IN_FLIGHT, size)
+        """Count bytes of messages as in flight while they are kept. Raises ``AppError`` RATE_LIMIT_EXCEEDED."""
+        return self.quota.acquire(Limit.BYTES_IN_FLIGHT, size)
 
     async def translate(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that translates ``size`` bytes, in a thread if they are many."""
@@ -284,8 +278,8 @@ class Call(Generic[In, Out]):
     async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out]]) -> None:
         """Translate and send events, as soon as the budget has room for them. Raises ``AppError`` as ``send``."""
         with await self.quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, REPLY_COPIES * sum(map(len, batch.data))):
-            events = zip(batch.types, map(orjson.loads, batch.data), strict=True)
-            await self._send_in_order(_encode([message for it in events for message in translate(*it)]))
+            messages = [message for it in decoded_events(batch) for message in translate(*it)]
+            await self._send_in_order(_encode(messages))
 
     async def _send_in_order(self, data: bytes) -> None:
         if not data:
@@ -325,11 +319,7 @@ def incomplete_message() -> AppError:
 
 
 def _encode(messages: Iterable[Message]) -> bytes:
-    return b"".join([PREFIX.pack(0, len(body)) + body for body in map(_serialize, messages)])
-
-
-def _serialize(message: Message) -> bytes:
-    return message.SerializeToString()
+    return b"".join([PREFIX.pack(0, len(body := it.SerializeToString())) + body for it in messages])
 
 
 CallHandler = Callable[[Call[In, Out]], Awaitable[None]]

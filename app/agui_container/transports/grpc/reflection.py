@@ -56,5 +56,5 @@ async def _handle(handler: Callable[[Any], Awaitable[None]], call: Call[Any, Any
 def with_reflection(services: Sequence[Servable], admission: CallAdmission) -> Sequence[Servable]:
     """Return the services and the two reflection services that describe them."""
     added: Sequence[Servable] = ServerReflection.extend(list(services))[len(services) :]  # type: ignore[assignment]
-    small = replace(admission, max_bytes=MAX_REQUEST)
+    small = replace(admission, options=replace(admission.options, max_bytes=MAX_REQUEST))
     return [*services, *(LimitedService(service, small) for service in added)]

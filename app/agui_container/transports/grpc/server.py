@@ -4,7 +4,7 @@ Rule: this module and all below it are imported by the first HTTP/2 connection (
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from grpclib.const import Handler as Method
@@ -16,12 +16,12 @@ from agui_container.transports.grpc.call import CallAdmission, Servable
 from agui_container.transports.grpc.connection import GrpcProtocol
 from agui_container.transports.grpc.handover import HttpConnection
 from agui_container.transports.grpc.health import HealthService
-from agui_container.transports.grpc.kontekst.daemon import DaemonService
-from agui_container.transports.grpc.kontekst.service import KontekstService
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.reflection import with_reflection
-from agui_container.transports.grpc.roz.service import RozService
+
+BuildServices = Callable[[Service, CallAdmission], Sequence[Servable]]
+"""Builds the services of a protocol (``transports/registration.py``)."""
 
 MAX_CONNECTIONS = 1_000
 """Number of gRPC connections that one process accepts."""
@@ -88,23 +88,12 @@ class GrpcServer:
         return GrpcProtocol(self._methods, connection.connections, limits, has_room=has_room)
 
 
-def build_server(service: Service, options: GrpcOptions) -> GrpcServer:
-    """Build the gRPC server of an engine."""
-    admission = CallAdmission(
-        options.max_bytes,
-        options.by_session,
-        frozenset(options.origins),
-        options.authentication,
-        options.limits_by_session,
-        service.quota,
-        UnverifiedCalls(),
-    )
-    open_admission = replace(admission, authentication=NO_AUTHENTICATION, needs_token=False)
-    agents: list[Servable] = [
-        RozService(service, admission, options),
-        KontekstService(service, admission, options.agent_names, reports_context=options.reports_context),
-        DaemonService(options.daemon, admission),
-    ]
+def build_server(service: Service, options: GrpcOptions, protocols: Sequence[BuildServices]) -> GrpcServer:
+    """Build the gRPC server of an engine, with the services of these protocols."""
+    admission = CallAdmission(options, service.quota, UnverifiedCalls())
+    open_options = replace(options, authentication=NO_AUTHENTICATION)
+    open_admission = replace(admission, options=open_options, needs_token=False)
+    agents = [built for build in protocols for built in build(service, admission)]
     names = [path.split("/")[1] for agent in agents for path in agent.__mapping__()]
     health = HealthService(names, service.is_serving, open_admission)
     return GrpcServer([*with_reflection(agents, open_admission), health])

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Protocol
 
+from msgspec import Struct
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
@@ -22,6 +23,7 @@ from agui_container.runtime.log_values import format_fields
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
+from agui_container.transports.registration import Closers, HttpRegistration, read_options
 
 PREFIX = "/v1/ai/"
 """Prefix of all paths."""
@@ -129,6 +131,28 @@ def routes(endpoints: LazyEndpoints) -> list[BaseRoute]:
         ),
         Route(f"{PREFIX}{{path:path}}", NotServed()),
     ]
+
+
+class RobotoOptions(Struct, frozen=True):
+    """Settings that this protocol reads.
+
+    Attributes:
+        max_body_bytes: largest request in bytes.
+    """
+
+    max_body_bytes: int
+
+
+def register(settings: object) -> HttpRegistration:
+    """Return the registration with these settings."""
+    options = read_options(settings, RobotoOptions)
+
+    def build(service: Service, closers: Closers) -> list[BaseRoute]:
+        endpoints = LazyEndpoints(service, options.max_body_bytes)
+        closers.append(endpoints.aclose)
+        return routes(endpoints)
+
+    return HttpRegistration(PREFIX, {"roboto": PREFIX.rstrip("/")}, build, refusal)
 
 
 class NotServed:

@@ -11,8 +11,8 @@ from ag_ui.core import Tool
 from msgspec import Struct
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.roz.requests import OBJECT_BYTES, tool_of
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.roz.requests import OBJECT_BYTES, tool_of
 
 MAX_TOOLS = 1_000
 MAX_SOURCES = 1_000

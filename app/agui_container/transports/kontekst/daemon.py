@@ -8,23 +8,25 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from grpclib.const import Cardinality
 from grpclib.const import Handler as Method
 
+from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import (
+from agui_container.transports.gen.kontekst.kontekst_pb2 import (
     GetStatusRequest,
     GetStatusResponse,
     ShutdownRequest,
     ShutdownResponse,
 )
-from agui_container.transports.grpc.options import Daemon
+from agui_container.transports.grpc.call import Call, CallAdmission, method
+from agui_container.transports.kontekst.options import KontekstOptions
 
 PROBE_SECONDS = 2.0
 """Seconds in which a model endpoint must accept a connection."""
@@ -38,11 +40,23 @@ logger = logging.getLogger(__name__)
 
 
 class DaemonService:
-    """``kontekst.DaemonService``."""
+    """``kontekst.DaemonService``.
 
-    def __init__(self, daemon: Daemon, admission: CallAdmission) -> None:
-        self._daemon = daemon
+    Args:
+        shutdown: shuts the process down in order; None if clients may not do so.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        admission: CallAdmission,
+        options: KontekstOptions,
+        shutdown: Callable[[], None] | None,
+    ) -> None:
+        self._service = service
         self._admission = admission
+        self._options = options
+        self._shutdown = shutdown
         self._is_healthy, self._probed_at = False, float("-inf")
         self._probing = asyncio.Lock()
 
@@ -56,12 +70,12 @@ class DaemonService:
         """Send the status. This server runs no llama-server. Its health is that of the model's endpoint."""
         await call.receive_request()
         healthy = await self._is_model_healthy()
-        started_at = self._daemon.started_at()
+        started_at = self._service.health.started_at
         status = GetStatusResponse(
-            bind=f"{self._daemon.host}:{call.port}",
-            endpoint=self._daemon.endpoint,
+            bind=f"{self._options.host}:{call.port}",
+            endpoint=self._options.endpoint,
             llama_server_healthy=healthy,
-            data_dir=self._daemon.data_dir,
+            data_dir=self._options.data_dir,
         )
         if started_at is not None:
             status.uptime_seconds = int(max(0.0, time.time() - started_at))
@@ -75,19 +89,19 @@ class DaemonService:
             AppError: ACCESS_DENIED if the operator does not allow it, or if the caller has a scope of its own.
         """
         await call.receive_request()
-        if self._daemon.shutdown is None:
+        if self._shutdown is None:
             raise AppError(ErrorCode.ACCESS_DENIED, "Shutdown is not allowed here; see AGUI_GRPC_SHUTDOWN.")
         if not is_operator(call.caller):
             raise AppError(ErrorCode.ACCESS_DENIED, "Only the server's operator may shut it down.")
         await call.send([ShutdownResponse(message="The server is shutting down.")])
         logger.warning("shutdown requested over gRPC %s", format_fields({"request": call.caller.request_id}))
-        asyncio.get_running_loop().call_soon(self._daemon.shutdown)
+        asyncio.get_running_loop().call_soon(self._shutdown)
 
     async def _is_model_healthy(self) -> bool:
         async with self._probing:
             now = time.monotonic()
             if now - self._probed_at >= PROBE_CACHE_SECONDS:
-                self._is_healthy, self._probed_at = await accepts_connections(self._daemon.endpoint), now
+                self._is_healthy, self._probed_at = await accepts_connections(self._options.endpoint), now
             return self._is_healthy
 
 

@@ -1,7 +1,7 @@
 """``kontekst.AgentService``: one call is one run, from its start command to completed, cancelled or failed."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from grpclib.const import Handler as Method
 
@@ -10,13 +10,14 @@ from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.conversation.approvals import ApprovalRequest, approval_request, expired_requests
 from agui_container.transports.conversation.events import Failed
-from agui_container.transports.conversation.loop import Conversation
+from agui_container.transports.conversation.loop import ConversationLoop
+from agui_container.transports.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import RunCommand, RunEvent, StartRunCommand
-from agui_container.transports.grpc.kontekst.context import Row, history_rows
-from agui_container.transports.grpc.kontekst.requests import RunStart
-from agui_container.transports.grpc.kontekst.translator import KontekstTranslator
 from agui_container.transports.grpc.messages import check_id
+from agui_container.transports.kontekst.context import Row, history_rows
+from agui_container.transports.kontekst.options import ASSISTANT, KontekstOptions
+from agui_container.transports.kontekst.requests import RunStart
+from agui_container.transports.kontekst.translator import KontekstTranslator
 
 DEFAULT_AGENT = "default"
 
@@ -24,20 +25,13 @@ RunCall = Call[RunCommand, RunEvent]
 
 
 class KontekstService:
-    """``kontekst.AgentService``.
+    """``kontekst.AgentService``."""
 
-    Args:
-        agent_names: names that a client may use for this server's agent, besides ``default`` and the empty name.
-        reports_context: True if the agent reports its context. The messages of the thread are counted otherwise.
-    """
-
-    def __init__(
-        self, service: Service, admission: CallAdmission, agent_names: Collection[str], *, reports_context: bool
-    ) -> None:
+    def __init__(self, service: Service, admission: CallAdmission, options: KontekstOptions) -> None:
         self._service = service
         self._admission = admission
-        self._agent_names = (DEFAULT_AGENT, *agent_names)
-        self._reports_context = reports_context
+        self._agent_names = (DEFAULT_AGENT, *options.agent_names(service))
+        self._reports_context = options.agent == ASSISTANT
 
     def __mapping__(self) -> dict[str, Method]:
         return {"/kontekst.AgentService/Run": method(self.run, self._admission, RunCommand, RunEvent)}
@@ -61,7 +55,7 @@ class KontekstService:
             except AppError as error:
                 await call.send(translator.end(Failed(error)))
                 return
-            await Conversation(self._service, call, translator).serve(request)
+            await ConversationLoop(self._service, call, translator).serve(request)
 
     async def _read_start(self, call: RunCall, start: StartRunCommand, translator: KontekstTranslator) -> RunStart:
         """Return a start command with what its thread adds to it. Raises ``AppError`` VALIDATION_ERROR."""

@@ -4,14 +4,13 @@ Rule: pure translation. Source: roz's API reference (proto/roz/v1/agent.proto).
 """
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ag_ui.core import (
     AssistantMessage,
     AudioPart,
     ContentPart,
-    Context,
     DataSource,
     DocumentPart,
     FunctionCall,
@@ -33,7 +32,10 @@ from pydantic_core import from_json, to_json
 from agui_container.protocol.client_tools import object_schema, schema_problem
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict
+from agui_container.transports.conversation.pending import Answer
+from agui_container.transports.conversation.translator import Cancellation
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 
 ROLES = ("user", "assistant", "system", "tool")
 
@@ -135,11 +137,6 @@ def media_part(mime_type: str, data: bytes) -> ContentPart:
     return DocumentPart(source=source)
 
 
-def contexts(texts: Iterable[tuple[str, str]]) -> list[Context]:
-    """Return texts with descriptions as context for the system prompt. Empty texts are omitted."""
-    return [Context(description=description, value=text) for description, text in texts if text]
-
-
 def history_of(messages: Sequence[pb.ConversationMessage]) -> list[Message]:
     """Return the messages of an earlier conversation.
 
@@ -237,6 +234,24 @@ def _result_notes(result: pb.ToolResult) -> Sequence[str]:
     return exit_code, "[the output was truncated]" if result.truncated else ""
 
 
-def error_message(call_id: str, text: str) -> ToolMessage:
-    """Return the result of a client's tool that has not been run, with the reason."""
-    return ToolMessage(id=f"result-{call_id}", role="tool", tool_call_id=call_id, content=text, error=text)
+def permission_answer(permission: pb.PermissionDecision) -> ApprovalDecision:
+    """Return a decision, with the edited arguments of the call.
+
+    Raises:
+        AppError: VALIDATION_ERROR for arguments that are not JSON.
+    """
+    verdict = Verdict.APPROVED if permission.approved else Verdict.DENIED
+    edited = json_of(permission.modifier) if permission.HasField("modifier") else None
+    return ApprovalDecision(call_id_in(permission.tool_call_id), verdict, edited_arguments=edited)
+
+
+def answers_of(request: pb.SessionRequest) -> Sequence[Answer | Cancellation]:
+    """Return the answers to the calls of a turn that a request has. Raises ``AppError`` as ``permission_answer``."""
+    match request.WhichOneof("request"):
+        case "tool_result":
+            return [tool_message(request.tool_result)]
+        case "permission_decision":
+            return [permission_answer(request.permission_decision)]
+        case "cancel_turn":
+            return [Cancellation()]
+    return []

@@ -1,32 +1,43 @@
 """One session of a roz client. Requests are received during a turn, and turns run one after the other.
 
-Rule: this module does I/O; ``requests``, ``tools`` and ``events`` translate. An invalid request is answered by an error
-and does not affect the rest of the session. After a client has dropped its call, ``AGUI_ON_DISCONNECT`` decides about
-the run, and any other client of the thread can answer open approvals.
+Rule: this module does I/O; ``inputs``, ``requests`` and ``tools`` translate, and each turn is a conversation. An
+invalid request is answered by an error and does not affect the rest of the session.
 """
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Collection
 
-from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
+from msgspec.structs import replace
 
 from agui_container.engine.admission.quota import Limit
 from agui_container.engine.service import Service
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.conversation.loop import ConversationLoop
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.messages import check_id
-from agui_container.transports.grpc.options import GrpcOptions
-from agui_container.transports.grpc.roz.events import add
-from agui_container.transports.grpc.roz.inputs import QueuedMessage, SessionStart, read_message, read_start
-from agui_container.transports.grpc.roz.requests import contexts, json_of
-from agui_container.transports.grpc.roz.tools import ClientTools, tools_by_name
-from agui_container.transports.grpc.roz.turn import SessionCall, SessionTurn, TurnRequest
-from agui_container.transports.grpc.roz.wire import RozEncoder
+from agui_container.transports.roz.inputs import (
+    QueuedMessage,
+    SessionStart,
+    TurnRequest,
+    read_message,
+    read_start,
+    turn_request,
+)
+from agui_container.transports.roz.options import RozOptions
+from agui_container.transports.roz.requests import answers_of
+from agui_container.transports.roz.tools import ClientTools, tools_by_name
+from agui_container.transports.roz.translator import RozTranslator, add
+from agui_container.transports.roz.wire import RozEncoder, struct_of
+
+SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
+Turn = ConversationLoop[TurnRequest, pb.SessionRequest, pb.SessionResponse]
 
 THREAD_METADATA = "agui-thread-id"
 """Metadata key of the call for the thread to continue. Without it, a session begins a new thread."""
@@ -58,12 +69,11 @@ class Session:
         self,
         call: SessionCall,
         service: Service,
-        options: GrpcOptions,
+        options: RozOptions,
         wire: RozEncoder,
         open_sessions: Collection["Session"],
     ) -> None:
         self._call = call
-        self._kept = call.keep(0)
         self._open_sessions = open_sessions
         self._service = service
         self._options = options
@@ -79,8 +89,12 @@ class Session:
         """Ids of refused messages whose turns are not completed yet."""
         self._changed = asyncio.Event()
         self._turns = 0
-        self._turn: SessionTurn | None = None
+        self._turn: tuple[Turn, RozTranslator] | None = None
+        self._message: QueuedMessage | None = None
+        """Message that is being answered."""
         self._is_over = self._is_half_closed = False
+        self._kept = self._arriving = call.keep(0)
+        """Leases of the bytes that the session keeps, and of those of the request that is handled."""
 
     @property
     def thread(self) -> ThreadKey:
@@ -92,28 +106,44 @@ class Session:
         """True while the session has a history that its thread will get with the first turn."""
         return self._start is not None and bool(self._start.history)
 
+    @property
+    def size(self) -> int:
+        """Bytes that the session keeps besides the answers of its turn."""
+        messages = [*self._waiting, *([self._message] if self._message else [])]
+        start = self._start.size + self._start.history_size if self._start else 0
+        return start + self._tools.size + sum(message.size for message in messages)
+
     async def serve(self) -> None:
         """Serve until the client half-closes the call, or cancels the session."""
         try:
             with self._kept:
-                async with asyncio.TaskGroup() as tasks:
-                    answer_task = tasks.create_task(self._answer_messages(), name="roz turns")
-                    keepalive = tasks.create_task(self._keep_alive(), name="roz keepalive")
-                    try:
-                        await self._receive_requests()
-                        if not self._is_over:
-                            self._half_close()
-                            await asyncio.wait([answer_task])
-                    finally:
-                        keepalive.cancel()
-                        answer_task.cancel()
+                await self._serve()
             if self._start is not None:
-                await self._call.send(self._wire.session_completed("The session is over.", self._usage))
+                tokens = {"input_tokens": self._usage.input_tokens, "output_tokens": self._usage.output_tokens}
+                completed = pb.SessionCompletedPayload(summary="The session is over.", **tokens)
+                await self._call.send(self._wire.encode(completed))
         except asyncio.CancelledError:
             if self._call.is_open and not self._service.is_serving():
-                shutdown = AppError(ErrorCode.SHUTTING_DOWN, "The server is shutting down.")
-                await self._call.send(self._wire.session_failed(shutdown))
+                await self._call.send(self._wire.session_failed(shutting_down()))
             raise
+
+    async def _serve(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            answer_task = tasks.create_task(self._answer_messages(), name="roz turns")
+            keepalive = tasks.create_task(self._keep_alive(), name="roz keepalive")
+            try:
+                await self._receive_requests()
+                self._half_close()
+                await asyncio.wait([answer_task])
+            finally:
+                keepalive.cancel()
+                answer_task.cancel()
+
+    def _half_close(self) -> None:
+        self._is_half_closed = True
+        self._changed.set()
+        if self._turn is not None:
+            self._turn[0].half_close(cancels=False)
 
     async def _keep_alive(self) -> None:
         loop = asyncio.get_running_loop()
@@ -129,8 +159,9 @@ class Session:
         usage, context = pb.TokenUsage(), self._context
         usage.CopyFrom(self._usage)
         if self._turn is not None:
-            add(usage, self._turn.events.usage)
-            context = self._turn.events.context or context
+            _, translator = self._turn
+            add(usage, translator.usage)
+            context = translator.context or context
         used, most = context
         requested = self._start.request.max_context_tokens if self._start else 0
         budgets = [tokens for tokens in (requested, self._options.context_tokens) if tokens]
@@ -147,33 +178,45 @@ class Session:
                     return
                 self._changed.clear()
                 await self._changed.wait()
-            await self._answer_one(self._waiting.pop(0))
+            self._message = self._waiting.pop(0)
+            await self._answer_one(self._message)
+            self._message = None
+            self._kept.resize(self.size)
             await self._complete_refused()
 
     async def _answer_one(self, message: QueuedMessage) -> None:
+        assert self._start is not None  # noqa: S101 - messages wait only in a session that has begun
         try:
-            request = self._turn_request(message)
+            message = replace(message, mode=self._agent_mode(message.mode))
         except AppError as error:
             await self._refuse_message(message.message_id, error)
             return
+        request = turn_request(self._start, message, self._tools, self._thread_id, self._service.new_id())
         self._turns += 1
-        self._turn = turn = SessionTurn(request, self._service, self._call, self._wire, self._options)
-        turn.is_half_closed = self._is_half_closed
+        permissions = self._options.permissions
+        translator = RozTranslator(self._wire, message.message_id, request.tools, permissions, time.time)
+        turn = ConversationLoop(self._service, self._call, translator)
+        self._turn = turn, translator
+        if self._is_half_closed:
+            turn.half_close(cancels=False)
         if self._waiting and self._options.on_busy == "interrupt":
             await turn.cancel()  # the thread gets this message, and the newer one is answered
         try:
-            await turn.run(self._turns)
+            await self._call.send(translator.begin(self._turns))
+            await turn.answer(request)
         finally:
             self._turn = None
-        if turn.has_begun and self._start is not None:
+        if turn.is_admitted:
             self._start = self._start.without_history()
-        self._count_bytes()
-        if turn.events.last_message_id:
-            self._answers[message.message_id] = turn.events.last_message_id
+        self._note_turn(message.message_id, translator)
+
+    def _note_turn(self, message_id: str, translator: RozTranslator) -> None:
+        if translator.last_message_id:
+            self._answers[message_id] = translator.last_message_id
             if len(self._answers) > MAX_ANSWERS:
                 self._answers.popitem(last=False)
-        add(self._usage, turn.events.usage)
-        self._context = turn.events.context or self._context
+        add(self._usage, translator.usage)
+        self._context = translator.context or self._context
 
     async def _refuse_message(self, message_id: str, error: AppError) -> None:
         """Refuse a message. Its turn is completed after the one that is being answered, so that no client hangs."""
@@ -186,40 +229,6 @@ class Session:
         refused, self._refused = self._refused, []
         for message_id in refused:
             await self._call.send(self._wire.refused_turn_finished(message_id))
-
-    def _turn_request(self, message: QueuedMessage) -> TurnRequest:
-        """Return the turn of a message. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
-        assert self._start is not None  # noqa: S101 - messages wait only in a session that has begun
-        mode = self._agent_mode(message.mode)
-        tools = message.tools or self._tools.current
-        texts = [("The user's project", text) for text in self._start.request.project_context]
-        texts += [
-            (f"Tools of {source}" if source else "Tools", text) for source, text in self._tools.system_contexts.items()
-        ]
-        texts.append(("This turn", message.system_context))
-        run_input = RunAgentInput(
-            thread_id=self._thread_id,
-            run_id=self._service.new_id(),
-            protocol_version=PROTOCOL_VERSION,
-            messages=[*self._start.history, message.content],
-            tools=[tool.tool for tool in tools.values()],
-            context=contexts(texts),
-            forwarded_props=self._props(mode),
-        )
-        size = self._start.size + self._start.history_size + self._tools.size + message.size
-        return TurnRequest(message.message_id, run_input, tools, message.size, size, has_history=self.has_history)
-
-    def _props(self, mode: str) -> dict[str, object]:
-        start = self._start.request if self._start else pb.StartSession()
-        budget = {"contextTokens": start.max_context_tokens} if start.max_context_tokens else None
-        props = {
-            "model": start.model or None,
-            "budget": budget,
-            "aiMode": mode or None,
-            "environmentId": start.environment_id or None,
-            "hostId": start.host_id or None,
-        }
-        return {name: value for name, value in props.items() if value is not None}
 
     def _agent_mode(self, mode: str) -> str:
         """Return the agent's mode for that of a message. Raises ``AppError`` VALIDATION_ERROR for an unknown one."""
@@ -236,33 +245,15 @@ class Session:
     # --- incoming messages ---
 
     async def _receive_requests(self) -> None:
+        """Handle the client's requests. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for their bytes."""
         while not self._is_over and (request := await self._call.receive()) is not None:
             size = request.ByteSize()
-            self._count_bytes(size)
-            try:
-                await self._handle(request, size)
-            except AppError as error:
-                await self._call.send(self._wire.session_rejected(error))
-            self._count_bytes()
-
-    def _count_bytes(self, arriving: int = 0) -> None:
-        """Count the bytes that the session keeps, and those of a request that arrives.
-
-        Raises:
-            AppError: RATE_LIMIT_EXCEEDED if the budget has no room for them.
-        """
-        size = arriving + self._tools.size + sum(message.size for message in self._waiting)
-        if self._start is not None:
-            size += self._start.size + self._start.history_size
-        if self._turn is not None:
-            size += self._turn.size
-        self._kept.resize(size)
-
-    def _half_close(self) -> None:
-        self._is_half_closed = True
-        self._changed.set()
-        if self._turn is not None:
-            self._turn.half_close()
+            with self._call.keep(size) as self._arriving:
+                try:
+                    await self._handle(request, size)
+                except AppError as error:
+                    await self._call.send(self._wire.session_rejected(error))
+            self._kept.resize(self.size)
 
     async def _handle(self, request: pb.SessionRequest, size: int) -> None:
         kind = request.WhichOneof("request")
@@ -281,32 +272,25 @@ class Session:
         match kind:
             case "user_message":
                 await self._take_message(request.user_message, size)
-            case "tool_result":
-                self._current_turn("tool_result").give_result(request.tool_result)
-            case "permission_decision":
-                await self._decide(request.permission_decision, size)
+            case "tool_result" | "permission_decision" | "cancel_turn":
+                await self._answer_calls(kind, request, size)
             case "register_tools":
                 registered = request.register_tools
                 new = await self._call.translate(size, tools_by_name, registered.tools, registered.source)
                 self._tools.register(registered.source, new, registered.system_context)
             case "feedback":
                 await self._store_feedback(request.feedback)
-            case "cancel_turn":
-                if self._turn is not None:
-                    await self._turn.cancel()
             case "cancel_session":
                 await self._cancel_session()
 
-    def _current_turn(self, kind: str) -> SessionTurn:
-        if self._turn is None:
+    async def _answer_calls(self, kind: str, request: pb.SessionRequest, size: int) -> None:
+        """Give the answers of a request to the turn. Raises ``AppError`` VALIDATION_ERROR if there is none."""
+        answers = await self._call.translate(request.permission_decision.modifier.ByteSize(), answers_of, request)
+        if self._turn is not None:
+            self._arriving.release()  # the turn keeps the answers
+            await self._turn[0].take(answers, size)
+        elif kind != "cancel_turn":
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
-        return self._turn
-
-    async def _decide(self, permission: pb.PermissionDecision, size: int) -> None:
-        edited = None
-        if permission.HasField("modifier"):
-            edited = await self._call.translate(size, json_of, permission.modifier)
-        self._current_turn("permission_decision").decide(permission, edited)
 
     async def _begin_session(self, start: pb.StartSession, size: int) -> None:
         self._check_start(start)
@@ -326,13 +310,14 @@ class Session:
         self._thread_id = thread_id
         await self._call.send(self._wire.session_started(self._thread_id, model, self._options.permissions))
         if translated.history:
-            await self._call.send(self._wire.resume_summary(len(translated.history)))
+            summary = struct_of({"messages": len(translated.history)})
+            await self._call.send(self._wire.encode(pb.ResumeSummaryPayload(summary=summary)))
 
     def _check_start(self, start: pb.StartSession) -> None:
         if self._start is not None:
             raise AppError(ErrorCode.VALIDATION_ERROR, "start: the session has begun already.")
-        if start.model and start.model != self._options.model and start.model not in self._options.models:
-            allowed = ", ".join((self._options.model, *self._options.models))
+        if start.model and start.model != self._options.model and start.model not in self._options.model_names:
+            allowed = ", ".join((self._options.model, *self._options.model_names))
             raise AppError(
                 ErrorCode.VALIDATION_ERROR, f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}."
             )
@@ -364,7 +349,7 @@ class Session:
             raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
         queued = await self._call.translate(size, read_message, message, size, message_id, self._service.new_id())
         if self._turn is not None and self._options.on_busy == "interrupt":
-            await self._turn.cancel()
+            await self._turn[0].cancel()
         self._waiting.append(queued)
         self._changed.set()
 
@@ -372,9 +357,7 @@ class Session:
         self._is_over = True
         self._waiting.clear()
         if self._turn is not None:
-            turn = self._turn
-            await turn.cancel()
-            await turn.ended.wait()
+            await self._turn[0].cancel()
 
     async def _store_feedback(self, feedback: pb.MessageFeedback) -> None:
         rating = feedback.rating.strip().lower()

@@ -6,15 +6,15 @@ it counts as bytes in flight.
 
 from collections.abc import Sequence
 
-from ag_ui.core import Message, UserMessage
+from ag_ui.core import PROTOCOL_VERSION, Context, Message, RunAgentInput, UserMessage
 from msgspec import Struct
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_ITEMS
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.messages import check_id
-from agui_container.transports.grpc.roz.requests import OBJECT_BYTES, history_of, user_message
-from agui_container.transports.grpc.roz.tools import ToolsByName, tools_by_name
+from agui_container.transports.roz.requests import OBJECT_BYTES, history_of, user_message
+from agui_container.transports.roz.tools import ClientTools, ToolsByName, tools_by_name
 
 MAX_CONTEXTS = MAX_ITEMS["context"]
 """Number of texts about the user's project."""
@@ -39,9 +39,17 @@ class SessionStart(Struct, frozen=True):
         """Return what is kept once the history is stored."""
         return SessionStart(self.request, (), {}, self.size, 0)
 
+    @property
+    def props(self) -> dict[str, object]:
+        """``forwardedProps`` of every run of the session."""
+        start = self.request
+        named = {"model": start.model, "environmentId": start.environment_id, "hostId": start.host_id}
+        budget = {"budget": {"contextTokens": start.max_context_tokens}} if start.max_context_tokens else {}
+        return {**{name: value for name, value in named.items() if value}, **budget}
+
 
 class QueuedMessage(Struct, frozen=True):
-    """A message that waits for its turn, or is being answered.
+    """A message that waits for its turn.
 
     Attributes:
         message_id: id of the message for the client.
@@ -56,6 +64,43 @@ class QueuedMessage(Struct, frozen=True):
     system_context: str
     mode: str
     size: int
+
+
+class TurnRequest(Struct, frozen=True):
+    """A message that a turn answers.
+
+    Attributes:
+        tools: the client's tools in this turn.
+        size: bytes of the input, with history and tools.
+        has_history: True if the input has the session's history, which a thread with messages must not get.
+    """
+
+    run_input: RunAgentInput
+    tools: ToolsByName
+    size: int
+    has_history: bool
+
+
+def turn_request(
+    start: SessionStart, message: QueuedMessage, registered: ClientTools, thread_id: str, run_id: str
+) -> TurnRequest:
+    """Return the turn of a message, with the tools of the message or else those that are registered."""
+    tools = message.tools or registered.current
+    texts = [("The user's project", text) for text in start.request.project_context]
+    sources = registered.system_contexts.items()
+    texts += [(f"Tools of {source}" if source else "Tools", text) for source, text in sources]
+    texts.append(("This turn", message.system_context))
+    run_input = RunAgentInput(
+        thread_id=thread_id,
+        run_id=run_id,
+        protocol_version=PROTOCOL_VERSION,
+        messages=[*start.history, message.content],
+        tools=[tool.tool for tool in tools.values()],
+        context=[Context(description=description, value=text) for description, text in texts if text],
+        forwarded_props={**start.props, **({"aiMode": message.mode} if message.mode else {})},
+    )
+    size = start.size + start.history_size + registered.size + message.size
+    return TurnRequest(run_input, tools, size, has_history=bool(start.history))
 
 
 def read_start(start: pb.StartSession) -> SessionStart:

@@ -11,13 +11,13 @@ from collections.abc import Collection, Sequence
 
 from ag_ui.core import AssistantMessage, EventType, FunctionCall, ReasoningMessage, ToolCall, ToolMessage
 
-from agui_container.transports.conversation.approvals import Decision, Verdict, decision
+from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict, decision
 from agui_container.transports.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
 from agui_container.transports.conversation.pending import Answer, PendingCalls
-from agui_container.transports.conversation.translator import Cancel, Opening
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
-from agui_container.transports.grpc.kontekst.context import ThreadCount, read_snapshot
-from agui_container.transports.grpc.kontekst.requests import NEXT_PROPS, RunStart, run_input
+from agui_container.transports.conversation.translator import Cancellation, Opening
+from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
+from agui_container.transports.kontekst.context import ThreadCount, read_snapshot
+from agui_container.transports.kontekst.requests import NEXT_PROPS, RunStart, run_input
 
 SNAPSHOT = "context.snapshot"
 
@@ -109,7 +109,7 @@ class KontekstTranslator:
         ]
         return [pb.RunEvent(tools_proposed=pb.ToolsProposedEvent(calls=calls))]
 
-    def answers(self, message: pb.RunCommand) -> Sequence[Answer | Cancel]:
+    def answers(self, message: pb.RunCommand) -> Sequence[Answer | Cancellation]:
         """Translate a command."""
         match message.WhichOneof("command"):
             case "approve_tool":
@@ -117,7 +117,7 @@ class KontekstTranslator:
             case "deny_tool":
                 return [decision(message.deny_tool.call_id, is_approved=False, reason=message.deny_tool.reason)]
             case "cancel":
-                return [Cancel()]
+                return [Cancellation()]
         return []
 
     def refuse(self, _answer: Answer) -> list[pb.RunEvent]:
@@ -126,7 +126,7 @@ class KontekstTranslator:
 
     def settle(self, answers: Sequence[Answer]) -> list[pb.RunEvent]:
         """Start the approved calls. Only results tell which calls another client has approved."""
-        approved = [it.call_id for it in answers if isinstance(it, Decision) and it.verdict is Verdict.APPROVED]
+        approved = [it.call_id for it in answers if isinstance(it, ApprovalDecision) and it.verdict is Verdict.APPROVED]
         return [started for call_id in approved if self._proposed[call_id] for started in self._call_started(call_id)]
 
     def end(self, outcome: Outcome) -> list[pb.RunEvent]:

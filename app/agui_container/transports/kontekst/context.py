@@ -13,7 +13,7 @@ from ag_ui.core import Message, UserMessage
 from agui_container.ports.records import StoredMessage
 from agui_container.protocol.conversation.merge import MESSAGE
 from agui_container.protocol.conversation.tokens import MessageTokenCounter
-from agui_container.transports.grpc.gen.kontekst import kontekst_pb2 as pb
+from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
 
 UNBOUNDED = 2**31 - 1
 """A context budget that no prompt exceeds, and the size of a context that is unknown: the largest ``int32``."""

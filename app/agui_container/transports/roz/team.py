@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from ag_ui.core import EventType
 from pydantic_core import to_json
 
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.interrupts import Event, approval_requests, is_denied
+from agui_container.transports.conversation.approvals import approval_requests
+from agui_container.transports.conversation.events import Event, is_denied
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 
 MODE = "react"
 

@@ -11,9 +11,14 @@ from ag_ui.core import PROTOCOL_VERSION, Context, RunAgentInput, UserMessage
 from msgspec import Struct
 
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.conversation.approvals import ApprovalRequest, Decision, Verdict, resume_entry
-from agui_container.transports.grpc.gen.kontekst.kontekst_pb2 import StartRunCommand
-from agui_container.transports.grpc.kontekst.context import UNBOUNDED, Row
+from agui_container.transports.conversation.approvals import (
+    ApprovalDecision,
+    ApprovalRequest,
+    Verdict,
+    resume_entry,
+)
+from agui_container.transports.gen.kontekst.kontekst_pb2 import StartRunCommand
+from agui_container.transports.kontekst.context import UNBOUNDED, Row
 
 BUDGET = {"contextTokens": UNBOUNDED}
 """The assistant counts tokens for context snapshots only if it has a budget."""
@@ -49,7 +54,7 @@ def run_input(start: RunStart, thread_id: str, run_id: str) -> RunAgentInput:
         raise AppError(ErrorCode.VALIDATION_ERROR, "start: a prompt or a skill is expected.")
     prompt = UserMessage(id=start.message_id, role="user", content=command.prompt)
     folder = Context(description="The user's working directory", value=command.working_dir)
-    resume = [resume_entry(request, Decision(request.call_id, Verdict.EXPIRED)) for request in start.expired]
+    resume = [resume_entry(request, ApprovalDecision(request.call_id, Verdict.EXPIRED)) for request in start.expired]
     return RunAgentInput(
         thread_id=thread_id,
         run_id=run_id,

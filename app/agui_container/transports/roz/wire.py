@@ -1,8 +1,8 @@
 """Responses to a roz client, for both generations of clients.
 
 Releases 0.2 read the fields 1 to 11 of a response. Releases since 1.0 read ``session_event`` (field 19). Each
-generation ignores the fields of the other. ``RozEncoder`` has one method for each event, which returns the responses
-for the chosen generation, or for both.
+generation ignores the fields of the other. ``RozEncoder.encode`` writes an event for the chosen generation, or for
+both. Its methods are the events that have two forms.
 
 Rule: pure translation; the clock and the source of ids are parameters.
 """
@@ -11,20 +11,24 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from agui_container.protocol.errors import AppError
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.grpc.interrupts import ApprovalRequest
-from agui_container.transports.grpc.options import RozWire
-from agui_container.transports.grpc.roz.outcomes import Outcome
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.roz.options import PermissionRule, RozWire
+from agui_container.transports.roz.requests import parameters_of
 
 Responses = list[pb.SessionResponse]
 
-Permissions = Sequence[tuple[str, str, str | None, str | None]]
+EVENT_TYPES = {
+    field.message_type.name: field.name
+    for field in pb.SessionEventEnvelope.DESCRIPTOR.oneofs[0].fields
+    if field.message_type is not None
+}
+"""Types of the events of release 1.0, which are fields of the envelope, by the names of their messages."""
 
 POLICIES = {"ask": "require_confirmation", "deny": "block"}
 """Roz's words for policies of tools that have another word here."""
@@ -37,6 +41,36 @@ ACTIVITIES_1_0 = {"thinking": "planning", "waiting_approval": "awaiting_approval
 
 MAX_HINT = 512
 """Number of characters of the reason of an activity and of a presence, as with roz's own server."""
+
+ApprovalOutcome = Mapping[str, Any]
+"""Outcome of an approval for release 1.0: ``type``, ``reason`` and ``modifications``. For programs, ``approved``,
+``cancelled``, ``expired`` and ``elsewhere`` tell the same without words."""
+
+APPROVED: ApprovalOutcome = {"type": "approved", "approved": True}
+DENIED: ApprovalOutcome = {"type": "denied", "approved": False, "reason": "The user has denied the call."}
+CANCELLED: ApprovalOutcome = {**DENIED, "cancelled": True, "reason": "The turn was cancelled."}
+EXPIRED: ApprovalOutcome = {**DENIED, "expired": True, "reason": "Nobody has decided in time."}
+
+APPROVED_ELSEWHERE: ApprovalOutcome = {**APPROVED, "elsewhere": True}
+DENIED_ELSEWHERE: ApprovalOutcome = {**DENIED, "elsewhere": True, "reason": "Another client has denied the call."}
+UNKNOWN_ELSEWHERE: ApprovalOutcome = {"elsewhere": True, "reason": "Another client has answered."}
+"""Outcome of an approval that another client has answered, if no result tells its decision."""
+
+
+def approved_outcome(arguments: str, edited: Mapping[str, object] | None) -> ApprovalOutcome:
+    """Return the outcome of an approval. ``edited`` replaces the arguments of the call."""
+    changes = [] if edited is None else modifications_of(parameters_of(arguments), edited)
+    return {**APPROVED, "type": "modified", "modifications": changes} if changes else APPROVED
+
+
+def modifications_of(before: Mapping[str, object], after: Mapping[str, object]) -> list[dict[str, str]]:
+    """Return the arguments that differ, with their values as JSON. A missing argument has an empty value."""
+    fields = [name for name in {**before, **after} if before.get(name, ...) != after.get(name, ...)]
+    return [{"field": name, "old_value": _json_of(before, name), "new_value": _json_of(after, name)} for name in fields]
+
+
+def _json_of(arguments: Mapping[str, object], name: str) -> str:
+    return to_json(arguments[name]).decode() if name in arguments else ""
 
 
 def struct_of(value: Mapping[str, Any]) -> Struct:
@@ -87,46 +121,50 @@ class RozEncoder:
         self._now = now
         self.correlation_id = ""
 
-    def _responses(self, old: pb.SessionResponse | None, event_type: str, **payload: object) -> Responses:
+    def encode(self, payload: Message, old: pb.SessionResponse | None = None) -> Responses:
+        """Return an event of release 1.0 and its form for release 0.2, if it has one there."""
         responses = [old] if old is not None and self._writes_v0_2 else []
         if self._writes_v1_0:
-            seconds = self._now()
+            name, seconds = EVENT_TYPES[payload.DESCRIPTOR.name], self._now()
             whole = int(seconds)
             envelope = pb.SessionEventEnvelope(
                 event_id=self._new_id(),
                 correlation_id=self.correlation_id,
                 timestamp=Timestamp(seconds=whole, nanos=int((seconds - whole) * 1e9)),
-                event_type=event_type,
-                **payload,  # type: ignore[arg-type] # the one field of the oneof
+                event_type=name,
+                **{name: payload},  # type: ignore[arg-type] # the one field of the oneof
             )
             responses.append(pb.SessionResponse(session_event=envelope))
         return responses
 
     # --- sessions ---
 
-    def session_started(self, session_id: str, model: str, permissions: Permissions) -> Responses:
+    def session_started(self, session_id: str, model: str, permissions: Sequence[PermissionRule]) -> Responses:
         """Report the start of the session."""
         rules = [
-            {"tool_pattern": pattern, "policy": POLICIES.get(policy, policy), "category": category, "reason": reason}
-            for pattern, policy, category, reason in permissions
+            {
+                "tool_pattern": rule.tool_pattern,
+                "policy": POLICIES.get(rule.policy, rule.policy),
+                "category": rule.category,
+                "reason": rule.reason,
+            }
+            for rule in permissions
         ]
         old = [pb.PermissionRule(**rule) for rule in rules]
         new = [pb.SessionPermissionRulePayload(**rule) for rule in rules]
         started = pb.SessionStarted(session_id=session_id, model=model, permissions=old)
         payload = pb.SessionStartedPayload(session_id=session_id, mode="react", model_name=model, permissions=new)
-        return self._responses(pb.SessionResponse(session_started=started), "session_started", session_started=payload)
-
-    def resume_summary(self, messages: int) -> Responses:
-        """Report that the session continues an earlier conversation."""
-        summary = pb.ResumeSummaryPayload(summary=struct_of({"messages": messages}))
-        return self._responses(None, "resume_summary", resume_summary=summary)
+        return self.encode(payload, pb.SessionResponse(session_started=started))
 
     def session_rejected(self, error: AppError) -> Responses:
         """Report a failed request or turn. The session continues."""
-        facts = {"code": error.code.value, "message": error.message, "retryable": error.spec.is_retryable}
-        old = pb.SessionResponse(error=pb.SessionError(**facts))  # type: ignore[arg-type] # typed above
-        rejected = pb.SessionRejectedPayload(**facts)  # type: ignore[arg-type] # as above
-        return self._responses(old, "session_rejected", session_rejected=rejected)
+        code, is_retryable = error.code.value, error.spec.is_retryable
+        rejected = pb.SessionRejectedPayload(code=code, message=error.message, retryable=is_retryable)
+        return self.encode(rejected, error_response(error))
+
+    def session_failed(self, error: AppError) -> Responses:
+        """Report the end of the session because of the server."""
+        return self.encode(pb.SessionFailedPayload(failure=error.code.value), error_response(error))
 
     def message_refused(self, message_id: str, error: AppError) -> Responses:
         """Report a message that gets no turn, also during the turn of another message."""
@@ -140,39 +178,17 @@ class RozEncoder:
         self.correlation_id = message_id
         return self.turn_finished(message_id, pb.TokenUsage(), "error")
 
-    def session_failed(self, error: AppError) -> Responses:
-        """Report the end of the session because of the server."""
-        old = pb.SessionResponse(
-            error=pb.SessionError(code=error.code.value, message=error.message, retryable=error.spec.is_retryable)
-        )
-        failed = pb.SessionFailedPayload(failure=error.code.value)
-        return self._responses(old, "session_failed", session_failed=failed)
-
-    def session_completed(self, summary: str, usage: pb.TokenUsage) -> Responses:
-        """Report the end of the session because of the client. Release 0.2 has no such response."""
-        completed = pb.SessionCompletedPayload(
-            summary=summary, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens
-        )
-        return self._responses(None, "session_completed", session_completed=completed)
-
     # --- turns ---
-
-    def turn_started(self, index: int) -> Responses:
-        """Report the start of a turn. Release 0.2 has no such response."""
-        return self._responses(None, "turn_started", turn_started=pb.TurnStartedPayload(turn_index=index))
 
     def text(self, message_id: str, content: str) -> Responses:
         """Return a text delta of the answer."""
         old = pb.SessionResponse(text_delta=pb.TextDelta(message_id=message_id, content=content))
-        return self._responses(
-            old, "text_delta", text_delta=pb.TextDeltaPayload(content=content, message_id=message_id)
-        )
+        return self.encode(pb.TextDeltaPayload(content=content, message_id=message_id), old)
 
     def thinking(self, message_id: str, content: str) -> Responses:
         """Return a text delta of the model's reasoning."""
         old = pb.SessionResponse(thinking_delta=pb.ThinkingDelta(message_id=message_id, content=content))
-        payload = pb.ThinkingDeltaPayload(content=content, message_id=message_id)
-        return self._responses(old, "thinking_delta", thinking_delta=payload)
+        return self.encode(pb.ThinkingDeltaPayload(content=content, message_id=message_id), old)
 
     def turn_finished(self, message_id: str, usage: pb.TokenUsage, stop_reason: str) -> Responses:
         """Report the end of a turn."""
@@ -185,93 +201,44 @@ class RozEncoder:
             stop_reason=stop_reason,
             message_id=message_id,
         )
-        return self._responses(pb.SessionResponse(turn_complete=complete), "turn_finished", turn_finished=payload)
-
-    def model_call(
-        self, model: str, provider: str, usage: pb.TokenUsage, latency_ms: int, stop_reason: str
-    ) -> Responses:
-        """Report the model calls of one run. Release 0.2 has no such response."""
-        completed = pb.ModelCallCompletedPayload(
-            model_id=model,
-            provider=provider,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            latency_ms=latency_ms,
-            cache_hit_tokens=usage.cache_read_tokens,
-            stop_reason=stop_reason,
-        )
-        return self._responses(None, "model_call_completed", model_call_completed=completed)
+        return self.encode(payload, pb.SessionResponse(turn_complete=complete))
 
     def compacted(self, value: Mapping[str, object]) -> Responses:
         """Report that the model's context was compacted. ``value`` is that of the event ``context.compacted``."""
         numbers = {name: count for name, count in value.items() if isinstance(count, int)}
         before, after = numbers.get("messagesBefore", 0), numbers.get("messagesAfter", 0)
-        tokens_before, tokens_after = numbers.get("tokensBefore", 0), numbers.get("tokensAfter", 0)
+        tokens = {"tokens_before": numbers.get("tokensBefore", 0), "tokens_after": numbers.get("tokensAfter", 0)}
         summary = value.get("summary")
         old = pb.ContextCompacted(
             level=SUMMARY,
             messages_before=before,
             messages_after=after,
-            tokens_before=tokens_before,
-            tokens_after=tokens_after,
             summary=summary if isinstance(summary, str) else None,
+            **tokens,
         )
-        new = pb.ContextCompactedPayload(
-            level=SUMMARY,
-            messages_affected=max(0, before - after),
-            tokens_before=tokens_before,
-            tokens_after=tokens_after,
-        )
-        return self._responses(pb.SessionResponse(context_compacted=old), "context_compacted", context_compacted=new)
-
-    # --- tools ---
+        new = pb.ContextCompactedPayload(level=SUMMARY, messages_affected=max(0, before - after), **tokens)
+        return self.encode(new, pb.SessionResponse(context_compacted=old))
 
     def tool_requested(self, call_id: str, name: str, arguments: Struct, timeout_ms: int) -> Responses:
         """Request that the client runs one of its tools."""
         old = pb.ToolRequest(tool_call_id=call_id, tool_name=name, parameters=arguments, timeout_ms=timeout_ms)
         new = pb.ToolCallRequestedPayload(call_id=call_id, tool_name=name, parameters=arguments, timeout_ms=timeout_ms)
-        return self._responses(pb.SessionResponse(tool_request=old), "tool_call_requested", tool_call_requested=new)
-
-    def tool_started(self, call_id: str, name: str, category: str) -> Responses:
-        """Report the start of a server tool. Release 0.2 has no such response."""
-        started = pb.ToolCallStartedPayload(call_id=call_id, tool_name=name, category=category)
-        return self._responses(None, "tool_call_started", tool_call_started=started)
-
-    def tool_finished(self, call_id: str, name: str, summary: str) -> Responses:
-        """Report the result of a call. Release 0.2 has no such response."""
-        finished = pb.ToolCallFinishedPayload(call_id=call_id, tool_name=name, result_summary=summary)
-        return self._responses(None, "tool_call_finished", tool_call_finished=finished)
-
-    def skill_loaded(self, name: str) -> Responses:
-        """Report that the model has read a skill. Release 0.2 has no such response."""
-        return self._responses(None, "skill_loaded", skill_loaded=pb.SkillLoadedPayload(name=name))
-
-    def approval_requested(self, request: ApprovalRequest, seconds: int) -> Responses:
-        """Request a decision on a call. Release 0.2 gets only the activity ``waiting_approval``."""
-        requested = pb.ApprovalRequestedPayload(
-            approval_id=request.call_id, action=request.name, reason=request.explanation, timeout_secs=seconds
-        )
-        return self._responses(None, "approval_requested", approval_requested=requested)
-
-    def approval_resolved(self, call_id: str, outcome: Outcome) -> Responses:
-        """Report a decision. Release 0.2 has no such response."""
-        resolved = pb.ApprovalResolvedPayload(approval_id=call_id, outcome=struct_of(outcome))
-        return self._responses(None, "approval_resolved", approval_resolved=resolved)
-
-    # --- approvals and questions ---
+        return self.encode(new, pb.SessionResponse(tool_request=old))
 
     def activity(self, state: str, detail: str, reason: str) -> Responses:
         """Report a change of the agent's activity. Release 0.2 reads ``detail``, and release 1.0 ``reason``."""
         old = pb.SessionResponse(activity_update=pb.ActivityUpdate(state=state, detail=detail))
-        changed = pb.ActivityChangedPayload(
-            state=ACTIVITIES_1_0.get(state, state), reason=reason[:MAX_HINT], robot_safe=True
-        )
-        return self._responses(old, "activity_changed", activity_changed=changed)
+        word = ACTIVITIES_1_0.get(state, state)
+        return self.encode(pb.ActivityChangedPayload(state=word, reason=reason[:MAX_HINT], robot_safe=True), old)
 
     def presence(self, level: str, reason: str) -> Responses:
         """Suggest how a user interface shows itself: ``full`` or ``mini``."""
         reason = reason[:MAX_HINT]
         old = pb.SessionResponse(presence_hint=pb.PresenceHint(level=level, reason=reason))
-        return self._responses(
-            old, "presence_hinted", presence_hinted=pb.PresenceHintedPayload(level=level, reason=reason)
-        )
+        return self.encode(pb.PresenceHintedPayload(level=level, reason=reason), old)
+
+
+def error_response(error: AppError) -> pb.SessionResponse:
+    """Return an error for release 0.2."""
+    code, is_retryable = error.code.value, error.spec.is_retryable
+    return pb.SessionResponse(error=pb.SessionError(code=code, message=error.message, retryable=is_retryable))

@@ -14,15 +14,14 @@ from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.conversation.following import ThreadRuns, pause
+from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.call import Call, CallAdmission, method
-from agui_container.transports.grpc.following import find_latest_run, has_thread, iterate_runs, pause
-from agui_container.transports.grpc.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.messages import check_id
-from agui_container.transports.grpc.options import GrpcOptions, RozWire
-from agui_container.transports.grpc.roz.session import Session
-from agui_container.transports.grpc.roz.team import TeamEvents
-from agui_container.transports.grpc.roz.turn import SessionCall
-from agui_container.transports.grpc.roz.wire import RozEncoder
+from agui_container.transports.roz.options import RozOptions, RozWire
+from agui_container.transports.roz.session import Session, SessionCall
+from agui_container.transports.roz.team import TeamEvents
+from agui_container.transports.roz.wire import RozEncoder
 
 WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
 
@@ -30,7 +29,7 @@ WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
 class RozService:
     """``roz.v1.AgentService``."""
 
-    def __init__(self, service: Service, admission: CallAdmission, options: GrpcOptions) -> None:
+    def __init__(self, service: Service, admission: CallAdmission, options: RozOptions) -> None:
         self._service = service
         self._admission = admission
         self._options = options
@@ -67,24 +66,21 @@ class RozService:
         if (run := await self._attach(call.caller, None, task_id)) is not None:
             await self._forward_events(run, events, call)
             return
-        await self._wait_for_thread(call.caller, task_id)
-        async with aclosing(iterate_runs(self._service, call.caller, task_id)) as run_ids:
+        runs = ThreadRuns(self._service, call.caller, task_id)
+        await self._wait_for_thread(runs, ThreadKey(call.caller.owner, task_id))
+        async with aclosing(runs.iterate()) as run_ids:
             async for run_id in run_ids:
                 if (run := await self._attach(call.caller, task_id, run_id)) is not None:
                     await self._forward_events(run, events, call)
 
-    async def _wait_for_thread(self, caller: Caller, thread_id: str) -> None:
+    async def _wait_for_thread(self, runs: ThreadRuns, thread: ThreadKey) -> None:
         """Wait until the thread of an open session has a run. Raises ``AppError`` RUN_NOT_FOUND if there is none."""
-        while await find_latest_run(self._service, caller, thread_id) is None:
-            if await has_thread(self._service, caller, thread_id):
+        while await runs.latest() is None:
+            if await runs.has_thread():
                 return
-            if not self._is_in_session(caller, thread_id):
+            if all(session.thread != thread for session in self._sessions):
                 raise AppError(ErrorCode.RUN_NOT_FOUND, "task_id: there is no such thread or run, or it is not kept.")
             await pause()
-
-    def _is_in_session(self, caller: Caller, thread_id: str) -> bool:
-        """True if an open session of the caller has this thread."""
-        return any(session.thread == ThreadKey(caller.owner, thread_id) for session in self._sessions)
 
     async def _attach(self, caller: Caller, thread_id: str | None, run_id: str) -> Subscription | None:
         """Return the events of a run, or None if there is no such run or if its events are no longer kept."""

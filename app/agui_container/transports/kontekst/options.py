@@ -1,0 +1,66 @@
+"""Options of kontekst: the settings that it reads.
+
+Rule: this module is imported at the start, so it does not import gRPC.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from pydantic import SecretStr
+
+from agui_container.engine.service import Service
+from agui_container.runtime.log_values import mask_passwords
+
+ASSISTANT = "assistant"
+"""Agent that has a model and reports the tokens of its context."""
+
+
+class KontekstOptions(Struct, frozen=True):
+    """Settings that this protocol reads.
+
+    Attributes:
+        agent: name of the agent.
+        model: name of the assistant's model.
+        model_options: options of a Bedrock model, as JSON.
+        openai_base_url: URL of an OpenAI-compatible server.
+        store: URL of the store.
+        host: address that the server listens on.
+        grpc_shutdown: True if clients may shut the process down.
+    """
+
+    agent: str
+    model: str
+    model_options: str
+    openai_base_url: str
+    store: SecretStr
+    host: str
+    grpc_shutdown: bool
+
+    @property
+    def endpoint(self) -> str:
+        """URL of the model's server, or an empty string if no setting names one.
+
+        The password is masked because clients see the URL.
+        """
+        if self.agent != ASSISTANT:
+            return ""
+        if self.model.startswith("openai:"):
+            return mask_passwords(self.openai_base_url)
+        options: object = json.loads(self.model_options) if self.model.startswith("bedrock:") else {}
+        named = options.get("endpoint_url") if isinstance(options, dict) else None
+        return mask_passwords(named) if isinstance(named, str) else ""
+
+    @property
+    def data_dir(self) -> str:
+        """Folder of a database file; empty for any other store."""
+        url = self.store.get_secret_value()
+        if not url.startswith("sqlite:"):
+            return ""
+        return str(Path(url.partition("///")[2].partition("?")[0]).resolve().parent)
+
+    def agent_names(self, service: Service) -> Sequence[str]:
+        """Return the names that a client may use for this server's agent."""
+        identity = service.capabilities.identity
+        return [self.agent, *([identity.name] if identity and identity.name else [])]

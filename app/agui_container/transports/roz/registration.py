@@ -1,0 +1,19 @@
+"""Registration of roz: its service over gRPC.
+
+Rule: this module is imported at the start. The first client imports the service.
+"""
+
+from agui_container.transports.registration import BuildServices, GrpcRegistration, read_options
+from agui_container.transports.roz.options import RozOptions
+
+
+def register(settings: object) -> GrpcRegistration:
+    """Return the registration with these settings."""
+    options = read_options(settings, RozOptions)
+
+    def load() -> BuildServices:
+        from agui_container.transports.roz.service import RozService  # noqa: PLC0415 - the first client imports it
+
+        return lambda service, admission: [RozService(service, admission, options)]
+
+    return GrpcRegistration(["roz.v1.AgentService"], load)
