@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from tests.frameworks.conftest import STRANDS_PYTHON
-from tests.server.test_embedding import WAIT, start_server
+from tests.server.test_embedding import WAIT, answer_of
+from tests.sockets.process import ServerProcess
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,9 +110,9 @@ def test_the_command_serves_an_agent_in_a_folder_of_the_users_own(python: Path, 
         (tmp_path / "app" / "__main__.py").write_text("raise SystemExit('this is the application of the user')\n")
     agui = python.with_name("agui")
     options = ("serve", f"{module}:agent", "--host", "127.0.0.1", "--port", "0")
-    with start_server(tmp_path, str(agui), *options, python=str(python), PYTHONPATH="") as server:
-        assert '"delta":"at home"' in server.answer()
-        page = httpx.get(f"http://127.0.0.1:{server.port()}/", timeout=WAIT)
+    with ServerProcess((str(python), str(agui), *options), tmp_path, PYTHONPATH="") as server:
+        assert '"delta":"at home"' in answer_of(server.port)
+        page = httpx.get(f"http://127.0.0.1:{server.port}/", timeout=WAIT)
         assert "<html" in page.text
 
 

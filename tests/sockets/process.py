@@ -40,24 +40,24 @@ class ServerProcess:
 
     Args:
         command: what starts it, where it is started by something else.
+        folder: where it is started.
         settings: of its environment.
     """
 
-    def __init__(self, command: Sequence[str] = COMMAND, /, **settings: str) -> None:
+    def __init__(self, command: Sequence[str] = COMMAND, folder: Path = ROOT, /, **settings: str) -> None:
         self.log: list[str] = []
         self._changed = threading.Condition()
         self._silent = False
         self._process = subprocess.Popen(
-            command, cwd=ROOT, env=environment(settings), stderr=subprocess.PIPE, text=True, encoding="utf-8"
+            command, cwd=folder, env=environment(settings), stderr=subprocess.PIPE, text=True, encoding="utf-8"
         )
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
         try:
-            found = LISTENING.search(self.wait_for(lambda line: LISTENING.search(line) is not None))
+            self.port = self.wait_for_port()
         except BaseException:
             self.kill()
             raise
-        self.port = int(found[1]) if found else 0
 
     def __enter__(self) -> Self:
         return self
@@ -91,6 +91,14 @@ class ServerProcess:
         if line is None:
             raise TimeoutError("\n".join(self.log))
         return line
+
+    def wait_for_port(self, starts: int = 1) -> int:
+        """Return the port on which it listens after so many starts."""
+        self.wait_for(lambda _: len(self._ports()) >= starts)
+        return self._ports()[starts - 1]
+
+    def _ports(self) -> list[int]:
+        return [int(found[1]) for line in self.log if (found := LISTENING.search(line))]
 
     def term(self) -> None:
         """Send SIGTERM and do not wait."""
@@ -155,6 +163,12 @@ class ServerProcess:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         return int(found[1]) * 1024 if found else 0
+
+
+def serving(python: str | Path = sys.executable, **settings: str) -> ServerProcess:
+    """A server of this Python with these ``AGUI_*`` settings. By default it serves the built-in assistant."""
+    named = {"AGUI_AGENT": "assistant"} | {f"AGUI_{name.upper()}": value for name, value in settings.items()}
+    return ServerProcess((str(python), "-m", "agui_container", "serve"), **named)
 
 
 class Servers:
