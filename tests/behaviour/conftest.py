@@ -31,7 +31,8 @@ from tests.engine.doubles import FakeClock, make_service
 from tests.models.bedrock.doubles import as_nobody
 from tests.models.reasoning_server.process import thinking
 
-WAYS = ["offline-inprocess", "offline-sse", "offline-ws", "bedrock-sse", "openai-sse"]
+WAYS = ["offline-inprocess", "offline-ws", "bedrock-sse", "openai-sse"]
+"""Each model, and each transport."""
 
 
 class ConnectModel(Protocol):
@@ -85,6 +86,12 @@ async def connect_model(way: str, model: ConfiguredModel) -> AsyncIterator[Conne
             return ClientThread(await open_client(way, chosen, stack), model)
 
         yield connect_model
+
+
+@pytest.fixture
+async def thread(connect_model: ConnectModel) -> ClientThread:
+    """A conversation with default settings."""
+    return await connect_model()
 
 
 async def open_client(way: str, settings: Settings, stack: AsyncExitStack) -> Client:

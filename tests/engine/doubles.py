@@ -169,6 +169,16 @@ async def wait_for_event(event: asyncio.Event) -> None:
         await event.wait()
 
 
+def agent_of(*items: object) -> Callable[[RunAgentInput], AsyncIterator[object]]:
+    """Return an agent that yields these items."""
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[object]:
+        for item in items:
+            yield item
+
+    return agent
+
+
 async def forever(_: RunAgentInput) -> AsyncIterator[str]:
     """Yield nothing and never end."""
     await asyncio.Event().wait()

@@ -22,6 +22,7 @@ from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from tests.engine.doubles import (
     FakeClock,
+    agent_of,
     asking,
     caller,
     envelopes,
@@ -360,13 +361,10 @@ async def test_a_snapshot_without_a_reader_ends_and_is_no_room_for_a_run(on_disc
 async def test_a_run_whose_leavings_cannot_be_kept_ends_once_and_frees_its_thread(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield StateSnapshotEvent(snapshot={"a": 1})
-
     def unwritable(_: SharedState) -> bytes:
         raise ValueError("too deep")
 
-    service = make_service(agent)
+    service = make_service(agent_of(StateSnapshotEvent(snapshot={"a": 1})))
     monkeypatch.setattr(SharedState, "json", unwritable)
     assert names(await envelopes(service.start(asking(), caller())))[-2:] == ["STATE_SNAPSHOT", "RUN_FINISHED"]
     assert names(await envelopes(service.start(asking("t1", "r2"), caller())))[-1] == "RUN_FINISHED"

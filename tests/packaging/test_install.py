@@ -147,9 +147,9 @@ def test_an_extra_of_the_wheel_brings_its_framework(wheel: Path, extra: str, pac
     """The extra is resolved against the environment in which the framework is tested, without a network."""
     if not interpreter.exists() and os.environ.get("CI") != "true":
         pytest.skip(f"{interpreter} is missing (make test makes it)")
-    install = ["-m", "pip", "install", "--dry-run", "--no-index", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--python", str(interpreter), "--disable-pip-version-check"]
     done = subprocess.run(
-        [interpreter, *install, f"{wheel}[{extra}]"],
+        [*pip, "install", "--dry-run", "--no-index", f"{wheel}[{extra}]"],
         env=without_checkout(),
         capture_output=True,
         text=True,
