@@ -4,15 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ag_ui.core import (
-    AssistantMessage,
-    FunctionCall,
-    Message,
-    ResumeEntry,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
+from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, ToolCall, ToolMessage, UserMessage
 
 from agui_container.agents.assistant.approvals.approvals import LIFETIME
 from agui_container.agents.assistant.approvals.resume import ends_with_answer

@@ -4,12 +4,7 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from ag_ui.core import (
-    AssistantMessage,
-    ToolCallResultEvent,
-    ToolMessage,
-    UserMessage,
-)
+from ag_ui.core import AssistantMessage, ToolCallResultEvent, ToolMessage, UserMessage
 
 from agui_container.agents.assistant.approvals.approvals import MAX_SHOWN_ARGUMENTS
 from agui_container.agents.assistant.approvals.resume import CUT_OFF

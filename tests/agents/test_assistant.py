@@ -2,11 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from ag_ui.core import (
-    TextMessageContentEvent,
-    ToolCallResultEvent,
-    ToolCallStartEvent,
-)
+from ag_ui.core import TextMessageContentEvent, ToolCallResultEvent, ToolCallStartEvent
 
 from agui_container.agents.assistant.assistant import MAX_STEPS, Assistant
 from agui_container.models.offline import OfflineModel

@@ -5,13 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
-from ag_ui.core import (
-    AssistantMessage,
-    Interrupt,
-    ResumeEntry,
-    TextPart,
-    UserMessage,
-)
+from ag_ui.core import AssistantMessage, Interrupt, ResumeEntry, TextPart, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.agents.assistant.approvals.resume import ABANDONED

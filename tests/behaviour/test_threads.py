@@ -6,13 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from ag_ui.core import (
-    RunAgentInput,
-    StateSnapshotEvent,
-    TextMessageChunkEvent,
-    ToolCallChunkEvent,
-    ToolCallResultEvent,
-)
+from ag_ui.core import RunAgentInput, StateSnapshotEvent, TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent
 
 from agui_container.ports import Item
 from agui_container.ports.records import ThreadStatus

@@ -31,15 +31,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
-from tests.engine.doubles import (
-    FakeClock,
-    asking,
-    caller,
-    envelopes,
-    eventually,
-    forever,
-    make_service,
-)
+from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, forever, make_service
 from tests.requirements import requirement
 
 RUN = RunKey("everybody", "t1", "r1")

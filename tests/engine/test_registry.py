@@ -269,9 +269,7 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
 
 @requirement("thread.delete")
 @pytest.mark.parametrize("kept_runs", [0, 10])
-async def test_runs_of_a_deleted_thread_take_no_memory_and_their_ids_can_be_used_again(
-    kept_runs: int,
-) -> None:
+async def test_runs_of_a_deleted_thread_take_no_memory_and_their_ids_can_be_used_again(kept_runs: int) -> None:
     service = make_service(brief, limits=CapacityLimits(kept_runs=kept_runs))
     for _ in range(2):
         await run_to_end(service, "r1")

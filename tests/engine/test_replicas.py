@@ -239,9 +239,7 @@ async def test_a_retry_of_a_run_without_messages_is_that_run_and_not_the_thread(
 
 
 @requirement("durable.thread")
-async def test_the_input_of_a_run_that_is_cancelled_before_it_begins_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_input_of_a_run_that_is_cancelled_before_it_begins_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas, asked, go_on = Replicas(), asyncio.Event(), asyncio.Event()
     service = await replicas.start(hello)
     claim = replicas.store.runs.claim

@@ -197,9 +197,7 @@ async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused(monkey
 
 
 @requirement("busy.leaving")
-async def test_a_queued_run_tries_again_only_when_a_reader_has_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_queued_run_tries_again_only_when_a_reader_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
     service, asked = make_service(forever), list[str]()
     start = service.start
 
