@@ -17,7 +17,7 @@ from agui_container.ports import Item, RunContext
 from agui_container.ports.records import Ending, RunKey, ThreadKey
 from agui_container.protocol.commands import ThreadsDelete
 from agui_container.protocol.conversation.state import SharedState
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from tests.engine.doubles import (
@@ -29,6 +29,7 @@ from tests.engine.doubles import (
     eventually,
     forever,
     make_service,
+    raises_code,
     wait_for_event,
 )
 from tests.engine.replicas import Replicas
@@ -328,9 +329,8 @@ async def test_waiting_runs_count_as_open() -> None:
     service = make_service(forever, Settings(on_busy="enqueue"), limits=CapacityLimits(open_runs=2))
     for run in ("r1", "r2"):
         service.start(asking(run=run), caller())
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.RATE_LIMIT_EXCEEDED):
         service.start(asking("t2", "r3"), caller())
-    assert refused.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
     await service.drain(0)
 
 
@@ -347,9 +347,8 @@ async def test_a_snapshot_without_a_reader_ends_and_is_no_room_for_a_run(on_disc
     snapshot = await service.admit(asking(run="r2", messages=[]), caller())
     snapshot.close()
     assert snapshot.run.log.has_ended
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.RATE_LIMIT_EXCEEDED):
         service.start(asking("t3"), caller())
-    assert refused.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
     await service.drain(0)
 
 

@@ -30,6 +30,7 @@ from tests.engine.doubles import (
     eventually,
     forever,
     make_service,
+    raises_code,
     status,
 )
 from tests.requirements import requirement
@@ -240,9 +241,8 @@ async def test_a_run_that_continues_another_is_refused_behind_a_newer_one_that_i
 async def test_a_thread_that_stays_busy_refuses_soon() -> None:
     service = make_service(forever)
     service.start(asking(), caller())
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.THREAD_BUSY):
         await service.admit(asking(run="r2"), caller())
-    assert refused.value.code is ErrorCode.THREAD_BUSY
     await service.drain(0)
 
 
@@ -251,9 +251,8 @@ async def test_a_run_on_a_busy_thread_is_refused_before_its_messages_are_read(mo
     service = make_service(forever)
     service.start(asking(), caller())
     monkeypatch.setattr("agui_container.engine.service.EventPipeline", None)  # it reads them, and would raise
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.THREAD_BUSY):
         service.start(asking(run="r2"), caller())
-    assert refused.value.code is ErrorCode.THREAD_BUSY
     await service.drain(0)
 
 

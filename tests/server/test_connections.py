@@ -1,9 +1,7 @@
 """The limit of open connections, and the end of those whose clients have gone."""
 
 import asyncio
-import contextlib
 import resource
-import select
 import socket
 
 import pytest
@@ -225,30 +223,6 @@ async def test_a_half_closed_connection_whose_client_resets_it_is_cut_off() -> N
     assert transport.is_aborted
     ours.close()
     connection.connection_lost(None)
-
-
-async def test_all_half_closed_connections_are_checked_with_one_system_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    polls = list[int]()
-
-    class CountingPoll:
-        def __init__(self) -> None:
-            self._descriptors = set[int]()
-
-        def register(self, descriptor: int, _events: int) -> None:
-            self._descriptors.add(descriptor)
-
-        def poll(self, _timeout: int) -> list[tuple[int, int]]:
-            polls.append(len(self._descriptors))
-            return []
-
-    monkeypatch.setattr(select, "poll", CountingPoll)
-    limit = ConnectionLimit(100)
-    with contextlib.ExitStack() as stack:
-        for _ in range(10):
-            ours, _ = map(stack.enter_context, socket.socketpair())
-            limit.add_half_closed(RecordingTransport(ours))
-        limit.check_half_closed()
-    assert polls == [10]
 
 
 def test_a_new_half_closed_connection_may_have_the_descriptor_of_one_that_has_ended() -> None:
