@@ -29,7 +29,7 @@ from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.engine.doubles import FakeClock, make_service
 from tests.models.bedrock.doubles import as_nobody
-from tests.models.reasoning_server.process import thinking
+from tests.sockets.process import announced
 
 WAYS = ["offline-inprocess", "offline-ws", "bedrock-sse", "openai-sse"]
 """Each model, and each transport."""
@@ -44,8 +44,8 @@ class ConnectModel(Protocol):
 @pytest.fixture(scope="session")
 def reasoner() -> Iterator[str]:
     """A model server in a process of its own."""
-    with thinking() as url:
-        yield url
+    with announced("-m", "tests.models.reasoning_server.server") as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="session")
