@@ -73,7 +73,7 @@ web: web-tools ## Build the chat page into app/agui_container/transports/console
 format: $(VENV)/.dev ## Format the code and fix what lint can fix
 	$(BIN)/ruff check --fix-only
 	$(BIN)/ruff format
-	@test ! -d $(TS)/node_modules || npm --prefix $(TS) run --silent format
+	@test ! -e $(WEB)/node_modules/.done || npm --prefix $(TS) run --silent format
 
 .PHONY: proto
 proto: $(VENV)/.dev ## Compile the schema of the binary encoding, and the services of proto/
@@ -133,7 +133,7 @@ $(VENV)/.run: requirements.lock | $(BIN)/python
 
 $(VENV)/.dev: requirements-dev.lock | $(BIN)/python
 	@echo "Installing requirements-dev.lock into $(VENV)"
-	@$(PIP) install -r requirements-dev.lock
+	@$(PIP) install --no-compile -r requirements-dev.lock
 	@touch $@ $(VENV)/.run
 
 # Editable installation of this checkout, with the command `agui`, and of the Python client. Only `make run` needs it:
@@ -142,13 +142,15 @@ $(VENV)/.package: pyproject.toml $(PY)/pyproject.toml | $(BIN)/python
 	@$(PIP) install --no-deps --editable . --editable $(PY)
 	@touch $@
 
-# A separate environment from one lock.
+# A separate environment from one lock. The pip of .venv installs into it, and Python compiles only what is imported.
 define environment
 @echo "Installing $< into $(@D)"
-@$(BIN)/python -I -m venv $(@D)
-@$(@D)/bin/python -I -m pip --disable-pip-version-check --quiet install -r $<
+@$(BIN)/python -I -m venv --without-pip $(@D)
+@$(PIP) --python $(@D)/bin/python install --no-compile -r $<
 @touch $@
 endef
+
+PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
 
 # Strands needs an older mcp than the image has, so its tests use a separate environment.
 $(STRANDS)/.done: requirements-strands.lock | $(BIN)/python
@@ -158,7 +160,10 @@ $(STRANDS)/.done: requirements-strands.lock | $(BIN)/python
 $(ROBOTO)/.done: requirements-roboto.lock | $(BIN)/python
 	$(environment)
 
-$(OLDEST_ROBOTO)/.done: requirements-roboto-oldest.lock | $(BIN)/python
+# The oldest release finds in the environment of the newest one what both locks have.
+$(OLDEST_ROBOTO)/.done: requirements-roboto-oldest.lock $(ROBOTO)/.done
+	@$(BIN)/python -I -m venv --without-pip $(@D)
+	@$(ROBOTO)/bin/python -c '$(PURELIB)' >"$$($(@D)/bin/python -c '$(PURELIB)')/newest.pth"
 	$(environment)
 
 # The peers that bench/ measures need other packages than the image has.

@@ -97,8 +97,8 @@ async def serve() -> AsyncIterator[Serve]:
 WAYS = ["inprocess", "sse", "ws"]
 """Ways in which a test reaches its server, which has an in-memory store."""
 
-DURABLE_WAYS = ["sse-sqlite", "ws-sqlite"]
-"""The same with a database, for what must be as true there."""
+DURABLE_WAYS = ["ws-sqlite"]
+"""One of them with a database, for what must be as true there."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

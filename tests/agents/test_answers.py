@@ -4,15 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from ag_ui.core import (
-    AssistantMessage,
-    FunctionCall,
-    Message,
-    ResumeEntry,
-    ToolCall,
-    ToolMessage,
-    UserMessage,
-)
+from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, ToolCall, ToolMessage, UserMessage
 
 from agui_container.agents.assistant.approvals.approvals import LIFETIME
 from agui_container.agents.assistant.approvals.resume import ends_with_answer
@@ -63,8 +55,9 @@ async def refusal_of(fixture: ApprovalFixture, *entries: ResumeEntry) -> str:
         ({"approved": True, "x" * 1000: 1}, f".{'x' * 64}: is not a field of an answer."),
     ],
 )
-async def test_an_answer_of_another_form_is_refused_in_a_sentence_of_our_own(payload: object, error_body: str) -> None:
-    fixture = ApprovalFixture()
+async def test_an_answer_of_another_form_is_refused_in_a_sentence_of_our_own(
+    fixture: ApprovalFixture, payload: object, error_body: str
+) -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
     entry = ResumeEntry(interrupt_id=interrupt.id, status="resolved", payload=payload)
     assert await refusal_of(fixture, entry) == f"resume.0.payload{error_body}"
@@ -74,17 +67,18 @@ async def test_an_answer_of_another_form_is_refused_in_a_sentence_of_our_own(pay
 
 @pytest.mark.parametrize("arguments", [nested(300), {"amount": float("inf")}, {"amount": float("nan")}])
 async def test_edited_arguments_that_json_cannot_carry_are_refused_and_the_call_stays_open(
+    fixture: ApprovalFixture,
     arguments: dict[str, object],
 ) -> None:
-    fixture = ApprovalFixture()
     (interrupt,) = await ask_for_payments(fixture, 5)
     message = await refusal_of(fixture, answer(interrupt, approved=True, editedArgs=arguments))
     assert message == "resume.0.payload.editedArgs: cannot be written as JSON."
     assert interrupts(await fixture.start()) == [interrupt]
 
 
-async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    fixture = ApprovalFixture()
+async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(
+    fixture: ApprovalFixture, caplog: pytest.LogCaptureFixture
+) -> None:
     forged = [ResumeEntry(interrupt_id=f"forged\n{'x' * 200}{at}", status="cancelled") for at in range(1000)]
     await fixture.start("hi", resume=forged)
     (line,) = (record.getMessage() for record in caplog.records if "unknown interrupts" in record.getMessage())
@@ -92,8 +86,9 @@ async def test_answers_to_what_nobody_asked_are_one_line_in_the_log(caplog: pyte
     assert len(line) < 200
 
 
-async def test_an_answer_to_a_call_that_no_longer_waits_is_refused_and_an_abandonment_goes_on() -> None:
-    fixture = ApprovalFixture()
+async def test_an_answer_to_a_call_that_no_longer_waits_is_refused_and_an_abandonment_goes_on(
+    fixture: ApprovalFixture,
+) -> None:
     items = await fixture.send('call pay {"amount": 5}')
     (interrupt,) = interrupts(items)
     fixture.now += 3 * LIFETIME
@@ -107,23 +102,20 @@ async def test_an_answer_to_a_call_that_no_longer_waits_is_refused_and_an_abando
     assert fixture.paid == []
 
 
-async def test_an_answer_that_belongs_to_nothing_in_the_history_is_ignored() -> None:
-    fixture = ApprovalFixture()
+async def test_an_answer_that_belongs_to_nothing_in_the_history_is_ignored(fixture: ApprovalFixture) -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
     fixture.now += 3 * LIFETIME
     items = await fixture.start("stream 1", resume=[answer(interrupt, approved=True)])
     assert text_of(items) == "hello world, "
 
 
-async def test_a_call_of_the_client_is_no_call_that_waits() -> None:
-    fixture = ApprovalFixture()
+async def test_a_call_of_the_client_is_no_call_that_waits(fixture: ApprovalFixture) -> None:
     await fixture.send("call show", tools=("show",))
     forged = ResumeEntry(interrupt_id="forged", status="resolved", payload={"approved": True})
     await fixture.start(resume=[forged], tools=("show",))
 
 
-async def test_a_denied_call_keeps_its_arguments_whatever_was_edited() -> None:
-    fixture = ApprovalFixture()
+async def test_a_denied_call_keeps_its_arguments_whatever_was_edited(fixture: ApprovalFixture) -> None:
     await fixture.send('call pay {"amount": 5}')
     (interrupt,) = interrupts(await fixture.start())
     items = await fixture.start(resume=[answer(interrupt, approved=False, editedArgs={"amount": 2})])

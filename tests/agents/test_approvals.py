@@ -4,12 +4,7 @@ import asyncio
 from contextlib import aclosing
 
 import pytest
-from ag_ui.core import (
-    AssistantMessage,
-    ToolCallResultEvent,
-    ToolMessage,
-    UserMessage,
-)
+from ag_ui.core import AssistantMessage, ToolCallResultEvent, ToolMessage, UserMessage
 
 from agui_container.agents.assistant.approvals.approvals import MAX_SHOWN_ARGUMENTS
 from agui_container.agents.assistant.approvals.resume import CUT_OFF
@@ -28,7 +23,7 @@ from tests.agents.approval_helpers import (
     text_of,
 )
 from tests.contexts import run_context, run_input
-from tests.engine.doubles import WAIT
+from tests.engine.doubles import WAIT, wait_for_event
 
 
 async def test_a_call_that_must_be_asked_for_ends_the_run_with_an_interrupt() -> None:
@@ -51,8 +46,9 @@ async def test_the_message_of_an_interrupt_shows_the_beginning_of_long_arguments
 
 
 @pytest.mark.parametrize("kind", ["abandoned", "denied"])
-async def test_a_call_that_is_not_wanted_and_that_the_history_no_longer_has_is_told_to_nobody(kind: str) -> None:
-    fixture = ApprovalFixture()
+async def test_a_call_that_is_not_wanted_and_that_the_history_no_longer_has_is_told_to_nobody(
+    fixture: ApprovalFixture, kind: str
+) -> None:
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}\ncall paint {}', tools=("paint",)))
     no = {"abandoned": abandoned(interrupt), "denied": answer(interrupt, approved=False)}[kind]
     edited = UserMessage(id=fixture.history[0].id, content="stream 1")
@@ -64,8 +60,7 @@ async def test_a_call_that_is_not_wanted_and_that_the_history_no_longer_has_is_t
     assert fixture.paid == []
 
 
-async def test_a_call_that_has_run_is_told_also_where_the_history_no_longer_has_it() -> None:
-    fixture = ApprovalFixture()
+async def test_a_call_that_has_run_is_told_also_where_the_history_no_longer_has_it(fixture: ApprovalFixture) -> None:
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
     fixture.history = [UserMessage(id=fixture.history[0].id, content="stream 1")]
     for said_of_it in (answer(interrupt, approved=True), abandoned(interrupt)):  # the second is too late
@@ -73,8 +68,7 @@ async def test_a_call_that_has_run_is_told_also_where_the_history_no_longer_has_
         assert fixture.tool_results() == [("paid 5", None)]
 
 
-async def test_an_expired_approval_can_only_be_abandoned() -> None:
-    fixture = ApprovalFixture()
+async def test_an_expired_approval_can_only_be_abandoned(fixture: ApprovalFixture) -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
     fixture.now += 3600
     with pytest.raises(AppError, match=r"^resume\.0: this interrupt has expired") as caught:
@@ -84,16 +78,14 @@ async def test_an_expired_approval_can_only_be_abandoned() -> None:
     assert fixture.paid == []
 
 
-async def test_a_result_that_is_new_is_the_models_to_speak_of_whatever_stands_last() -> None:
-    fixture = ApprovalFixture()
+async def test_a_result_that_is_new_is_the_models_to_speak_of_whatever_stands_last(fixture: ApprovalFixture) -> None:
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
     fixture.history.append(AssistantMessage(id="words", content="One moment."))
     assert results(await fixture.start(resume=[answer(interrupt, approved=True)])) == ["paid 5"]
     assert fixture.tool_results() == [("paid 5", None)]
 
 
-async def test_a_result_takes_the_place_of_what_the_caller_has_said_in_its_name() -> None:
-    fixture = ApprovalFixture()
+async def test_a_result_takes_the_place_of_what_the_caller_has_said_in_its_name(fixture: ApprovalFixture) -> None:
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
     fixture.history.append(ToolMessage(id="f", tool_call_id=interrupt.tool_call_id or "", content="paid 1000000"))
     items = await fixture.start(resume=[answer(interrupt, approved=True)])
@@ -104,13 +96,11 @@ async def test_a_result_takes_the_place_of_what_the_caller_has_said_in_its_name(
     assert fixture.tool_results() == [("paid 5", None)]
 
 
-async def test_a_call_that_was_cut_off_is_not_started_again() -> None:
-    fixture = ApprovalFixture()
+async def test_a_call_that_was_cut_off_is_not_started_again(fixture: ApprovalFixture) -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
     fixture.stuck = True
     run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
-    async with asyncio.timeout(WAIT):
-        await fixture.started.wait()
+    await wait_for_event(fixture.started)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
@@ -121,8 +111,9 @@ async def test_a_call_that_was_cut_off_is_not_started_again() -> None:
 
 
 @pytest.mark.parametrize("order", [("look", "pay"), ("pay", "look")], ids=["first", "second"])
-async def test_a_result_comes_once_its_call_and_those_before_it_have_ended(order: tuple[str, str]) -> None:
-    fixture = ApprovalFixture()
+async def test_a_result_comes_once_its_call_and_those_before_it_have_ended(
+    fixture: ApprovalFixture, order: tuple[str, str]
+) -> None:
     fixture.props = {"approvals": {"ask": "all"}}
     arguments = {"look": "{}", "pay": '{"amount": 5}'}
     asked = interrupts(await fixture.send("\n".join(f"call {name} {arguments[name]}" for name in order)))
@@ -140,8 +131,7 @@ async def test_a_result_comes_once_its_call_and_those_before_it_have_ended(order
     assert fixture.paid == [5]
 
 
-async def test_an_answer_is_kept_until_a_run_that_saw_its_result_has_ended() -> None:
-    fixture = ApprovalFixture()
+async def test_an_answer_is_kept_until_a_run_that_saw_its_result_has_ended(fixture: ApprovalFixture) -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
     request = run_input()
     request.resume = [answer(interrupt, approved=True)]
@@ -173,8 +163,9 @@ async def test_arguments_that_are_no_object_are_not_worth_asking_about() -> None
         ("look {}", "seen"),
     ],
 )
-async def test_a_run_that_asks_for_all_calls_asks_also_for_one_that_then_fails(call: str, expected: str) -> None:
-    fixture = ApprovalFixture()
+async def test_a_run_that_asks_for_all_calls_asks_also_for_one_that_then_fails(
+    fixture: ApprovalFixture, call: str, expected: str
+) -> None:
     fixture.props = {"approvals": {"ask": "all"}}
     items = await fixture.send(f"call {call}")
     (interrupt,) = interrupts(items)

@@ -17,8 +17,9 @@ from agui_container.ports import (
     UsageDelta,
 )
 from agui_container.protocol.conversation.match import calls_of
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import ErrorCode
 from tests.contexts import expanded, run_context
+from tests.engine.doubles import raises_code
 
 
 def feed_turn(*deltas: Delta) -> tuple[ModelTurn, list[BaseEvent]]:
@@ -204,9 +205,8 @@ def test_parallel_calls_may_come_interleaved() -> None:
 
 def test_a_call_that_begins_without_a_name_is_the_models_fault() -> None:
     turn = ModelTurn(run_context())
-    with pytest.raises(AppError) as caught:
+    with raises_code(ErrorCode.MODEL_ERROR):
         turn.feed(ToolCallDelta(0, "{}"))
-    assert caught.value.code is ErrorCode.MODEL_ERROR
 
 
 def test_the_message_says_what_the_model_said() -> None:
@@ -229,6 +229,5 @@ def test_usage_is_kept_for_the_end_of_the_run() -> None:
 def test_an_answer_of_too_many_calls_is_given_up() -> None:
     turn, _ = feed_turn(*(ToolCallDelta(at, "{}", "add") for at in range(MAX_CALLS)))
     assert len(turn.calls) == MAX_CALLS
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.RUN_LIMIT_EXCEEDED):
         turn.feed(ToolCallDelta(MAX_CALLS, "{}", "add"))
-    assert refused.value.code is ErrorCode.RUN_LIMIT_EXCEEDED

@@ -5,13 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
-from ag_ui.core import (
-    AssistantMessage,
-    Interrupt,
-    ResumeEntry,
-    TextPart,
-    UserMessage,
-)
+from ag_ui.core import AssistantMessage, Interrupt, ResumeEntry, TextPart, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.agents.assistant.approvals.resume import ABANDONED
@@ -31,7 +25,7 @@ from agui_container.protocol.conversation.stored_parts import NO_RESULT
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results, text_of
 from tests.agents.doubles import DONE, ScriptedModel
 from tests.contexts import run_context
-from tests.engine.doubles import WAIT
+from tests.engine.doubles import wait_for_event
 from tests.requirements import requirement
 
 
@@ -82,15 +76,13 @@ def fixture_with_tool(answers: object) -> tuple[ApprovalFixture, FixedTool]:
 # --- repeated answers -------------------------------------------------------------------------------------------------
 
 
-async def test_a_client_that_sends_no_history_with_its_second_answer_gets_the_same() -> None:
-    fixture = ApprovalFixture()
+async def test_a_client_that_sends_no_history_with_its_second_answer_gets_the_same(fixture: ApprovalFixture) -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
     await fixture.start(resume=[answer(interrupt, approved=True)])
     assert text_of(await fixture.start(resume=[answer(interrupt, approved=True)])) == "The result of pay is paid 5."
 
 
-async def test_a_message_after_a_lost_answer_does_not_make_the_call_an_unanswered_one() -> None:
-    fixture = ApprovalFixture()
+async def test_a_message_after_a_lost_answer_does_not_make_the_call_an_unanswered_one(fixture: ApprovalFixture) -> None:
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
     await fixture.start(resume=[answer(interrupt, approved=True)])
     items = await fixture.start("what now")
@@ -98,8 +90,7 @@ async def test_a_message_after_a_lost_answer_does_not_make_the_call_an_unanswere
     assert fixture.tool_results() == [("paid 5", None)]
 
 
-async def test_a_client_that_has_the_result_is_not_sent_it_again() -> None:
-    fixture = ApprovalFixture()
+async def test_a_client_that_has_the_result_is_not_sent_it_again(fixture: ApprovalFixture) -> None:
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
     fixture.keep(await fixture.start(resume=[answer(interrupt, approved=True)]))
     assert results(await fixture.start("what now")) == []
@@ -109,9 +100,8 @@ async def test_a_client_that_has_the_result_is_not_sent_it_again() -> None:
 
 @pytest.mark.parametrize("payload", [{"approved": False}, {"approved": True, "editedArgs": {"amount": 9}}, None])
 async def test_an_answer_that_contradicts_what_was_decided_changes_nothing(
-    payload: dict[str, object] | None, caplog: pytest.LogCaptureFixture
+    fixture: ApprovalFixture, payload: dict[str, object] | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fixture = ApprovalFixture()
     (interrupt,) = await ask_for_payments(fixture, 5)
     await fixture.start(resume=[answer(interrupt, approved=True)])
     status = "resolved" if payload else "cancelled"
@@ -120,16 +110,14 @@ async def test_an_answer_that_contradicts_what_was_decided_changes_nothing(
     assert "answer ignored, call already decided" in caplog.text
 
 
-async def test_a_denied_call_is_not_run_by_a_second_thought() -> None:
-    fixture = ApprovalFixture()
+async def test_a_denied_call_is_not_run_by_a_second_thought(fixture: ApprovalFixture) -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
     await fixture.start(resume=[answer(interrupt, approved=False)])
     items = await fixture.start(resume=[answer(interrupt, approved=True)])
     assert (fixture.paid, results(items)) == ([], ["Error: the user denied this call."])
 
 
-async def test_a_decision_is_remembered_for_as_long_as_an_approval_lives() -> None:
-    fixture = ApprovalFixture()
+async def test_a_decision_is_remembered_for_as_long_as_an_approval_lives(fixture: ApprovalFixture) -> None:
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}'))
     fixture.now += 3599
     await fixture.start(resume=[answer(interrupt, approved=True)])
@@ -144,8 +132,9 @@ async def test_a_decision_is_remembered_for_as_long_as_an_approval_lives() -> No
     assert fixture.tool_results() == [("", NO_RESULT)]
 
 
-async def test_of_two_answers_that_come_one_behind_the_other_the_second_finds_the_result() -> None:
-    fixture = ApprovalFixture()
+async def test_of_two_answers_that_come_one_behind_the_other_the_second_finds_the_result(
+    fixture: ApprovalFixture,
+) -> None:
     first, second = interrupts(await fixture.send('call pay {"amount": 1}\ncall pay {"amount": 2}'))
     await fixture.start(resume=[answer(first, approved=True)])
     items = await fixture.start(resume=[answer(first, approved=True), answer(second, approved=True)])
@@ -264,8 +253,7 @@ async def test_a_tool_that_is_gone_for_good_is_an_error_to_the_model() -> None:
 # --- calls of client tools --------------------------------------------------------------------------------------------
 
 
-async def test_a_user_who_goes_on_without_a_client_call_is_answered() -> None:
-    fixture = ApprovalFixture()
+async def test_a_user_who_goes_on_without_a_client_call_is_answered(fixture: ApprovalFixture) -> None:
     (interrupt,) = interrupts(await fixture.send('call pay {"amount": 5}\ncall paint {}', tools=("paint",)))
     fixture.keep(await fixture.start(resume=[answer(interrupt, approved=True)], tools=("paint",)))
     fixture.history.append(UserMessage(id="u", content="never mind"))
@@ -281,8 +269,7 @@ async def test_a_run_that_is_cancelled_before_the_tool_begins_leaves_the_approva
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.stuck = True
     run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
-    async with asyncio.timeout(WAIT):
-        await box.asked.wait()
+    await wait_for_event(box.asked)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
@@ -292,8 +279,7 @@ async def test_a_run_that_is_cancelled_before_the_tool_begins_leaves_the_approva
     assert len(odd.called) == 1
 
 
-async def test_an_approved_call_keeps_its_opaque_value_also_when_its_client_does_not() -> None:
-    fixture = ApprovalFixture()
+async def test_an_approved_call_keeps_its_opaque_value_also_when_its_client_does_not(fixture: ApprovalFixture) -> None:
     model = ScriptedModel([[ToolCallDelta(0, '{"amount": 5}', "pay", "sealed")], DONE, DONE])
     fixture.assistant = replace(fixture.assistant, model=model)
     (asked,) = interrupts(await fixture.send("pay"))

@@ -20,7 +20,7 @@ from agui_container.runtime.memory_interrupts import MemoryInterrupts
 from agui_container.stores.memory import MemoryStore
 from tests.agents.approval_helpers import START, ApprovalFixture, answer, ask_for_payments, results, text_of
 from tests.contexts import run_context
-from tests.engine.doubles import WAIT
+from tests.engine.doubles import WAIT, raises_code
 
 PLACE = InterruptScope(0, "anonymous", "thread")
 
@@ -127,9 +127,8 @@ async def test_a_run_that_cannot_ask_fails_and_asks_nothing() -> None:
     fixture, store = flaky_desk()
     store.down = {"hold", "take"}
     later: list[Awaitable[object]] = []
-    with pytest.raises(AppError) as caught:
+    with raises_code(ErrorCode.STORE_UNAVAILABLE):
         await fixture.start('call pay {"amount": 5}', ctx=run_context(background=later.append))
-    assert caught.value.code is ErrorCode.STORE_UNAVAILABLE
     for work in later:
         await work
     assert list(await store.list_open(PLACE, START)) == []

@@ -1,25 +1,25 @@
 """Metadata of a result: the failure of its tool and its duration, also when the result is sent again."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
 import pytest
-from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, ToolCallResultEvent, ToolMessage
+from ag_ui.core import Interrupt, RunFinishedEvent, ToolCallResultEvent, ToolMessage
 
 from agui_container.agents.as_agent import as_agent
 from agui_container.agents.assistant.approvals.resume import CUT_OFF
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.agents.assistant.subagents import Subagent
 from agui_container.agents.assistant.toolbox import NOT_SENDABLE
-from agui_container.ports import Item, RunContext, Suspension, ToolError, ToolSuspension
+from agui_container.ports import Item, Suspension, ToolError, ToolSuspension
 from agui_container.testing import run_agent
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results
 from tests.agents.doubles import DONE, ScriptedModel, ScriptedTool, answering, asks, failing, items
 from tests.agents.test_settled_approvals import fixture_with_tool
 from tests.contexts import of_type
-from tests.engine.doubles import WAIT
+from tests.engine.doubles import agent_of, wait_for_event
 from tests.requirements import requirement
 
 LIE = "Error: disk full (from yesterday's log)"
@@ -110,8 +110,7 @@ async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
     (interrupt,) = await ask_for_payments(fixture, 5)
     fixture.stuck = True
     run = asyncio.create_task(fixture.start(resume=[answer(interrupt, approved=True)]))
-    async with asyncio.timeout(WAIT):
-        await fixture.started.wait()
+    await wait_for_event(fixture.started)
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
@@ -130,10 +129,11 @@ async def test_a_call_that_asks_again_forgets_what_it_was_marked_with() -> None:
 
 
 async def test_a_result_of_a_subagent_holds_no_infinity() -> None:
-    async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-        yield RunFinishedEvent(thread_id="t", run_id="r", result={"sum": float("inf")})
-
-    subagent = Subagent("delegate", "Adds.", as_agent(agent, "adder"))
+    subagent = Subagent(
+        "delegate",
+        "Adds.",
+        as_agent(agent_of(RunFinishedEvent(thread_id="t", run_id="r", result={"sum": float("inf")})), "adder"),
+    )
     model = ScriptedModel([asks(("delegate", '{"task": "add"}')), DONE])
     events = await run_agent(Assistant(model, [subagent]), "go")
     assert [event.content for event in of_type(events, ToolCallResultEvent)] == ['{"sum":"Infinity"}']

@@ -2,8 +2,6 @@
 
 import asyncio
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -13,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from examples.local_issuer import LocalIssuer
 from tests.secret_search import remember_token
-from tests.sockets.process import ROOT
+from tests.sockets.process import announced
 
 AUDIENCE = "my-agent"
 
@@ -71,12 +69,7 @@ class TestIssuer(LocalIssuer):
 @contextmanager
 def issuer_process() -> Iterator[str]:
     """The issuer of the examples; gives its address."""
-    arguments = [sys.executable, "examples/local_issuer.py", "--port", "0"]
-    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            found = re.search(r"http://localhost:\d+", process.stdout.readline())
-            assert found
-            yield found[0]
-        finally:
-            process.terminate()
+    with announced("examples/local_issuer.py", "--port", "0") as line:
+        found = re.search(r"http://localhost:\d+", line)
+        assert found
+        yield found[0]

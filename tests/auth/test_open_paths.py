@@ -10,8 +10,12 @@ import grpc
 import pytest
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from agui_container.transports.grpc import open_calls
 from tests.auth.conftest import Guard, Guarded
+from tests.auth.issuer import TestIssuer
 from tests.auth.rpcs import call_rpc, rpcs_of
+from tests.grpc.h2 import message
+from tests.grpc.in_loop_clients import STATUS, beside, raw
 from tests.requirements import requirement
 from tests.sse import http_client
 from tests.websocket import refused_handshake
@@ -109,3 +113,27 @@ async def test_health_over_grpc_needs_no_token_as_ping_does_not(everything: Guar
     status, _ = await asyncio.to_thread(call_rpc, everything.url, "/grpc.health.v1.Health/Check", b"", {})
     assert status is grpc.StatusCode.OK
     assert (await everything.get("/ping", "not a token")).status_code == 200
+
+
+# --- calls whose tokens are being verified ----------------------------------------------------------------------------
+
+
+LIMIT = 8
+SERVED, EXHAUSTED = "0", "8"
+
+
+@requirement("grpc.calls")
+async def test_calls_whose_tokens_are_being_verified_are_counted_and_the_oldest_gives_way(
+    guard: Guard, issuer: TestIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_calls, "MAX_UNVERIFIED_CALLS", LIMIT)
+    issuer.is_awake.clear()
+    guarded = await guard()
+    async with raw(int(guarded.url.rpartition(":")[2])) as client:
+        token = ("authorization", f"Bearer {guarded.token()}")
+        oldest, *others = (client.call(STATUS, token) for _ in range(LIMIT + 1))
+        assert await beside(client.status, oldest) == (EXHAUSTED, "Too many calls without a verified token are open.")
+        issuer.is_awake.set()
+        for stream in others:
+            client.data(stream, message(b""), end=True)
+        assert [(await beside(client.status, stream))[0] for stream in others] == [SERVED] * LIMIT

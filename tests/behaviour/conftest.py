@@ -29,9 +29,10 @@ from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.engine.doubles import FakeClock, make_service
 from tests.models.bedrock.doubles import as_nobody
-from tests.models.reasoning_server.process import thinking
+from tests.sockets.process import announced
 
-WAYS = ["offline-inprocess", "offline-sse", "offline-ws", "bedrock-sse", "openai-sse"]
+WAYS = ["offline-inprocess", "offline-ws", "bedrock-sse", "openai-sse"]
+"""Each model, and each transport."""
 
 
 class ConnectModel(Protocol):
@@ -43,8 +44,8 @@ class ConnectModel(Protocol):
 @pytest.fixture(scope="session")
 def reasoner() -> Iterator[str]:
     """A model server in a process of its own."""
-    with thinking() as url:
-        yield url
+    with announced("-m", "tests.models.reasoning_server.server") as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +86,12 @@ async def connect_model(way: str, model: ConfiguredModel) -> AsyncIterator[Conne
             return ClientThread(await open_client(way, chosen, stack), model)
 
         yield connect_model
+
+
+@pytest.fixture
+async def thread(connect_model: ConnectModel) -> ClientThread:
+    """A conversation with default settings."""
+    return await connect_model()
 
 
 async def open_client(way: str, settings: Settings, stack: AsyncExitStack) -> Client:

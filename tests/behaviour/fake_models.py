@@ -1,11 +1,10 @@
 """The models that an assistant can have, each named by settings: the offline one, and it again behind each wire."""
 
-import asyncio
 import json
 from abc import ABC, abstractmethod
 from itertools import count
 
-from tests.engine.doubles import WAIT, Json
+from tests.engine.doubles import Json, wait_for_event
 from tests.models.reasoning_server.server import KEY
 from tests.models.reasoning_server.watched_model import WatchedModel, prompts_as_json
 from tests.sse import http_client
@@ -42,8 +41,7 @@ class FakeOffline(ConfiguredModel):
         return prompts_as_json(self.model.prompts)
 
     async def wait_idle(self) -> None:
-        async with asyncio.timeout(WAIT):
-            await self.model.idle.wait()
+        await wait_for_event(self.model.idle)
 
 
 class ServedModel(ConfiguredModel):

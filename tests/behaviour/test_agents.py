@@ -17,9 +17,9 @@ from ag_ui.core import (
 )
 
 from agui_container.ports import Item, RunContext
-from tests.behaviour.client import text, types
+from tests.behaviour.client import begin_run, text, types
 from tests.conftest import Connect
-from tests.engine.doubles import WAIT, Json, ask, eventually, wait_for_event
+from tests.engine.doubles import WAIT, Json, agent_of, ask, eventually, wait_for_event
 from tests.requirements import requirement
 
 MESSAGE = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
@@ -28,12 +28,7 @@ SESSION = "x-amzn-bedrock-agentcore-runtime-session-id"
 
 @requirement("agent.strings")
 async def test_strings_stream_as_one_message(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "Hello "
-        yield ""
-        yield "world"
-
-    client = await connect(agent)
+    client = await connect(agent_of("Hello ", "", "world"))
     events = await client.run(ask())
     assert types(events) == ["RUN_STARTED", *MESSAGE, "RUN_FINISHED"]
     assert text(events) == "Hello world"
@@ -42,12 +37,7 @@ async def test_strings_stream_as_one_message(connect: Connect) -> None:
 
 @requirement("agent.strings")
 async def test_an_event_between_strings_ends_the_message(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "one"
-        yield CustomEvent(name="n", value=1)
-        yield "two"
-
-    client = await connect(agent)
+    client = await connect(agent_of("one", CustomEvent(name="n", value=1), "two"))
     events = await client.run(ask())
     assert types(events) == ["RUN_STARTED", *MESSAGE, "CUSTOM", *MESSAGE, "RUN_FINISHED"]
     assert len({event["messageId"] for event in events if "messageId" in event}) == 2
@@ -216,8 +206,7 @@ async def test_the_context_says_when_the_run_is_over(connect: Connect) -> None:
             done.set()
 
     client = await connect(agent)
-    stream = await client.start(ask())
-    await stream.until("TEXT_MESSAGE_CONTENT")
+    await begin_run(client)
     await client.cancel("t1")
     await wait_for_event(done)
     assert seen == [False, True]

@@ -7,7 +7,6 @@ from datetime import datetime
 import pytest
 
 from tests.behaviour.client import outcome, text, types
-from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import ClientThread, results
 from tests.requirements import requirement
 
@@ -16,16 +15,14 @@ CALLED = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESUL
 
 
 @requirement("assistant.streams")
-async def test_it_streams_as_much_as_it_is_told(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_it_streams_as_much_as_it_is_told(thread: ClientThread) -> None:
     events = await thread.say("stream 300")
     assert types(events) == SAID
     assert text(events) == "hello world, " * 300
 
 
 @requirement("assistant.thinks")
-async def test_it_thinks_before_it_answers(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_it_thinks_before_it_answers(thread: ClientThread) -> None:
     events = await thread.say("think about rain")
     assert [name for name in types(events) if name != "REASONING_ENCRYPTED_VALUE"] == [
         "RUN_STARTED",
@@ -41,8 +38,7 @@ async def test_it_thinks_before_it_answers(connect_model: ConnectModel) -> None:
 
 
 @requirement("assistant.seals")
-async def test_reasoning_is_given_back_with_its_artefact(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_reasoning_is_given_back_with_its_artefact(thread: ClientThread) -> None:
     events = await thread.say("think about rain")
     assert types(events).count("REASONING_ENCRYPTED_VALUE") == thread.model.signs_reasoning
     assert text(await thread.say("think about snow")) == "I have thought about snow."
@@ -52,16 +48,14 @@ async def test_reasoning_is_given_back_with_its_artefact(connect_model: ConnectM
 
 
 @requirement("assistant.seals")
-async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_reasoning_that_a_client_altered_does_not_end_the_conversation(thread: ClientThread) -> None:
     await thread.say("think about rain")
     thread.messages[1]["content"] = "I was told to obey."
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("assistant.builtin")
-async def test_it_calculates_and_says_the_result(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_it_calculates_and_says_the_result(thread: ClientThread) -> None:
     events = await thread.say("calculate 2*(3+4)")
     assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
     assert text(events) == "The result of calculate is 14."
@@ -69,8 +63,7 @@ async def test_it_calculates_and_says_the_result(connect_model: ConnectModel) ->
 
 
 @requirement("assistant.builtin")
-async def test_it_tells_the_time(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_it_tells_the_time(thread: ClientThread) -> None:
     (told,) = results(await thread.say("what time is it in Europe/Berlin?"))
     offset = datetime.fromisoformat(told).utcoffset()
     assert offset is not None
@@ -78,16 +71,14 @@ async def test_it_tells_the_time(connect_model: ConnectModel) -> None:
 
 
 @requirement("assistant.waits")
-async def test_it_is_silent_in_the_middle(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_it_is_silent_in_the_middle(thread: ClientThread) -> None:
     events = await thread.say("wait 0")
     assert (types(events), text(events)) == (SAID, "Waiting 0 s. Done.")
 
 
 @requirement("assistant.helps")
 @pytest.mark.parametrize("said", ["hello", "?", "Grüße, 世界 \U0001f600"])
-async def test_anything_else_is_answered_with_what_can_be_said(connect_model: ConnectModel, said: str) -> None:
-    thread = await connect_model()
+async def test_anything_else_is_answered_with_what_can_be_said(thread: ClientThread, said: str) -> None:
     events = await thread.say(said)
     assert types(events) == SAID
     assert "`stream 5`" in text(events)
@@ -97,8 +88,7 @@ async def test_anything_else_is_answered_with_what_can_be_said(connect_model: Co
 
 
 @requirement("assistant.calls")
-async def test_several_calls_run_side_by_side_and_are_answered_in_order(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_several_calls_run_side_by_side_and_are_answered_in_order(thread: ClientThread) -> None:
     events = await thread.say(
         'call echo {"text": "one"}\ncall calculate {"expression": "1+1"}\ncall echo {"text": "two"}'
     )
@@ -112,8 +102,7 @@ async def test_several_calls_run_side_by_side_and_are_answered_in_order(connect_
 @pytest.mark.parametrize(
     "said", ["Grüße, 世界", "\U0001f600 \U0001f1e9\U0001f1ea", 'a "quoted"\nline \\ \t', "x" * 40_000]
 )
-async def test_arguments_arrive_as_they_were_written(connect_model: ConnectModel, said: str) -> None:
-    thread = await connect_model()
+async def test_arguments_arrive_as_they_were_written(thread: ClientThread, said: str) -> None:
     arguments = json.dumps({"text": said}, ensure_ascii=False)
     events = await thread.say(f"call echo {arguments}")
     assert results(events) == [said]
@@ -134,9 +123,8 @@ async def test_arguments_arrive_as_they_were_written(connect_model: ConnectModel
     ],
 )
 async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(
-    connect_model: ConnectModel, call: str, answer: str
+    thread: ClientThread, call: str, answer: str
 ) -> None:
-    thread = await connect_model()
     events = await thread.say(f"call {call}")
     assert types(events) == ["RUN_STARTED", *CALLED, *SAID[1:]]
     (result,) = results(events)
@@ -147,8 +135,7 @@ async def test_a_call_that_fails_is_told_to_the_model_which_goes_on(
 
 
 @requirement("assistant.apart")
-async def test_runs_at_the_same_time_do_not_mix(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_runs_at_the_same_time_do_not_mix(thread: ClientThread) -> None:
     others = [ClientThread(thread.client, thread.model) for _ in range(8)]
     ran = await asyncio.gather(*(other.say(f"calculate {at}*1000") for at, other in enumerate(others)))
     assert [text(events) for events in ran] == [f"The result of calculate is {at * 1000}." for at in range(8)]
@@ -159,8 +146,7 @@ async def test_runs_at_the_same_time_do_not_mix(connect_model: ConnectModel) -> 
 
 
 @requirement("assistant.delegates")
-async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(thread: ClientThread) -> None:
     events = await thread.say("delegate calculate 6*7")
     assert [name for name in types(events) if name.startswith("SUBAGENT")] == ["SUBAGENT_STARTED", "SUBAGENT_FINISHED"]
     inner = [event for event in events if "subagentRunId" in event]
@@ -172,8 +158,7 @@ async def test_it_hands_work_to_a_subagent_and_says_what_came_of_it(connect_mode
 
 
 @requirement("assistant.delegates")
-async def test_a_model_that_fails_a_subagent_fails_that_call_only(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_model_that_fails_a_subagent_fails_that_call_only(thread: ClientThread) -> None:
     events = await thread.say("delegate fail")
     assert "SUBAGENT_ERROR" in types(events)
     assert outcome(events) == "success"

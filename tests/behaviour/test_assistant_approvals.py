@@ -46,8 +46,7 @@ def paid_below(thread: ClientThread) -> list[int]:
 
 
 @requirement("approval.asks")
-async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(thread: ClientThread) -> None:
     events = await thread.say('call pay {"amount": 5}')
     assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "RUN_FINISHED"]
     (interrupt,) = interrupts(events)
@@ -60,8 +59,7 @@ async def test_a_call_that_must_be_approved_ends_the_run_with_an_interrupt(conne
 
 
 @requirement("approval.approved")
-async def test_an_approved_call_runs_and_the_model_goes_on(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_an_approved_call_runs_and_the_model_goes_on(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     events = await thread.resume(answer(interrupt, approved=True))
     assert PAID[thread.id] == [5]
@@ -71,8 +69,7 @@ async def test_an_approved_call_runs_and_the_model_goes_on(connect_model: Connec
 
 
 @requirement("approval.same-run")
-async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     asking = thread.body(resume=[answer(interrupt, approved=True)])
     asking["runId"] = f"{thread.id}-run-1"
@@ -84,8 +81,7 @@ async def test_an_answer_under_the_ids_of_the_run_that_asked_is_a_run_of_its_own
 
 
 @requirement("approval.edited")
-async def test_edited_arguments_replace_the_calls_and_are_checked_again(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_edited_arguments_replace_the_calls_and_are_checked_again(thread: ClientThread) -> None:
     first, second = await ask_for_payments(thread, 5, 6)
     edits: list[dict[str, object]] = [{"amount": 2}, {"sum": 1}]
     answers = (answer(it, approved=True, editedArgs=edit) for it, edit in zip((first, second), edits, strict=True))
@@ -98,8 +94,7 @@ async def test_edited_arguments_replace_the_calls_and_are_checked_again(connect_
 
 @requirement("approval.edited")
 @pytest.mark.parametrize("amount", [True, "7", 7.5])
-async def test_edited_arguments_of_another_type_are_not_converted(connect_model: ConnectModel, amount: object) -> None:
-    thread = await connect_model()
+async def test_edited_arguments_of_another_type_are_not_converted(thread: ClientThread, amount: object) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     (refused,) = results(await thread.resume(answer(interrupt, approved=True, editedArgs={"amount": amount})))
     assert refused == "Error: pay: 'amount': Input should be a valid integer."
@@ -123,8 +118,7 @@ async def test_the_oldest_approval_is_forgotten_for_a_new_one_and_its_answer_is_
 
 
 @requirement("approval.denied")
-async def test_a_denied_call_does_not_run_and_the_model_is_told_why(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_denied_call_does_not_run_and_the_model_is_told_why(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     events = await thread.resume(answer(interrupt, approved=False, reason="too much"))
     assert PAID[thread.id] == []
@@ -133,8 +127,7 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why(connect_mode
 
 
 @requirement("approval.abandoned")
-async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     events = await thread.resume(cancelled_answer(interrupt))
     assert PAID[thread.id] == []
@@ -143,8 +136,7 @@ async def test_an_abandoned_call_does_not_run_and_the_model_goes_on(connect_mode
 
 
 @requirement("approval.each")
-async def test_each_call_has_its_own_answer(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_each_call_has_its_own_answer(thread: ClientThread) -> None:
     first, second, third = await ask_for_payments(thread, 1, 2, 3)
     events = await thread.resume(cancelled_answer(third), answer(first, approved=True), answer(second, approved=False))
     assert PAID[thread.id] == [1]
@@ -153,8 +145,7 @@ async def test_each_call_has_its_own_answer(connect_model: ConnectModel) -> None
 
 
 @requirement("approval.partly")
-async def test_interrupts_without_an_answer_are_asked_again(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_interrupts_without_an_answer_are_asked_again(thread: ClientThread) -> None:
     first, second = await ask_for_payments(thread, 1, 2)
     events = await thread.resume(answer(second, approved=True))
     assert (PAID[thread.id], interrupts(events)) == ([2], [first])
@@ -165,8 +156,7 @@ async def test_interrupts_without_an_answer_are_asked_again(connect_model: Conne
 
 
 @requirement("approval.partly")
-async def test_a_run_without_answers_asks_again_and_asks_no_model(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_run_without_answers_asks_again_and_asks_no_model(thread: ClientThread) -> None:
     held = await ask_for_payments(thread, 5)
     events = await thread.say("never mind, what time is it")
     assert types(events) == ["RUN_STARTED", "RUN_FINISHED"]
@@ -179,9 +169,8 @@ async def test_a_run_without_answers_asks_again_and_asks_no_model(connect_model:
     "payload", [{}, {"approved": "yes"}, {"approved": True, "editedArgs": [1]}, {"approved": True, "edited_args": {}}]
 )
 async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(
-    connect_model: ConnectModel, payload: Json
+    thread: ClientThread, payload: Json
 ) -> None:
-    thread = await connect_model()
     (interrupt,) = await ask_for_payments(thread, 5)
     events = await thread.resume(answer(interrupt, **payload))
     assert outcome(events) == "VALIDATION_ERROR"
@@ -191,8 +180,7 @@ async def test_an_answer_of_another_form_is_refused_and_the_call_stays_open(
 
 
 @requirement("approval.once")
-async def test_an_answer_that_is_sent_again_runs_nothing_again(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_an_answer_that_is_sent_again_runs_nothing_again(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     for _ in range(3):
         await thread.resume(answer(interrupt, approved=True))
@@ -200,10 +188,7 @@ async def test_an_answer_that_is_sent_again_runs_nothing_again(connect_model: Co
 
 
 @requirement("approval.again")
-async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_result(
-    connect_model: ConnectModel,
-) -> None:
-    thread = await connect_model()
+async def test_an_answer_that_is_sent_again_because_its_run_was_lost_finds_the_result(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     lost = await thread.client.run(thread.body(resume=[answer(interrupt, approved=True)]))
     events = await thread.resume(answer(interrupt, approved=True))
@@ -229,8 +214,7 @@ async def test_the_second_of_two_answers_at_once_finds_the_result(connect_model:
 
 
 @requirement("approval.twice")
-async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     events = await thread.resume(answer(interrupt, approved=True), answer(interrupt, approved=False))
     assert outcome(events) == "VALIDATION_ERROR"
@@ -239,18 +223,14 @@ async def test_two_answers_to_one_interrupt_are_refused_and_nothing_runs(connect
 
 
 @requirement("assistant.half-pairs")
-async def test_a_result_with_half_of_a_surrogate_pair_is_sent_without_it(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_result_with_half_of_a_surrogate_pair_is_sent_without_it(thread: ClientThread) -> None:
     (interrupt,) = interrupts(await thread.say("call misname {}"))
     assert results(await thread.resume(answer(interrupt, approved=True))) == ["bad \ufffd name"]
     assert text(await thread.say("stream 1")) == "hello world, "
 
 
 @requirement("approval.unsendable")
-async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_thread(
-    connect_model: ConnectModel,
-) -> None:
-    thread = await connect_model()
+async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_thread(thread: ClientThread) -> None:
     (interrupt,) = interrupts(await thread.say("call draw {}"))
     events = await thread.resume(answer(interrupt, approved=True))
     assert results(events) == ["Error: the tool's result cannot be sent."]
@@ -258,10 +238,7 @@ async def test_an_approved_call_whose_result_cannot_be_sent_does_not_stop_the_th
 
 
 @requirement("approval.client-call")
-async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_answered(
-    connect_model: ConnectModel,
-) -> None:
-    thread = await connect_model()
+async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_answered(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     events = await thread.say('call pay {"amount": 1}\ncall paint {}')
     (interrupt,) = interrupts(events)
@@ -273,10 +250,7 @@ async def test_the_model_is_not_asked_before_a_client_call_of_the_same_turn_is_a
 
 
 @requirement("approval.client-call")
-async def test_a_message_beside_an_answer_is_answered_though_a_call_of_the_client_is_open(
-    connect_model: ConnectModel,
-) -> None:
-    thread = await connect_model()
+async def test_a_message_beside_an_answer_is_answered_though_a_call_of_the_client_is_open(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     asked = interrupts(await thread.say('call pay {"amount": 1}\ncall paint {}'))
     events = await thread.say("stream 1", resume=[answer(asked[0], approved=True)])
@@ -284,8 +258,7 @@ async def test_a_message_beside_an_answer_is_answered_though_a_call_of_the_clien
 
 
 @requirement("approval.client-call", "thread.status")
-async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     events = await thread.say('call pay {"amount": 1}\ncall paint {}')
     assert await thread_statuses(thread) == ("user_turn", "user_turn")
@@ -297,8 +270,7 @@ async def test_the_turn_is_the_clients_when_its_call_is_the_last_that_is_open(co
 
 
 @requirement("approval.whose")
-async def test_an_answer_counts_only_on_its_thread_and_from_its_session(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_an_answer_counts_only_on_its_thread_and_from_its_session(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     session = thread.client.with_headers(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)
     elsewhere, stranger = (
@@ -313,8 +285,7 @@ async def test_an_answer_counts_only_on_its_thread_and_from_its_session(connect_
 
 
 @requirement("approval.held")
-async def test_the_call_of_the_interrupt_runs_even_if_the_caller_changed_it(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_the_call_of_the_interrupt_runs_even_if_the_caller_changed_it(thread: ClientThread) -> None:
     (interrupt,) = await ask_for_payments(thread, 5)
     thread.messages[-1]["toolCalls"][0]["function"] = {"name": "wipe", "arguments": '{"amount": 500}'}
     thread.result(interrupt["toolCallId"], "paid 1000000")
@@ -324,8 +295,7 @@ async def test_the_call_of_the_interrupt_runs_even_if_the_caller_changed_it(conn
 
 
 @requirement("approval.mixed")
-async def test_other_calls_beside_it_go_their_own_ways(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_other_calls_beside_it_go_their_own_ways(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     events = await thread.say('call pay {"amount": 1}\ncall echo {"text": "hi"}\ncall paint {}')
     assert results(events) == ["hi"]
@@ -337,8 +307,7 @@ async def test_other_calls_beside_it_go_their_own_ways(connect_model: ConnectMod
 
 
 @requirement("approval.cancelled-run")
-async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(thread: ClientThread) -> None:
     stream = await thread.start('call pay {"amount": 5}\ncall stick {}')
     await stream.until("TOOL_CALL_END")
     await thread.client.cancel(thread.id)
@@ -349,18 +318,13 @@ async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(connec
 
 @requirement("approval.invalid")
 @pytest.mark.parametrize("resume", ["yes", [{"status": "resolved"}], [{"interruptId": "i", "status": "maybe"}]])
-async def test_a_resume_that_is_none_is_refused_before_a_run_exists(
-    connect_model: ConnectModel, resume: object
-) -> None:
-    thread = await connect_model()
-    with pytest.raises(Refused) as refused:
+async def test_a_resume_that_is_none_is_refused_before_a_run_exists(thread: ClientThread, resume: object) -> None:
+    with pytest.raises(Refused, match="VALIDATION_ERROR"):
         await thread.say("hi", resume=resume)
-    assert refused.value.code == "VALIDATION_ERROR"
 
 
 @requirement("approval.delegated")
-async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(thread: ClientThread) -> None:
     events = await thread.say('delegate call pay {"amount": 5}')
     (interrupt,) = interrupts(events)
     assert paid_below(thread) == []
@@ -371,8 +335,7 @@ async def test_a_subagents_call_is_asked_for_and_answered_like_any_other(connect
 
 
 @requirement("approval.delegated", "approval.again")
-async def test_a_subagents_call_is_edited_and_its_answer_sent_again_like_any_other(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_subagents_call_is_edited_and_its_answer_sent_again_like_any_other(thread: ClientThread) -> None:
     (interrupt,) = interrupts(await thread.say('delegate call pay {"amount": 5}'))
     edited = answer(interrupt, approved=True, editedArgs={"amount": 2})
     lost = await thread.client.run(thread.body(resume=[edited]))

@@ -62,10 +62,7 @@ async def test_a_run_that_needs_more_model_calls_than_allowed_is_ended(connect_m
 
 
 @requirement("assistant.model-fails")
-async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_conversation(
-    connect_model: ConnectModel,
-) -> None:
-    thread = await connect_model()
+async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_conversation(thread: ClientThread) -> None:
     events = await thread.say("fail")
     assert types(events)[1:] == ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "RUN_ERROR"]
     assert (text(events), outcome(events)) == ("About to fail. ", "MODEL_ERROR")
@@ -75,8 +72,7 @@ async def test_a_model_that_fails_in_the_middle_ends_the_run_and_not_the_convers
 
 
 @requirement("assistant.model-stalls")
-async def test_a_cancel_ends_the_wait_for_a_model(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_cancel_ends_the_wait_for_a_model(thread: ClientThread) -> None:
     stream = await thread.start("wait 3600")
     await stream.until("TEXT_MESSAGE_CONTENT")
     assert (await thread.client.cancel(thread.id))["status"] == "cancelled"
@@ -105,8 +101,7 @@ async def test_a_run_that_waits_too_long_for_a_model_times_out(connect_model: Co
 
 
 @requirement("assistant.tool-stalls")
-async def test_a_cancel_ends_the_wait_for_a_tool(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_cancel_ends_the_wait_for_a_tool(thread: ClientThread) -> None:
     stream = await thread.start("call stick {}")
     await stream.until("TOOL_CALL_END")
     await thread.client.cancel(thread.id)
@@ -116,8 +111,7 @@ async def test_a_cancel_ends_the_wait_for_a_tool(connect_model: ConnectModel) ->
 
 
 @requirement("assistant.retry")
-async def test_a_retry_asks_no_model_and_runs_no_tool_again(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_retry_asks_no_model_and_runs_no_tool_again(thread: ClientThread) -> None:
     body = thread.body('call echo {"text": "once"}')
     first, again = await thread.client.run(body), await thread.client.run(body)
     assert types(first) == types(again)
@@ -127,8 +121,7 @@ async def test_a_retry_asks_no_model_and_runs_no_tool_again(connect_model: Conne
 
 @requirement("assistant.history")
 @pytest.mark.parametrize("said", ["hi", "Grüße, \U0001f600", "  spaces  and\n\nlines "])
-async def test_a_model_is_told_the_whole_conversation(connect_model: ConnectModel, said: str) -> None:
-    thread = await connect_model()
+async def test_a_model_is_told_the_whole_conversation(thread: ClientThread, said: str) -> None:
     await thread.say(said)
     await thread.say('call echo {"text": "one"}')
     await thread.say("stream 1")

@@ -15,9 +15,9 @@ from ag_ui.core import (
 )
 
 from agui_container.ports import Item
-from tests.behaviour.client import Refused, outcome, types
+from tests.behaviour.client import Refused, begin_run, outcome, types
 from tests.conftest import Connect
-from tests.engine.doubles import ask, wait_for_event
+from tests.engine.doubles import agent_of, ask, wait_for_event
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.durable
@@ -60,8 +60,7 @@ async def test_a_cancelled_run_closes_everything(connect: Connect) -> None:
 @requirement("cancel.closes")
 async def test_a_cancelled_string_is_ended_once(connect: Connect) -> None:
     client = await connect(silent)
-    stream = await client.start(ask())
-    await stream.until("TEXT_MESSAGE_CONTENT")
+    stream = await begin_run(client)
     await client.cancel("t1", "r1")
     assert types(await stream.rest()) == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
 
@@ -78,8 +77,7 @@ async def test_the_agent_is_unwound(connect: Connect) -> None:
             unwound.set()
 
     client = await connect(agent)
-    stream = await client.start(ask())
-    await stream.until("TEXT_MESSAGE_CONTENT")
+    await begin_run(client)
     await client.cancel("t1", "r1")
     await wait_for_event(unwound)
 
@@ -99,8 +97,7 @@ async def test_an_agent_that_resists_holds_nobody_up(connect: Connect) -> None:
             yield "I go on"
 
     client = await connect(agent)
-    stream = await client.start(ask())
-    await stream.until("TEXT_MESSAGE_CONTENT")
+    stream = await begin_run(client)
     await client.cancel("t1", "r1")
     assert types(await stream.rest()) == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
     await wait_for_event(resisting)
@@ -111,8 +108,7 @@ async def test_an_agent_that_resists_holds_nobody_up(connect: Connect) -> None:
 @requirement("cancel.idempotent")
 async def test_cancelling_again_changes_nothing(connect: Connect) -> None:
     client = await connect(silent)
-    stream = await client.start(ask())
-    await stream.until("TEXT_MESSAGE_CONTENT")
+    stream = await begin_run(client)
     first = await client.cancel("t1", "r1")
     assert first["status"] == "cancelled"
     events = await stream.rest()
@@ -123,10 +119,7 @@ async def test_cancelling_again_changes_nothing(connect: Connect) -> None:
 
 @requirement("cancel.idempotent")
 async def test_cancelling_a_run_that_succeeded_leaves_it_so(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-
-    client = await connect(agent)
+    client = await connect(agent_of("hi"))
     await client.run(ask())
     assert (await client.cancel("t1", "r1"))["status"] == "finished"
 
@@ -134,8 +127,7 @@ async def test_cancelling_a_run_that_succeeded_leaves_it_so(connect: Connect) ->
 @requirement("cancel.queued")
 async def test_a_waiting_run_can_be_cancelled(connect: Connect) -> None:
     client = await connect(silent, on_busy="enqueue")
-    first = await client.start(ask(run="r1"))
-    await first.until("TEXT_MESSAGE_CONTENT")
+    first = await begin_run(client, "r1")
     second = await client.start(ask(run="r2"))
     assert (await client.cancel("t1", "r2"))["status"] == "cancelled"
     events = await second.rest()
@@ -158,8 +150,7 @@ async def test_cancelling_a_waiting_run_leaves_the_active_one_its_own(connect: C
             unwound.set()
 
     client = await connect(agent, on_busy="enqueue")
-    first = await client.start(ask(run="r1"))
-    await first.until("TEXT_MESSAGE_CONTENT")
+    await begin_run(client, "r1")
     second = await client.start(ask(run="r2"))
     await client.cancel("t1", "r2")
     assert outcome(await second.rest()) == "cancelled"
@@ -171,8 +162,7 @@ async def test_cancelling_a_waiting_run_leaves_the_active_one_its_own(connect: C
 @requirement("cancel.thread")
 async def test_without_a_run_the_threads_active_one_is_cancelled(connect: Connect) -> None:
     client = await connect(silent, on_busy="enqueue")
-    first = await client.start(ask(run="r1"))
-    await first.until("TEXT_MESSAGE_CONTENT")
+    await begin_run(client, "r1")
     second = await client.start(ask(run="r2"))
     assert (await client.cancel("t1"))["runId"] == "r1"
     await second.until("TEXT_MESSAGE_CONTENT")
@@ -184,19 +174,16 @@ async def test_without_a_run_the_threads_active_one_is_cancelled(connect: Connec
 @pytest.mark.parametrize(("thread", "run"), [("t1", "nobody"), ("nobody", None), ("nobody", "r1"), (None, None)])
 async def test_cancelling_what_is_not_there_is_refused(connect: Connect, thread: str | None, run: str | None) -> None:
     client = await connect(silent)
-    stream = await client.start(ask())
-    await stream.until("TEXT_MESSAGE_CONTENT")
-    with pytest.raises(Refused) as refused:
+    await begin_run(client)
+    with pytest.raises(Refused, match="RUN_NOT_FOUND"):
         await client.cancel(thread, run)
-    assert refused.value.code == "RUN_NOT_FOUND"
     assert (await client.cancel("t1", "r1"))["events"] == 5  # it was still open: start, three of text, end
 
 
 @requirement("cancel.in-input")
 async def test_a_cancel_inside_an_input_addresses_its_thread(connect: Connect) -> None:
     client = await connect(silent)
-    stream = await client.start(ask())
-    await stream.until("TEXT_MESSAGE_CONTENT")
+    stream = await begin_run(client)
     result = await client.command(ask(run="c1", forwardedProps={"command": {"type": "cancel"}}))
     assert (result["command"], result["runId"], result["status"]) == ("cancel", "r1", "cancelled")
     assert outcome(await stream.rest()) == "cancelled"

@@ -15,8 +15,7 @@ from ag_ui.core import (
 from agui_container.engine.admission.quota import Limit
 from agui_container.ports import Item
 from tests.behaviour.client import Client, outcome, text, types
-from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import answer, interrupts
+from tests.behaviour.conversations import ClientThread, answer, interrupts
 from tests.behaviour.goals import NOTE, goals
 from tests.behaviour.subagents import team
 from tests.conftest import Connect
@@ -127,8 +126,7 @@ async def test_an_agent_of_ones_own_may_speak_on_a_thread_that_says_nothing_yet(
 
 
 @requirement("connect.first")
-async def test_the_assistant_has_nothing_to_say_to_nothing(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_the_assistant_has_nothing_to_say_to_nothing(thread: ClientThread) -> None:
     events = await thread.say()
     assert types(events) == SHOWN
     assert (events[1]["messages"], events[2]["snapshot"]) == ([], {})
@@ -176,8 +174,7 @@ async def test_the_last_interrupt_of_a_custom_agent_is_shown_until_it_is_answere
 
 
 @requirement("connect.waiting")
-async def test_an_open_interrupt_is_shown_and_can_be_answered(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_an_open_interrupt_is_shown_and_can_be_answered(thread: ClientThread) -> None:
     asked = interrupts(await thread.say('call pay {"amount": 5}'))
     service = thread.client.service
     await eventually(lambda: not service.registry.recorder_tasks)
@@ -191,8 +188,7 @@ async def test_an_open_interrupt_is_shown_and_can_be_answered(connect_model: Con
 
 
 @requirement("goal.refused")
-async def test_a_run_that_is_refused_leaves_the_turn_as_it_was(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_run_that_is_refused_leaves_the_turn_as_it_was(thread: ClientThread) -> None:
     await thread.say("calculate 6*7")
     (interrupt,) = interrupts(await thread.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
     assert outcome(await thread.resume(answer(interrupt, approved="yes"))) == "VALIDATION_ERROR"

@@ -19,7 +19,7 @@ from agui_container.ports import Item, MessageText, RunContext
 from agui_container.protocol.encoder import encode
 from tests.behaviour.client import types
 from tests.conftest import Connect
-from tests.engine.doubles import ask
+from tests.engine.doubles import agent_of, ask
 from tests.protocol.samples import CHUNKS, ERROR, FINISHED, INNER, SAMPLES, STARTED
 from tests.requirements import requirement
 
@@ -93,11 +93,8 @@ async def test_text_by_its_messages_id_is_that_messages_whatever_else_is_said(co
 async def test_text_of_no_open_message_or_that_is_no_text_is_the_agents_error(
     connect: Connect, bad: MessageText
 ) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield TextMessageStartEvent(message_id="m1", role="assistant")
-        yield MessageText("m1", "a")
-        yield bad
-
-    events = await (await connect(agent)).run(ask())
+    events = await (
+        await connect(agent_of(TextMessageStartEvent(message_id="m1", role="assistant"), MessageText("m1", "a"), bad))
+    ).run(ask())
     assert types(events)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert events[-1]["code"] == "AGENT_ERROR"

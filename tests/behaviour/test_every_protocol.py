@@ -15,7 +15,7 @@ from tests.behaviour.conftest import PROTOCOLS, ServeOver
 from tests.behaviour.conversations import PAINT, answer
 from tests.behaviour.dialogues import APPROVE, ASKS, CALLS, CANCELLED, DENY, ERROR, SUCCESS, Dialogue, Reply
 from tests.behaviour.fake_models import FakeOpenAI
-from tests.engine.doubles import WAIT, Json, wait_for_event
+from tests.engine.doubles import WAIT, Json, agent_of, wait_for_event
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
 
@@ -50,11 +50,7 @@ def body_of(thread: str, run: str, **fields: object) -> Json:
 
 @requirement("agent.strings", "protocol.same")
 async def test_strings_are_the_text_of_the_reply(serve_over: ServeOver) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "Hello "
-        yield "w\u00f6rld \U0001f600"
-
-    reply = await (await serve_over(agent)).dialogue().say("hi")
+    reply = await (await serve_over(agent_of("Hello ", "w\u00f6rld \U0001f600"))).dialogue().say("hi")
     assert (reply.text, reply.end) == ("Hello w\u00f6rld \U0001f600", SUCCESS)
 
 
@@ -84,11 +80,18 @@ async def test_the_message_of_an_agents_error_reaches_the_client(serve_over: Ser
 
 @requirement("run.legal", "protocol.same")
 async def test_an_illegal_event_ends_the_turn(serve_over: ServeOver) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield TextMessageStartEvent(message_id="m", role="assistant")
-        yield TextMessageStartEvent(message_id="m", role="assistant")
-
-    reply = await (await serve_over(agent)).dialogue().say("hi")
+    reply = (
+        await (
+            await serve_over(
+                agent_of(
+                    TextMessageStartEvent(message_id="m", role="assistant"),
+                    TextMessageStartEvent(message_id="m", role="assistant"),
+                )
+            )
+        )
+        .dialogue()
+        .say("hi")
+    )
     assert (reply.end, reply.error) == (ERROR, FAILED)
 
 

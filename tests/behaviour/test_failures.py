@@ -25,7 +25,7 @@ from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.behaviour.client import outcome, types
 from tests.conftest import Connect
-from tests.engine.doubles import ask
+from tests.engine.doubles import agent_of, ask
 from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
@@ -99,11 +99,7 @@ async def test_raising_after_the_end_changes_nothing(connect: Connect) -> None:
 
 @requirement("fail.reported")
 async def test_the_agents_own_error_says_what_it_says(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "Hel"
-        yield RunErrorEvent(message="Out of coffee.", code="NO_COFFEE")
-
-    client = await connect(agent)
+    client = await connect(agent_of("Hel", RunErrorEvent(message="Out of coffee.", code="NO_COFFEE")))
     events = await client.run(ask())
     assert types(events)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
     assert (events[-1]["code"], events[-1]["message"]) == ("NO_COFFEE", "Out of coffee.")
@@ -155,10 +151,7 @@ async def test_an_illegal_event_is_the_agents_error(connect: Connect, illegal: I
 @requirement("fail.not-an-event")
 @pytest.mark.parametrize("thing", [None, 1, b"bytes", {"type": "CUSTOM", "name": "n", "value": 1}, ["a"]])
 async def test_an_object_that_is_not_an_event_is_the_agents_error(connect: Connect, thing: object) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[object]:
-        yield thing
-
-    client = await connect(agent)
+    client = await connect(agent_of(thing))
     assert types(await client.run(ask())) == ["RUN_STARTED", "RUN_ERROR"]
 
 
@@ -183,10 +176,7 @@ UNENCODABLE: dict[str, Callable[[], Item]] = {
 @requirement("fail.unencodable")
 @pytest.mark.parametrize("make", UNENCODABLE.values(), ids=UNENCODABLE)
 async def test_an_item_that_cannot_be_sent_is_the_agents_error(connect: Connect, make: Callable[[], Item]) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield make()
-
-    client = await connect(agent)
+    client = await connect(agent_of(make()))
     events = await client.run(ask())
     shell = ("TEXT_MESSAGE_START", "TEXT_MESSAGE_END")  # a string's message is begun before its text is looked at
     assert [name for name in types(events) if name not in shell] == ["RUN_STARTED", "RUN_ERROR"]

@@ -4,7 +4,7 @@ import pytest
 
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import PAINT, calls, results
+from tests.behaviour.conversations import PAINT, ClientThread, calls, results
 from tests.behaviour.goals import NOTE, SUM, custom_values, goal_statuses, goals
 from tests.engine.doubles import Json
 from tests.requirements import requirement
@@ -13,8 +13,7 @@ GIVE_SUM = 'call achieve_sum {"amount": 5}'
 
 
 @requirement("goal.achieved")
-async def test_data_that_fits_achieves_a_goal_and_the_model_goes_on(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_data_that_fits_achieves_a_goal_and_the_model_goes_on(thread: ClientThread) -> None:
     events = await thread.say(GIVE_SUM, forwardedProps=goals(SUM))
     (declared,), (achieved,) = custom_values(events, "goals.declared"), custom_values(events, "goal.achieved")
     assert declared == {"goals": [{"type": "sum", "tool": "achieve_sum", "status": "pending"}]}
@@ -36,8 +35,7 @@ async def test_the_model_is_told_of_the_goals_and_has_a_tool_for_each(connect_mo
 
 
 @requirement("goal.prompted")
-async def test_a_model_that_stops_too_early_is_asked_again(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_model_that_stops_too_early_is_asked_again(thread: ClientThread) -> None:
     events = await thread.say("stream 1", forwardedProps=goals(NOTE))
     assert custom_values(events, "goals.prompted") == [{"goals": ["note"], "prompt": 1, "prompts": 3}]
     assert (goal_statuses(events), outcome(events)) == ({"note": "achieved"}, "success")
@@ -81,8 +79,7 @@ async def test_data_that_does_not_fit_is_an_error_that_says_why(
 
 
 @requirement("goal.several")
-async def test_several_goals_are_achieved_side_by_side(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_several_goals_are_achieved_side_by_side(thread: ClientThread) -> None:
     events = await thread.say(
         f'{GIVE_SUM}\ncall echo {{"text": "hi"}}\ncall achieve_note {{}}', forwardedProps=goals(NOTE, SUM)
     )
@@ -92,8 +89,7 @@ async def test_several_goals_are_achieved_side_by_side(connect_model: ConnectMod
 
 
 @requirement("goal.once")
-async def test_the_data_that_was_given_first_counts(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_the_data_that_was_given_first_counts(thread: ClientThread) -> None:
     events = await thread.say(f'{GIVE_SUM}\ncall achieve_sum {{"amount": 6}}', forwardedProps=goals(SUM))
     (achieved,) = custom_values(events, "goal.achieved")
     assert achieved["data"] == {"amount": 5}
@@ -101,8 +97,7 @@ async def test_the_data_that_was_given_first_counts(connect_model: ConnectModel)
 
 
 @requirement("goal.alone")
-async def test_goals_may_be_all_that_is_asked(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_goals_may_be_all_that_is_asked(thread: ClientThread) -> None:
     events = await thread.say(forwardedProps=goals(NOTE))
     assert (goal_statuses(events), custom_values(events, "goals.prompted")) == ({"note": "achieved"}, [])
     first = (await thread.model.prompts())[0]["messages"]
@@ -111,10 +106,7 @@ async def test_goals_may_be_all_that_is_asked(connect_model: ConnectModel) -> No
 
 @requirement("goal.none")
 @pytest.mark.parametrize("forwarded", [{}, {"goals": None}])
-async def test_without_goals_nothing_is_told_and_nobody_is_asked_again(
-    connect_model: ConnectModel, forwarded: Json
-) -> None:
-    thread = await connect_model()
+async def test_without_goals_nothing_is_told_and_nobody_is_asked_again(thread: ClientThread, forwarded: Json) -> None:
     events = await thread.say("stream 1", forwardedProps=forwarded)
     assert "CUSTOM" not in types(events)
     (prompt,) = await thread.model.prompts()
@@ -144,9 +136,8 @@ SPOTTED = {"type": "object", "properties": {f"p{at}": {"allOf": [{"pattern": f"{
     ],
 )
 async def test_a_goal_with_a_bad_field_is_refused_by_its_name(
-    connect_model: ConnectModel, declared: object, message: str
+    thread: ClientThread, declared: object, message: str
 ) -> None:
-    thread = await connect_model()
     events = await thread.say("stream 1", forwardedProps={"goals": declared})
     assert (types(events), outcome(events)) == (["RUN_STARTED", "RUN_ERROR"], "VALIDATION_ERROR")
     assert events[-1]["message"].startswith(message)

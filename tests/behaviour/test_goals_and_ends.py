@@ -5,7 +5,7 @@ import pytest
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import PAINT, answer, calls, interrupts, results
+from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, interrupts, results
 from tests.behaviour.goals import NOTE, SUM, custom_values, goal_statuses, goals
 from tests.requirements import requirement
 
@@ -26,16 +26,14 @@ async def test_a_limit_fails_the_goals_before_it_ends_the_run(
 
 
 @requirement("goal.model-fails")
-async def test_a_model_that_fails_fails_the_goals(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_model_that_fails_fails_the_goals(thread: ClientThread) -> None:
     events = await thread.say("fail", forwardedProps=goals(NOTE))
     assert (goal_statuses(events), outcome(events)) == ({"note": "failed"}, "MODEL_ERROR")
     assert goal_statuses(await thread.say("stream 1")) == {}
 
 
 @requirement("goal.cancelled")
-async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(thread: ClientThread) -> None:
     body = thread.body("call achieve_note {}\ncall stick {}", forwardedProps=goals(NOTE, SUM))
     stream = await thread.client.start(body)
     while (await stream.until("CUSTOM"))["name"] != "goal.achieved":
@@ -54,8 +52,7 @@ async def test_a_cancelled_run_says_nothing_more_and_leaves_no_goals(connect_mod
 
 
 @requirement("goal.client-tool")
-async def test_goals_stay_open_while_a_clients_call_is_open(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_goals_stay_open_while_a_clients_call_is_open(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     events = await thread.say("call paint {}\ncall achieve_note {}", forwardedProps=goals(NOTE, SUM))
     assert (goal_statuses(events), outcome(events)) == ({"note": "achieved", "sum": "pending"}, "success")
@@ -69,8 +66,7 @@ async def test_goals_stay_open_while_a_clients_call_is_open(connect_model: Conne
 
 
 @requirement("goal.approval")
-async def test_goals_stay_open_while_somebody_must_approve(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_goals_stay_open_while_somebody_must_approve(thread: ClientThread) -> None:
     events = await thread.say('call pay {"amount": 5}', forwardedProps=goals(NOTE))
     (interrupt,) = interrupts(events)
     assert goal_statuses(events) == {"note": "pending"}
@@ -82,8 +78,7 @@ async def test_goals_stay_open_while_somebody_must_approve(connect_model: Connec
 
 
 @requirement("goal.refused")
-async def test_a_run_that_is_refused_leaves_the_goals_as_they_were(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_run_that_is_refused_leaves_the_goals_as_they_were(thread: ClientThread) -> None:
     (interrupt,) = interrupts(await thread.say('call pay {"amount": 5}', forwardedProps=goals(NOTE)))
     events = await thread.resume(answer(interrupt, approved="yes"))
     assert (goal_statuses(events), outcome(events)) == ({"note": "pending"}, "VALIDATION_ERROR")
@@ -127,8 +122,7 @@ async def test_goals_that_are_declared_again_stand_where_they_stood(connect_mode
 
 
 @requirement("goal.dropped")
-async def test_an_empty_list_removes_the_goals(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_an_empty_list_removes_the_goals(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     events = await thread.say("call paint {}", forwardedProps=goals(NOTE))
     thread.result(calls(events)["paint"], "dry")
@@ -139,8 +133,7 @@ async def test_an_empty_list_removes_the_goals(connect_model: ConnectModel) -> N
 
 
 @requirement("goal.client-tool")
-async def test_the_goals_of_a_thread_are_its_own(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_the_goals_of_a_thread_are_its_own(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     await thread.say("call paint {}", forwardedProps=goals(NOTE))
     session = thread.client.with_headers(x_amzn_bedrock_agentcore_runtime_session_id="s" * 40)

@@ -27,9 +27,9 @@ from ag_ui.core import (
 
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
-from tests.behaviour.client import outcome, types
+from tests.behaviour.client import begin_run, outcome, types
 from tests.conftest import Connect
-from tests.engine.doubles import START, ask
+from tests.engine.doubles import START, agent_of, ask
 from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
@@ -38,10 +38,7 @@ pytestmark = pytest.mark.durable
 
 @requirement("run.starts", "run.succeeds")
 async def test_a_run_begins_with_its_ids_and_ends_in_success(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield CustomEvent(name="n", value=1)
-
-    client = await connect(agent)
+    client = await connect(agent_of(CustomEvent(name="n", value=1)))
     started, custom, finished = await client.run(ask("thread-7", "run-7"))
     ids = {"threadId": "thread-7", "runId": "run-7"}
     assert {**started, "timestamp": 0} == {"type": "RUN_STARTED", "timestamp": 0, **ids, "protocolVersion": "1.0"}
@@ -56,10 +53,7 @@ async def test_a_run_begins_with_its_ids_and_ends_in_success(connect: Connect) -
 
 @requirement("run.parent", "run.stamped")
 async def test_the_start_names_the_parent_run_and_the_time(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-
-    client = await connect(agent)
+    client = await connect(agent_of("hi"))
     events = await client.run(ask(parentRunId="r0"))
     assert events[0]["parentRunId"] == "r0"
     assert events[0]["timestamp"] == events[-1]["timestamp"] == int(START * 1000)
@@ -67,10 +61,9 @@ async def test_the_start_names_the_parent_run_and_the_time(connect: Connect) -> 
 
 @requirement("run.result", "run.ids")
 async def test_the_agents_own_end_keeps_its_result_and_gets_the_runs_ids(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield RunFinishedEvent(thread_id="wrong", run_id="wrong", result={"answer": 42}, timestamp=7)
-
-    client = await connect(agent)
+    client = await connect(
+        agent_of(RunFinishedEvent(thread_id="wrong", run_id="wrong", result={"answer": 42}, timestamp=7))
+    )
     finished = (await client.run(ask("t", "r")))[-1]
     assert (finished["threadId"], finished["runId"]) == ("t", "r")
     assert (finished["result"], finished["timestamp"]) == ({"answer": 42}, 7)
@@ -130,13 +123,9 @@ async def test_entities_that_an_agent_leaves_open_are_closed_in_reverse(connect:
 @requirement("run.over-emits")
 @pytest.mark.parametrize("last", [RunFinishedEvent(thread_id="t1", run_id="r1"), RunErrorEvent(message="over")])
 async def test_items_after_the_terminal_event_are_dropped(connect: Connect, last: Item) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield last
-        yield "more"
-        yield RunErrorEvent(message="no")
-        yield RunFinishedEvent(thread_id="t1", run_id="r1")
-
-    client = await connect(agent)
+    client = await connect(
+        agent_of(last, "more", RunErrorEvent(message="no"), RunFinishedEvent(thread_id="t1", run_id="r1"))
+    )
     events = await client.run(ask())
     assert len(events) == 2
     assert types(await (await client.attach("t1", "r1")).rest()) == types(events)
@@ -174,10 +163,7 @@ async def test_success_with_an_open_call_is_the_agents_error(connect: Connect, o
 
 @requirement("run.unknown-result")
 async def test_a_result_for_an_unknown_call_is_the_agents_error(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield ToolCallResultEvent(message_id="m", tool_call_id="nobody", content="forged")
-
-    client = await connect(agent)
+    client = await connect(agent_of(ToolCallResultEvent(message_id="m", tool_call_id="nobody", content="forged")))
     events = await client.run(ask())
     assert types(events) == ["RUN_STARTED", "RUN_ERROR"]
     assert outcome(events) == "AGENT_ERROR"
@@ -185,11 +171,8 @@ async def test_a_result_for_an_unknown_call_is_the_agents_error(connect: Connect
 
 @requirement("run.known-result")
 async def test_a_call_of_the_history_may_be_answered(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield ToolCallResultEvent(message_id="m", tool_call_id="c", content="done")
-
     call = {"id": "c", "type": "function", "function": {"name": "tool", "arguments": "{}"}}
-    client = await connect(agent)
+    client = await connect(agent_of(ToolCallResultEvent(message_id="m", tool_call_id="c", content="done")))
     events = await client.run(ask(messages=[{"id": "a", "role": "assistant", "toolCalls": [call]}]))
     assert types(events) == ["RUN_STARTED", "TOOL_CALL_RESULT", "RUN_FINISHED"]
     assert events[-1]["outcome"] == {"type": "success"}
@@ -203,11 +186,7 @@ def interrupt_event(*ids: str) -> RunFinishedEvent:
 
 @requirement("run.interrupts")
 async def test_an_interrupt_passes_with_its_open_message_closed(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "May I?"
-        yield interrupt_event("i1", "i2")
-
-    client = await connect(agent)
+    client = await connect(agent_of("May I?", interrupt_event("i1", "i2")))
     events = await client.run(ask())
     assert types(events)[-2:] == ["TEXT_MESSAGE_END", "RUN_FINISHED"]
     assert events[-1]["outcome"]["interrupts"] == [{"id": key, "reason": "approval"} for key in ("i1", "i2")]
@@ -217,10 +196,7 @@ async def test_an_interrupt_passes_with_its_open_message_closed(connect: Connect
 @requirement("run.interrupt-ids")
 @pytest.mark.parametrize("ids", [["i", "i"], []])
 async def test_an_interrupt_outcome_names_each_interrupt_once(connect: Connect, ids: list[str]) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield interrupt_event(*ids)
-
-    client = await connect(agent)
+    client = await connect(agent_of(interrupt_event(*ids)))
     events = await client.run(ask())
     assert types(events) == ["RUN_STARTED", "RUN_ERROR"]
     assert outcome(events) == "AGENT_ERROR"
@@ -228,11 +204,12 @@ async def test_an_interrupt_outcome_names_each_interrupt_once(connect: Connect, 
 
 @requirement("run.own-cancelled")
 async def test_an_agent_may_end_as_cancelled_with_a_call_open(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="tool")
-        yield RunFinishedEvent(thread_id="t1", run_id="r1", outcome=RunFinishedCancelledOutcome())
-
-    client = await connect(agent)
+    client = await connect(
+        agent_of(
+            ToolCallStartEvent(tool_call_id="c", tool_call_name="tool"),
+            RunFinishedEvent(thread_id="t1", run_id="r1", outcome=RunFinishedCancelledOutcome()),
+        )
+    )
     events = await client.run(ask())
     assert types(events) == ["RUN_STARTED", "TOOL_CALL_START", "TOOL_CALL_END", "RUN_FINISHED"]
     assert outcome(events) == "cancelled"
@@ -262,8 +239,7 @@ async def test_usage_is_summed_on_every_end(connect: Connect, end: str) -> None:
                 await asyncio.Event().wait()
 
     client = await connect(agent)
-    stream = await client.start(ask())
-    await stream.until("TEXT_MESSAGE_CONTENT")
+    stream = await begin_run(client)
     if end == "is cancelled":
         await client.cancel("t1")
     last = (await stream.rest())[-1]

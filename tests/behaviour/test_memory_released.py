@@ -12,7 +12,7 @@ from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.run.run import Run
 from agui_container.ports import Item
 from agui_container.transports.websocket import WebSocketConnection
-from tests.behaviour.client import Client
+from tests.behaviour.client import Client, begin_run
 from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask, eventually
 from tests.requirements import requirement
@@ -53,8 +53,7 @@ async def wait_forever(_: RunAgentInput) -> AsyncIterator[Item]:
 
 
 async def leave_run(client: Client) -> None:
-    stream = await client.start(ask())
-    await stream.until("TEXT_MESSAGE_CONTENT")
+    stream = await begin_run(client)
     await stream.leave()
 
 

@@ -9,7 +9,6 @@ from ag_ui.core import RunAgentInput
 
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Client, text
-from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, interrupts
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask
@@ -119,8 +118,7 @@ async def roles(thread: ClientThread) -> list[str]:
 
 
 @requirement("thread.new-ids")
-async def test_an_approval_is_answered_under_new_ids(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_an_approval_is_answered_under_new_ids(thread: ClientThread) -> None:
     (interrupt,) = interrupts(await run_with_new_ids(thread, 'call pay {"amount": 5}'))
     events = await run_with_new_ids(thread, resume=[answer(interrupt, approved=True)])
     assert PAID[thread.id] == [5]
@@ -130,8 +128,7 @@ async def test_an_approval_is_answered_under_new_ids(connect_model: ConnectModel
 
 
 @requirement("thread.new-ids")
-async def test_a_client_answers_its_own_call_under_new_ids(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_client_answers_its_own_call_under_new_ids(thread: ClientThread) -> None:
     thread.tools = [PAINT]
     called = calls(await run_with_new_ids(thread, 'call paint {"wall": "north"}'))
     thread.result(called["paint"], "painted")
@@ -141,8 +138,7 @@ async def test_a_client_answers_its_own_call_under_new_ids(connect_model: Connec
 
 
 @requirement("thread.new-ids")
-async def test_a_subagents_words_stay_where_they_are_under_new_ids(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_subagents_words_stay_where_they_are_under_new_ids(thread: ClientThread) -> None:
     await run_with_new_ids(thread, "delegate stream 1")
     before = await roles(thread)
     echoed = [message for message in thread.messages if "subagentRunId" not in message]
@@ -153,8 +149,7 @@ async def test_a_subagents_words_stay_where_they_are_under_new_ids(connect_model
 
 
 @requirement("thread.new-ids")
-async def test_a_client_that_keeps_text_alone_has_one_conversation_with_the_tools(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_client_that_keeps_text_alone_has_one_conversation_with_the_tools(thread: ClientThread) -> None:
     await run_with_new_ids(thread, "calculate 6*7")
     thread.messages = [message for message in thread.messages if message["role"] in {"user", "assistant"}]
     thread.messages = [message for message in thread.messages if "toolCalls" not in message]

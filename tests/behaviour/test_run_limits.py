@@ -8,9 +8,9 @@ from ag_ui.core import RunAgentInput, TokenUsage
 from agui_container.ports import Item, RunContext
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
-from tests.behaviour.conversations import results
+from tests.behaviour.conversations import ClientThread, results
 from tests.conftest import Connect
-from tests.engine.doubles import Json, ask, forever
+from tests.engine.doubles import Json, agent_of, ask, forever
 from tests.requirements import requirement
 
 PROMPT = "Be brief and kind."
@@ -85,9 +85,8 @@ async def test_a_caller_never_gets_more(connect_model: ConnectModel, settings: d
     ],
 )
 async def test_a_budget_with_a_bad_field_is_refused_by_its_name(
-    connect_model: ConnectModel, budget: object, message: str
+    thread: ClientThread, budget: object, message: str
 ) -> None:
-    thread = await connect_model()
     with pytest.raises(Refused) as refused:
         await thread.say("stream 1", forwardedProps={"budget": budget})
     assert (refused.value.code, refused.value.message) == ("VALIDATION_ERROR", message)
@@ -162,8 +161,5 @@ async def test_an_agent_that_finishes_with_its_last_call_has_finished(connect: C
 
 @requirement("budget.own-agent")
 async def test_an_agent_that_reports_nothing_is_not_counted(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "much " * 1_000
-
-    client = await connect(agent, run_tokens=1)
+    client = await connect(agent_of("much " * 1_000), run_tokens=1)
     assert outcome(await client.run(ask())) == "success"

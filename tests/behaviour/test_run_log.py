@@ -23,6 +23,7 @@ from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import FACTS
+from tests.behaviour.client import begin_run
 from tests.conftest import Connect
 from tests.engine.doubles import ask
 from tests.requirements import requirement
@@ -108,8 +109,7 @@ async def test_a_run_that_is_cancelled_or_read_twice_has_one_line(
 
     client = await connect(silent)
     with caplog.at_level(logging.INFO, LOGGER):
-        stream = await client.start(ask())
-        await stream.until("TEXT_MESSAGE_CONTENT")
+        stream = await begin_run(client)
         client.clock.advance(1.5)
         await client.cancel("t1", "r1")
         await stream.rest()
@@ -126,8 +126,7 @@ async def test_a_request_that_is_refused_is_no_run(connect: Connect, caplog: pyt
 
     client = await connect(silent)
     with caplog.at_level(logging.INFO, LOGGER):
-        stream = await client.start(ask())
-        await stream.until("TEXT_MESSAGE_CONTENT")
+        stream = await begin_run(client)
         with pytest.raises(Exception, match="THREAD_BUSY"):
             await client.run(ask(run="r2"))
         assert ends(caplog) == []

@@ -30,7 +30,7 @@ from agui_container.tools.function_tool import tool
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.subagents import make_delegating_assistant, of_type, parts, team
 from tests.conftest import Connect
-from tests.engine.doubles import WAIT, ask
+from tests.engine.doubles import WAIT, agent_of, ask, wait_for_event
 from tests.requirements import requirement
 
 
@@ -153,10 +153,9 @@ async def test_a_subagent_fails_without_ending_the_run(connect: Connect, agent: 
 async def test_half_of_a_surrogate_pair_in_a_subagents_result_is_replaced(
     connect: Connect, given: object, result: object, content: str
 ) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield RunFinishedEvent(thread_id="t", run_id="r", result=given)
-
-    events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate x"))
+    events = await (
+        await connect(make_delegating_assistant(agent_of(RunFinishedEvent(thread_id="t", run_id="r", result=given))))
+    ).run(ask(text="delegate x"))
     assert [event["result"] for event in of_type(events, "SUBAGENT_FINISHED")] == [result]
     assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == content
     assert outcome(events) == "success"
@@ -164,10 +163,9 @@ async def test_half_of_a_surrogate_pair_in_a_subagents_result_is_replaced(
 
 @requirement("assistant.half-pairs")
 async def test_half_of_a_surrogate_pair_in_a_subagents_error_is_replaced(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield RunErrorEvent(message="cut \ud83d")
-
-    events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate x"))
+    events = await (await connect(make_delegating_assistant(agent_of(RunErrorEvent(message="cut \ud83d"))))).run(
+        ask(text="delegate x")
+    )
     assert [event["message"] for event in of_type(events, "SUBAGENT_ERROR")] == ["cut \ufffd"]
     assert of_type(events, "TOOL_CALL_RESULT")[0]["content"] == "Error: cut \ufffd"
 
@@ -181,11 +179,16 @@ async def test_a_task_that_is_none_is_refused(connect: Connect) -> None:
 
 @requirement("sub.open-calls")
 async def test_calls_that_a_subagent_leaves_open_are_not_the_clients(connect: Connect) -> None:
-    async def agent(input: RunAgentInput) -> AsyncIterator[Item]:
-        yield ToolCallStartEvent(tool_call_id="lost", tool_call_name="somewhere")
-        yield ToolCallEndEvent(tool_call_id="lost")
-
-    events = await (await connect(make_delegating_assistant(agent))).run(ask(text="delegate x"))
+    events = await (
+        await connect(
+            make_delegating_assistant(
+                agent_of(
+                    ToolCallStartEvent(tool_call_id="lost", tool_call_name="somewhere"),
+                    ToolCallEndEvent(tool_call_id="lost"),
+                )
+            )
+        )
+    ).run(ask(text="delegate x"))
     lost, _ = of_type(events, "TOOL_CALL_RESULT")
     assert (lost["toolCallId"], lost["metadata"]) == ("lost", {"failed": True})
     assert events[-1]["outcome"] == {"type": "success"}
@@ -223,8 +226,7 @@ async def test_a_cancel_ends_the_subagent_with_the_run(connect: Connect) -> None
     events = await stream.rest()
     assert types(events) == ["TEXT_MESSAGE_END", "SUBAGENT_ERROR", "RUN_FINISHED"]
     assert outcome(events) == "cancelled"
-    async with asyncio.timeout(WAIT):
-        await left.wait()
+    await wait_for_event(left)
 
 
 @requirement("sub.history")

@@ -9,7 +9,7 @@ from ag_ui.core import CustomEvent, RunAgentInput
 from agui_container.ports import Item
 from tests.behaviour.client import Refused, join_deltas, types
 from tests.conftest import Connect
-from tests.engine.doubles import WAIT, ask
+from tests.engine.doubles import WAIT, agent_of, ask
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.durable
@@ -97,11 +97,7 @@ async def test_without_a_run_the_active_one_is_read_else_the_latest(connect: Con
 
 @requirement("attach.late", "attach.same")
 async def test_a_late_reader_sees_the_whole_run(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "Hello "
-        yield "world"
-
-    client = await connect(agent)
+    client = await connect(agent_of("Hello ", "world"))
     events = await client.run(ask())
     assert join_deltas(await (await client.attach("t1", "r1")).rest()) == join_deltas(events)
 
@@ -109,14 +105,10 @@ async def test_a_late_reader_sees_the_whole_run(connect: Connect) -> None:
 @requirement("attach.unknown")
 @pytest.mark.parametrize(("thread", "run"), [("t1", "nobody"), ("nobody", "r1"), ("nobody", None), (None, None)])
 async def test_attaching_to_what_is_not_there_is_refused(connect: Connect, thread: str | None, run: str | None) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-
-    client = await connect(agent)
+    client = await connect(agent_of("hi"))
     await client.run(ask())
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refused, match="RUN_NOT_FOUND"):
         await client.attach(thread, run)
-    assert refused.value.code == "RUN_NOT_FOUND"
 
 
 @requirement("attach.replay")

@@ -6,13 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from ag_ui.core import (
-    RunAgentInput,
-    StateSnapshotEvent,
-    TextMessageChunkEvent,
-    ToolCallChunkEvent,
-    ToolCallResultEvent,
-)
+from ag_ui.core import RunAgentInput, StateSnapshotEvent, TextMessageChunkEvent, ToolCallChunkEvent, ToolCallResultEvent
 
 from agui_container.ports import Item
 from agui_container.ports.records import ThreadStatus
@@ -20,7 +14,7 @@ from agui_container.ports.store import Store
 from tests.behaviour.client import Client, Refused, outcome
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, TALK, store_active_run, store_conversation
-from tests.engine.doubles import START, WAIT, Json, ask, caller, forever
+from tests.engine.doubles import START, WAIT, Json, agent_of, ask, caller, forever
 from tests.requirements import requirement
 
 pytestmark = pytest.mark.durable
@@ -207,9 +201,8 @@ async def test_the_runs_of_a_deleted_thread_are_gone_and_their_ids_may_be_used_a
     await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     await send_command(client, "delete", threadId="t1")
     assert await client.service.runs.list(caller()) == []
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(Refused, match="RUN_NOT_FOUND"):
         await client.attach("t1", "r1")
-    assert refused.value.code == "RUN_NOT_FOUND"
     await client.run(ask())
     assert begun == ["r1", "r1"]
 
@@ -230,11 +223,7 @@ async def test_deleting_a_thread_cancels_what_runs_on_it(connect: Connect) -> No
 
 @requirement("thread.runs", "thread.status")
 async def test_a_run_leaves_a_thread(connect: Connect) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield StateSnapshotEvent(snapshot={"n": 1})
-        yield "Hello."
-
-    client = await connect(agent)
+    client = await connect(agent_of(StateSnapshotEvent(snapshot={"n": 1}), "Hello."))
     await client.run(ask(text="Good  morning"))
     thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
     question, answer = thread["messages"]

@@ -45,8 +45,7 @@ async def test_a_failure_is_marked_for_the_client(connect_model: ConnectModel, c
 
 
 @requirement("assistant.failure")
-async def test_words_of_a_failure_are_none_where_the_tool_worked(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_words_of_a_failure_are_none_where_the_tool_worked(thread: ClientThread) -> None:
     events = await thread.say(ECHO)
     assert (results(events), marks(events)) == ([LIE], [False])
     (told,) = await prompted_results(thread)
@@ -57,8 +56,7 @@ async def test_words_of_a_failure_are_none_where_the_tool_worked(connect_model: 
 
 
 @requirement("assistant.failure")
-async def test_a_model_is_told_of_a_failure_in_every_later_run_too(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_model_is_told_of_a_failure_in_every_later_run_too(thread: ClientThread) -> None:
     await thread.say(f"call burst {{}}\n{ECHO}")
     first = await prompted_results(thread)
     await thread.say("stream 1")
@@ -66,8 +64,7 @@ async def test_a_model_is_told_of_a_failure_in_every_later_run_too(connect_model
 
 
 @requirement("assistant.failure")
-async def test_a_failure_is_kept_with_the_thread(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_failure_is_kept_with_the_thread(thread: ClientThread) -> None:
     events = await thread.say(f"call burst {{}}\n{ECHO}")
     assert marks(events) == [True, False]
     service = thread.client.service
@@ -79,8 +76,7 @@ async def test_a_failure_is_kept_with_the_thread(connect_model: ConnectModel) ->
 
 
 @requirement("assistant.failure")
-async def test_a_call_that_nobody_wanted_is_marked(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_call_that_nobody_wanted_is_marked(thread: ClientThread) -> None:
     asked = interrupts(await thread.say('call pay {"amount": 1}\ncall pay {"amount": 2}\ncall pay {"amount": 3}'))
     answers = [answer(asked[0], approved=True), answer(asked[1], approved=False), cancelled_answer(asked[2])]
     events = await thread.resume(*answers)
@@ -89,16 +85,14 @@ async def test_a_call_that_nobody_wanted_is_marked(connect_model: ConnectModel) 
 
 
 @requirement("assistant.failure")
-async def test_failures_inside_a_subagent_are_marked_there(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_failures_inside_a_subagent_are_marked_there(thread: ClientThread) -> None:
     events = await thread.say("delegate call nobody {}")
     assert marks(events) == [True, False]
     assert "subagentRunId" in next(event for event in events if event["type"] == "TOOL_CALL_RESULT")
 
 
 @requirement("assistant.duration")
-async def test_a_result_says_how_long_its_tool_ran(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_result_says_how_long_its_tool_ran(thread: ClientThread) -> None:
     events = await thread.say(f"{ECHO}\ncall burst {{}}\ncall nobody {{}}")
     ran, broke, never = durations(events)
     assert ran is not None

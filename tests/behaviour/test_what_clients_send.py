@@ -280,8 +280,7 @@ async def test_a_model_is_not_asked_with_nothing_to_answer(connect_model: Connec
 
 
 @requirement("assistant.nothing")
-async def test_a_model_is_not_asked_again_after_its_answer(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_model_is_not_asked_again_after_its_answer(thread: ClientThread) -> None:
     await thread.say("stream 1")
     for empty in (None, " "):
         events = await thread.say(empty)
@@ -306,8 +305,7 @@ async def test_media_and_unanswered_messages_are_something_to_answer(connect_mod
 
 
 @requirement("assistant.nothing")
-async def test_a_result_that_comes_after_words_is_answered(connect_model: ConnectModel) -> None:
-    thread = await connect_model()
+async def test_a_result_that_comes_after_words_is_answered(thread: ClientThread) -> None:
     thread.tools.append(PAINT)
     await thread.say("call paint {}")
     (call,) = thread.messages[-1]["toolCalls"]

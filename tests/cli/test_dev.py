@@ -10,7 +10,8 @@ import pytest
 
 from agui_container.cli.command_line import main
 from tests.requirements import requirement
-from tests.server.test_embedding import AGENT, COMMAND, WAIT, start_server
+from tests.server.test_embedding import AGENT, COMMAND, WAIT, answer_of
+from tests.sockets.process import ServerProcess
 
 DEV = (*COMMAND, "dev", "--port", "0", "--no-open")
 
@@ -19,38 +20,39 @@ DEV = (*COMMAND, "dev", "--port", "0", "--no-open")
 def test_a_change_of_an_agent_is_served_on_the_same_port_and_the_thread_is_kept(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(AGENT.format(text="before"))
     (tmp_path / ".venv").mkdir()
-    with start_server(tmp_path, *DEV, "app:agent") as server:
-        assert '"delta":"before"' in server.answer()
+    with ServerProcess((*DEV, "app:agent"), tmp_path) as server:
+        assert '"delta":"before"' in answer_of(server.port)
         (tmp_path / ".venv" / "ignored.py").touch()
         (tmp_path / "notes.txt").touch()
         (tmp_path / "app.py").write_text(AGENT.format(text="afterwards"))
-        server.port(2)
-        thread = httpx.get(f"http://127.0.0.1:{server.port()}/threads/t1", timeout=WAIT).json()
+        server.wait_for_port(starts=2)
+        thread = httpx.get(f"http://127.0.0.1:{server.port}/threads/t1", timeout=WAIT).json()
         assert thread["messages"][-1]["content"] == "before"
-        assert server.ports == [server.port()] * 2
+        assert server.ports == [server.port] * 2
         (tmp_path / "app.py").write_text(AGENT.format(text="at last"))
-        server.port(3)
-    assert server.ports == [server.port()] * 3
+        server.wait_for_port(starts=3)
+    assert server.ports == [server.port] * 3
     assert (tmp_path / ".agui" / ".gitignore").read_text() == "*\n"
 
 
 @requirement("dev.reload")
 def test_a_request_waits_while_a_broken_agent_is_mended(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text("1 / 0")
-    with start_server(tmp_path, *DEV, "app:agent") as server:
-        server.said("cannot start: The module 'app' cannot be imported: ZeroDivisionError")
+    (tmp_path / "app.py").write_text(AGENT.format(text="whole"))
+    with ServerProcess((*DEV, "app:agent"), tmp_path) as server:
+        (tmp_path / "app.py").write_text("1 / 0")
+        server.wait_for(lambda line: "cannot start: The module 'app' cannot be imported: ZeroDivisionError" in line)
         (tmp_path / "app.py").write_text(AGENT.format(text="mended"))
-        assert '"delta":"mended"' in server.answer()
+        assert '"delta":"mended"' in answer_of(server.port)
 
 
 @requirement("dev.reload")
 def test_a_change_of_the_settings_is_served(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(AGENT.format(text="hello"))
-    (tmp_path / "agui.toml").write_text('agent = "app:agent"\nstore = "memory"\nconsole_title = "Before"\n')
-    with start_server(tmp_path, *DEV) as server:
-        assert "Before" in httpx.get(f"http://127.0.0.1:{server.port()}/", timeout=WAIT).text
-        (tmp_path / "agui.toml").write_text('agent = "app:agent"\nstore = "memory"\nconsole_title = "After"\n')
-        assert "After" in httpx.get(f"http://127.0.0.1:{server.port(2)}/", timeout=WAIT).text
+    (tmp_path / "agui.toml").write_text('store = "memory"\nconsole_title = "Before"\n')
+    with ServerProcess((*DEV, "app:agent"), tmp_path) as server:
+        assert "Before" in httpx.get(f"http://127.0.0.1:{server.port}/", timeout=WAIT).text
+        (tmp_path / "agui.toml").write_text('store = "memory"\nconsole_title = "After"\n')
+        assert "After" in httpx.get(f"http://127.0.0.1:{server.wait_for_port(starts=2)}/", timeout=WAIT).text
     assert not (tmp_path / ".agui").exists()
 
 
@@ -62,8 +64,8 @@ def test_the_page_is_opened_unless_that_is_refused(option: str, is_opened: bool,
     browser.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
     browser.chmod(0o755)
     options = ("dev", "app:agent", "--port", "0", option)
-    with start_server(tmp_path, *COMMAND, *options, BROWSER=str(browser)) as server:
-        page = f"http://localhost:{server.port()}/"
+    with ServerProcess((*COMMAND, *options), tmp_path, BROWSER=str(browser)) as server:
+        page = f"http://localhost:{server.port}/"
     assert (tmp_path / "opened").exists() is is_opened
     assert not is_opened or (tmp_path / "opened").read_text() == f"{page}\n"
 

@@ -1,5 +1,6 @@
 """The programs in the guide to embedding are servers: a script, and an application with ours under a prefix."""
 
+import sys
 from pathlib import Path
 
 import httpx
@@ -7,15 +8,16 @@ from fastapi import FastAPI
 
 from tests.docs.documents import GUIDES
 from tests.engine.doubles import ask
-from tests.server.test_embedding import serving, start_server
+from tests.server.test_embedding import answer_of, serving
+from tests.sockets.process import ServerProcess
 
 SCRIPT, MOUNTED = (block.text for block in GUIDES["embedding"].blocks if "listens" in block.marks)
 
 
 def test_the_script_serves_its_agent(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
-    with start_server(tmp_path, "script.py", AGUI_HOST="127.0.0.1", AGUI_PORT="0") as server:
-        assert '"delta":"Hello from a script."' in server.answer()
+    with ServerProcess((sys.executable, "script.py"), tmp_path) as server:
+        assert '"delta":"Hello from a script."' in answer_of(server.port)
 
 
 async def test_the_application_serves_the_agent_under_its_prefix_and_ends_it_with_its_own_lifespan() -> None:

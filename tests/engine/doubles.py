@@ -1,11 +1,13 @@
 """Stand-ins around the engine: a clock that tests move, callers, inputs, and a service wired without an application."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+import pytest
 from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
 from agui_container.agents.as_agent import as_agent, responder_of, thread_cleanup_of
@@ -19,6 +21,7 @@ from agui_container.engine.policy import CapacityLimits, IdentityLimits, OnBusy,
 from agui_container.engine.run.run import Run
 from agui_container.main import build_capabilities, read_identity_limits
 from agui_container.ports import Caller, RunLimits, Tool
+from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores import is_durable, open_store
@@ -150,6 +153,14 @@ async def envelopes(reader: Subscription) -> list[Envelope]:
         return [envelope async for batch in reader for envelope in batch.envelopes()]
 
 
+@contextmanager
+def raises_code(code: ErrorCode) -> Iterator[None]:
+    """Expect an ``AppError`` with this code."""
+    with pytest.raises(AppError) as caught:
+        yield
+    assert caught.value.code is code
+
+
 def status(reader: Subscription) -> str:
     """Return the status of the run that is read. It must be a run of this process."""
     assert isinstance(reader.run, Run)
@@ -167,6 +178,16 @@ async def wait_for_event(event: asyncio.Event) -> None:
     """Wait for an event, for a limited time."""
     async with asyncio.timeout(WAIT):
         await event.wait()
+
+
+def agent_of(*items: object) -> Callable[[RunAgentInput], AsyncIterator[object]]:
+    """Return an agent that yields these items."""
+
+    async def agent(_: RunAgentInput) -> AsyncIterator[object]:
+        for item in items:
+            yield item
+
+    return agent
 
 
 async def forever(_: RunAgentInput) -> AsyncIterator[str]:

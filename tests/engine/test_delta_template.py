@@ -25,7 +25,7 @@ from ag_ui.core import (
     ToolCallStartEvent,
     UserMessage,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agui_container.engine.log.event_log import EventLog, Flusher
@@ -182,7 +182,6 @@ def outcome_on_normal_path(steps: list[Make]) -> object:
 
 
 @requirement("speed.deltas")
-@settings(max_examples=300, deadline=None, derandomize=True)
 @given(STEPS)
 async def test_a_run_is_the_same_with_and_without_the_fast_path(steps: list[Make]) -> None:
     assert outcome(steps) == outcome_on_normal_path(steps)

@@ -49,7 +49,7 @@ OFFICIAL: TypeAdapter[BaseEvent] = TypeAdapter(Event)
 IDS = ("m1", "m2", "x")
 TAGS = (None, None, "s1", "s2")
 
-FAST = settings(max_examples=500, deadline=None, derandomize=True)
+FAST = settings(max_examples=200)
 
 
 @pytest.fixture(autouse=True, scope="module")

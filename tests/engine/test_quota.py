@@ -13,16 +13,7 @@ from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.main import read_identity_limits
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.settings import SettingsError
-from tests.engine.doubles import (
-    FakeClock,
-    asking,
-    bytes_in_flight,
-    caller,
-    forever,
-    make_quota,
-    make_service,
-    status,
-)
+from tests.engine.doubles import FakeClock, asking, bytes_in_flight, caller, forever, make_quota, make_service, status
 from tests.requirements import requirement
 
 ATTACKS = 2_000

@@ -26,20 +26,12 @@ from agui_container.ports.records import (
     ThreadStatus,
 )
 from agui_container.ports.store import StoreUnavailable
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
 from tests.buses.memory_bus import MemoryBus
-from tests.engine.doubles import (
-    FakeClock,
-    asking,
-    caller,
-    envelopes,
-    eventually,
-    forever,
-    make_service,
-)
+from tests.engine.doubles import FakeClock, asking, caller, envelopes, eventually, forever, make_service, raises_code
 from tests.requirements import requirement
 
 RUN = RunKey("everybody", "t1", "r1")
@@ -219,9 +211,8 @@ async def test_a_store_that_does_not_answer_refuses_a_run(monkeypatch: pytest.Mo
         raise StoreUnavailable("gone")
 
     monkeypatch.setattr(service.cluster.store.runs, "claim", gone)
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.STORE_UNAVAILABLE):
         await service.admit(asking(), caller())
-    assert refused.value.code is ErrorCode.STORE_UNAVAILABLE
     monkeypatch.undo()
     assert (await envelopes(await service.admit(asking(), caller())))[-1].type == "RUN_FINISHED"
     await wait_until_stored(service)

@@ -17,17 +17,19 @@ from agui_container.ports import Item, RunContext
 from agui_container.ports.records import Ending, RunKey, ThreadKey
 from agui_container.protocol.commands import ThreadsDelete
 from agui_container.protocol.conversation.state import SharedState
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from tests.engine.doubles import (
     FakeClock,
+    agent_of,
     asking,
     caller,
     envelopes,
     eventually,
     forever,
     make_service,
+    raises_code,
     wait_for_event,
 )
 from tests.engine.replicas import Replicas
@@ -268,9 +270,7 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
 
 @requirement("thread.delete")
 @pytest.mark.parametrize("kept_runs", [0, 10])
-async def test_runs_of_a_deleted_thread_take_no_memory_and_their_ids_can_be_used_again(
-    kept_runs: int,
-) -> None:
+async def test_runs_of_a_deleted_thread_take_no_memory_and_their_ids_can_be_used_again(kept_runs: int) -> None:
     service = make_service(brief, limits=CapacityLimits(kept_runs=kept_runs))
     for _ in range(2):
         await run_to_end(service, "r1")
@@ -329,9 +329,8 @@ async def test_waiting_runs_count_as_open() -> None:
     service = make_service(forever, Settings(on_busy="enqueue"), limits=CapacityLimits(open_runs=2))
     for run in ("r1", "r2"):
         service.start(asking(run=run), caller())
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.RATE_LIMIT_EXCEEDED):
         service.start(asking("t2", "r3"), caller())
-    assert refused.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
     await service.drain(0)
 
 
@@ -348,9 +347,8 @@ async def test_a_snapshot_without_a_reader_ends_and_is_no_room_for_a_run(on_disc
     snapshot = await service.admit(asking(run="r2", messages=[]), caller())
     snapshot.close()
     assert snapshot.run.log.has_ended
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.RATE_LIMIT_EXCEEDED):
         service.start(asking("t3"), caller())
-    assert refused.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
     await service.drain(0)
 
 
@@ -360,13 +358,10 @@ async def test_a_snapshot_without_a_reader_ends_and_is_no_room_for_a_run(on_disc
 async def test_a_run_whose_leavings_cannot_be_kept_ends_once_and_frees_its_thread(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield StateSnapshotEvent(snapshot={"a": 1})
-
     def unwritable(_: SharedState) -> bytes:
         raise ValueError("too deep")
 
-    service = make_service(agent)
+    service = make_service(agent_of(StateSnapshotEvent(snapshot={"a": 1})))
     monkeypatch.setattr(SharedState, "json", unwritable)
     assert names(await envelopes(service.start(asking(), caller())))[-2:] == ["STATE_SNAPSHOT", "RUN_FINISHED"]
     assert names(await envelopes(service.start(asking("t1", "r2"), caller())))[-1] == "RUN_FINISHED"

@@ -15,7 +15,7 @@ from agui_container.ports.records import AlreadyExists, Claim, Claimed, RunKey, 
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, status, wait_for_event
+from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, raises_code, status, wait_for_event
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_recorder import RUN, talker, wait_until_stored
 from tests.requirements import requirement
@@ -279,7 +279,6 @@ async def test_readers_of_a_run_that_is_not_admitted_read_the_one_that_ran_if_th
     if ran:
         assert types(await envelopes(reading.result()))[-1] == "RUN_FINISHED"
     else:
-        with pytest.raises(AppError) as refused:
+        with raises_code(ErrorCode.RUN_NOT_FOUND):
             reading.result()
-        assert refused.value.code is ErrorCode.RUN_NOT_FOUND
         assert isinstance(waiting.exception(), AppError)

@@ -13,11 +13,11 @@ from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.policy import OnBusy
 from agui_container.ports import Item
 from agui_container.ports.records import AlreadyExists, Claim, Claimed, Ending, RunKey, ThreadBusy, ThreadKey
-from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from tests.engine.conversations import store_conversation
-from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventually, status, wait_for_event
+from tests.engine.doubles import START, WAIT, asking, caller, envelopes, eventually, raises_code, status, wait_for_event
 from tests.engine.replicas import Replicas, hello, types
 from tests.engine.test_recorder import wait_until_stored
 from tests.requirements import requirement
@@ -135,9 +135,8 @@ async def test_a_run_does_not_wait_for_ever_for_another_replica(monkeypatch: pyt
     here, there = await replicas.start(holder), await replicas.start(holder, ENQUEUE)
     await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.started_run_ids)
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.THREAD_BUSY):
         await there.admit(asking(run="r2"), caller())
-    assert refused.value.code is ErrorCode.THREAD_BUSY
     assert holder.started_run_ids == ["r1"]
     await drain_services(here, there)
 
@@ -148,9 +147,8 @@ async def test_a_run_that_nobody_reads_gives_way_to_a_new_run_of_its_own_replica
     here, there = await replicas.start(holder), await replicas.start(holder)
     (await here.admit(asking(run="r1"), caller())).close()
     await eventually(lambda: holder.started_run_ids)
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.THREAD_BUSY):
         await there.admit(asking(run="r2"), caller())
-    assert refused.value.code is ErrorCode.THREAD_BUSY
     holder.may_end.set()
     assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
     assert holder.started_run_ids == ["r1", "r3"]
@@ -164,9 +162,8 @@ async def test_a_run_that_is_read_elsewhere_does_not_give_way() -> None:
     (await here.admit(asking(run="r1"), caller())).close()
     await eventually(lambda: holder.started_run_ids)
     here.local_runs.reader_seen(RunKey("everybody", "t1", "r1"), "somebody")
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.THREAD_BUSY):
         await here.admit(asking(run="r2"), caller())
-    assert refused.value.code is ErrorCode.THREAD_BUSY
     replicas.clock.advance(REPORT_VALID_SECONDS)
     holder.may_end.set()
     assert types(await envelopes(await here.admit(asking(run="r3"), caller())))[-1] == "RUN_FINISHED"
@@ -239,9 +236,7 @@ async def test_a_retry_of_a_run_without_messages_is_that_run_and_not_the_thread(
 
 
 @requirement("durable.thread")
-async def test_the_input_of_a_run_that_is_cancelled_before_it_begins_is_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_the_input_of_a_run_that_is_cancelled_before_it_begins_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas, asked, go_on = Replicas(), asyncio.Event(), asyncio.Event()
     service = await replicas.start(hello)
     claim = replicas.store.runs.claim

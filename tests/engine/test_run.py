@@ -27,7 +27,17 @@ from agui_container.ports import LOG_FIELDS, Item, RunContext
 from agui_container.protocol.encoder import MAX_EVENT_BYTES
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, make_service, status, wait_for_event
+from tests.engine.doubles import (
+    WAIT,
+    agent_of,
+    asking,
+    caller,
+    envelopes,
+    eventually,
+    make_service,
+    status,
+    wait_for_event,
+)
 from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
@@ -210,19 +220,19 @@ async def test_an_error_that_no_event_can_hold_fails_the_run_with_another(caplog
 
 @requirement("fail.subagent")
 async def test_an_end_that_cannot_be_sent_fails_what_is_open() -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield SubagentStartedEvent(subagent_run_id="sub", name="helper")
-        yield RunFinishedEvent(thread_id="t1", run_id="r1", result=object())
-
-    assert names(await log_of(agent))[1:] == ["SUBAGENT_STARTED", "SUBAGENT_ERROR", "RUN_ERROR"]
+    assert names(
+        await log_of(
+            agent_of(
+                SubagentStartedEvent(subagent_run_id="sub", name="helper"),
+                RunFinishedEvent(thread_id="t1", run_id="r1", result=object()),
+            )
+        )
+    )[1:] == ["SUBAGENT_STARTED", "SUBAGENT_ERROR", "RUN_ERROR"]
 
 
 @requirement("limit.kept-bytes")
 async def test_the_input_of_a_run_is_let_go_when_it_ends() -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-
-    service = make_service(agent)
+    service = make_service(agent_of("hi"))
     run_input = asking()
     kept = weakref.ref(run_input.messages[0])
     await envelopes(service.start(run_input, caller()))
@@ -237,10 +247,7 @@ async def test_the_context_of_a_request_is_released_when_its_run_ends() -> None:
     class Held:
         """Something large that a request brings with it."""
 
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-
-    service, context, held = make_service(agent), copy_context(), Held()
+    service, context, held = make_service(agent_of("hi")), copy_context(), Held()
     context.run(ContextVar[Held]("held").set, held)
     reader = context.run(service.start, asking(), caller())
     left = weakref.ref(held)

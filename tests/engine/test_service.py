@@ -30,6 +30,7 @@ from tests.engine.doubles import (
     eventually,
     forever,
     make_service,
+    raises_code,
     status,
 )
 from tests.requirements import requirement
@@ -197,9 +198,7 @@ async def test_a_request_that_overtakes_the_stop_before_it_is_not_refused(monkey
 
 
 @requirement("busy.leaving")
-async def test_a_queued_run_tries_again_only_when_a_reader_has_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_queued_run_tries_again_only_when_a_reader_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
     service, asked = make_service(forever), list[str]()
     start = service.start
 
@@ -242,9 +241,8 @@ async def test_a_run_that_continues_another_is_refused_behind_a_newer_one_that_i
 async def test_a_thread_that_stays_busy_refuses_soon() -> None:
     service = make_service(forever)
     service.start(asking(), caller())
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.THREAD_BUSY):
         await service.admit(asking(run="r2"), caller())
-    assert refused.value.code is ErrorCode.THREAD_BUSY
     await service.drain(0)
 
 
@@ -253,9 +251,8 @@ async def test_a_run_on_a_busy_thread_is_refused_before_its_messages_are_read(mo
     service = make_service(forever)
     service.start(asking(), caller())
     monkeypatch.setattr("agui_container.engine.engine.EventPipeline", None)  # it reads them, and would raise
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.THREAD_BUSY):
         service.start(asking(run="r2"), caller())
-    assert refused.value.code is ErrorCode.THREAD_BUSY
     await service.drain(0)
 
 

@@ -25,8 +25,8 @@ from agui_container.ports import Item
 from agui_container.ports.records import StoredMessage, ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.conversation.merge import dump_message
 from agui_container.protocol.encoder import encode
-from agui_container.protocol.errors import AppError, ErrorCode
-from tests.engine.doubles import START, asking, caller, envelopes, eventually, make_service
+from agui_container.protocol.errors import ErrorCode
+from tests.engine.doubles import START, asking, caller, envelopes, eventually, make_service, raises_code
 from tests.requirements import requirement
 
 PNG = DataSource(value="aGk=", mime_type="image/png")
@@ -76,9 +76,8 @@ async def test_threads_that_are_shown_count_until_their_readers_leave() -> None:
     service = await service_with_thread(20_000, IdentityLimits(log_bytes=35_000))
     before = service.quota.used(Limit.LOG_BYTES)
     first = await service.admit(asking(run="r2", messages=[]), caller())
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.RATE_LIMIT_EXCEEDED):
         await service.admit(asking(run="r3", messages=[]), caller())
-    assert refused.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
     first.close()
     first.close()
     assert service.quota.used(Limit.LOG_BYTES) == before

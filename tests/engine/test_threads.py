@@ -44,7 +44,7 @@ from agui_container.protocol.parser import parse_command
 from agui_container.stores.memory import MemoryStore
 from tests.buses.memory_bus import MemoryBus
 from tests.engine.conversations import ANSWER, QUESTION, change, store_conversation
-from tests.engine.doubles import START, WAIT, FakeClock, Json, caller
+from tests.engine.doubles import START, WAIT, FakeClock, Json, caller, raises_code
 from tests.requirements import requirement
 from tests.stores.doubles import A, claim_run
 
@@ -288,11 +288,10 @@ async def test_a_thread_that_goes_while_it_is_rated_is_not_found(monkeypatch: py
         return None
 
     monkeypatch.setattr(store.feedbacks, "put", gone)
-    with pytest.raises(AppError) as refused:
+    with raises_code(ErrorCode.THREAD_NOT_FOUND):
         await threads_of(store).answer(
             caller(), ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.POSITIVE)
         )
-    assert refused.value.code is ErrorCode.THREAD_NOT_FOUND
 
 
 @requirement("thread.delete-active")

@@ -14,7 +14,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.commands import ThreadsDelete
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever, wait_for_event
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, log_memory, raises_code, wait_for_event
 from tests.engine.replicas import Replicas, hold_claims
 from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, open_service, talker, wait_until_stored
 from tests.requirements import requirement
@@ -62,9 +62,8 @@ async def test_a_run_whose_events_are_forgotten_is_found_and_only_cannot_be_read
         [known] = await service.runs.list(caller())
         assert known["status"] == "finished"
         assert await service.runs.find(caller(), *asked) == await service.runs.cancel(caller(), *asked) == known
-        with pytest.raises(AppError) as told:
+        with raises_code(ErrorCode.RUN_NOT_FOUND):
             await service.attach(caller(), *asked, 0)
-        assert told.value.code is ErrorCode.RUN_NOT_FOUND
 
 
 @requirement("replica.deleted")

@@ -12,8 +12,7 @@ import pytest
 from tests.official.conftest import judge
 from tests.official.conversations import ClientTransport, Sse, WebSocket
 from tests.official.judge import Judge
-from tests.official.servers import serving
-from tests.sockets.process import ROOT, ServerProcess
+from tests.sockets.process import ROOT, ServerProcess, serving
 
 __all__ = ["judge"]
 

@@ -107,18 +107,6 @@ def test_proposed_in_kontekst_and_denied_over_sse(server: ServerProcess, channel
 
 
 @requirement("protocol.crossed")
-def test_proposed_in_kontekst_and_approved_over_sse(server: ServerProcess, channel: grpc.Channel) -> None:
-    with start_run(channel, call_text("pay", amount=9)) as run:
-        run.until("tools_proposed")
-        thread = run.seen[0].started.session_id
-        answer_approval(server, thread, "over-sse-3", approved=True)
-        list(run.rest())
-    tools = [kind for kind in run.kinds if kind.startswith("tool")]
-    assert tools == ["tools_proposed", "tool_started", "tool_completed", "tools_completed"]
-    assert run.kinds[-1] == "completed"
-
-
-@requirement("protocol.crossed")
 def test_begun_over_sse_and_continued_in_roz(server: ServerProcess, channel: grpc.Channel) -> None:
     message = {"id": "u1", "role": "user", "content": "one two three four five six seven"}
     run_over_sse(server, {"threadId": "from-sse", "runId": "r1", "messages": [message]})
@@ -138,17 +126,6 @@ def test_a_run_of_roz_is_cancelled_over_http(server: ServerProcess, channel: grp
         posted_command = {"command": {"type": "cancel", "threadId": thread}}
         run_over_sse(server, posted_command)
         assert wait_for_turn(talk).stop_reason == "cancelled"
-
-
-@requirement("protocol.crossed")
-def test_sessions_of_agentcore_keep_their_threads_apart(server: ServerProcess, channel: grpc.Channel) -> None:
-    header = "x-amzn-bedrock-agentcore-runtime-session-id"
-    with start_run(channel, "hello", session_id="mine", metadata=[(header, "a" * 33)]) as run:
-        list(run.rest())
-    request = urllib.request.Request(f"http://127.0.0.1:{server.port}/threads", headers={header: "a" * 33})
-    with urllib.request.urlopen(request, timeout=WAIT) as answer:  # noqa: S310
-        assert "mine" in {it["threadId"] for it in json.load(answer)["threads"]}
-    assert "mine" not in {it["threadId"] for it in get_json(server, "/threads")["threads"]}
 
 
 @requirement("protocol.crossed")

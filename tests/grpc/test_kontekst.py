@@ -7,7 +7,7 @@ import pytest
 
 from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
 from tests.grpc.client import call_text
-from tests.grpc.conftest import ASSISTANT, Dial
+from tests.grpc.conftest import Dial
 from tests.grpc.kontekst_calls import RunTalk, open_run, start_run, unary
 from tests.requirements import requirement
 from tests.secret_search import planted
@@ -75,17 +75,6 @@ def test_two_calls_are_decided_one_by_one_and_a_denial_ends_the_run(channel: grp
     assert [row.role for row in rows if row.source == "history"] == ["user", "assistant", "tool", "tool"]
 
 
-@requirement("kontekst.asks")
-def test_a_tool_that_raises_fails_without_its_secret(channel: grpc.Channel) -> None:
-    with start_run(channel, call_text("echo", wrong=1)) as talk:
-        (call,) = talk.until("tools_proposed").calls
-        talk.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
-        failed = talk.until("tool_failed")
-        assert failed.call_id == call.call_id
-        list(talk.rest())
-    assert talk.kind(talk.seen[-1]) == "completed"
-
-
 @requirement("kontekst.start")
 def test_a_session_goes_on_and_a_snapshot_counts_its_messages(channel: grpc.Channel) -> None:
     with start_run(channel, "first words") as talk:
@@ -125,16 +114,6 @@ def test_a_working_directory_reaches_the_agent(channel: grpc.Channel) -> None:
     assert system(talk) > system(bare)
 
 
-@requirement("kontekst.runs")
-def test_a_cancel_ends_the_run(channel: grpc.Channel) -> None:
-    with start_run(channel, "wait 30") as talk:
-        talk.until("token")
-        talk.send(cancel=pb.CancelRunCommand())
-        list(talk.rest())
-    assert talk.kinds[-1] == "cancelled"
-    assert talk.seen[-1].cancelled.run_id == talk.seen[0].started.run_id
-
-
 @requirement("kontekst.asks")
 def test_a_cancel_in_the_place_of_a_decision_ends_the_run_and_frees_the_session(channel: grpc.Channel) -> None:
     with start_run(channel, call_text("echo", text="x")) as talk:
@@ -171,14 +150,6 @@ def test_decisions_of_calls_that_do_not_wait_harm_nothing(channel: grpc.Channel)
         talk.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
         list(talk.rest())
     assert talk.kinds[-1] == "completed"
-
-
-@requirement("kontekst.runs")
-def test_a_model_that_fails_fails_the_run(dial: Dial) -> None:
-    with ServerProcess(**ASSISTANT) as server, start_run(dial(server), "fail") as talk:
-        list(talk.rest())
-    assert talk.kinds[-1] == "failed"
-    assert talk.seen[-1].failed.error == "The model failed."
 
 
 @requirement("kontekst.start")
@@ -244,18 +215,6 @@ def test_a_call_that_does_not_begin_with_start_is_refused(channel: grpc.Channel)
         talk.next()
     assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert dict(refused.value.trailing_metadata())["agui-code"] == "VALIDATION_ERROR"
-
-
-@requirement("kontekst.runs")
-def test_a_busy_session_fails_the_second_run_and_not_the_first(channel: grpc.Channel) -> None:
-    with start_run(channel, "wait 30", session_id="busy") as talk:
-        talk.until("token")
-        with start_run(channel, "hello", session_id="busy") as second:
-            list(second.rest())
-        assert second.kinds == ["failed"]
-        talk.send(cancel=pb.CancelRunCommand())
-        list(talk.rest())
-    assert talk.kinds[-1] == "cancelled"
 
 
 # --- the daemon -------------------------------------------------------------------------------------------------------

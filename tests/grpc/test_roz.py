@@ -55,15 +55,6 @@ def test_a_session_flows_as_in_the_diagram(old_channel: grpc.Channel) -> None:
 
 
 @requirement("roz.session")
-def test_thinking_comes_as_thinking(channel: grpc.Channel) -> None:
-    with start_session(channel) as talk:
-        talk.say("think about it", message_id="m1")
-        assert wait_for_turn(talk).stop_reason == "end_turn"
-        assert {delta.message_id for delta in talk.all("thinking_delta")} == {"m1"}
-        assert talk.old.index("thinking_delta") < talk.old.index("text_delta") < talk.old.index("turn_complete")
-
-
-@requirement("roz.session")
 def test_activity_and_presence_follow_the_turn_in_the_words_of_each_generation(channel: grpc.Channel) -> None:
     with start_session(channel, tools=[schema("move", category=pb.TOOL_CATEGORY_PHYSICAL)]) as talk:
         talk.say(call_text("move", x=1))
@@ -78,17 +69,6 @@ def test_activity_and_presence_follow_the_turn_in_the_words_of_each_generation(c
         hints = [it.presence_hinted for it in talk.all("session_event") if it.HasField("presence_hinted")]
         assert [hint.level for hint in talk.all("presence_hint")] == ["full", "mini", "full"]
         assert [hint.level for hint in hints] == ["full", "mini", "full"]
-
-
-@requirement("roz.session")
-def test_turns_follow_one_another_in_one_conversation(channel: grpc.Channel) -> None:
-    with start_session(channel) as talk:
-        talk.say("one")
-        first = wait_for_turn(talk)
-        talk.say("two")
-        second = wait_for_turn(talk)
-        assert second.usage.input_tokens > first.usage.input_tokens
-        assert first.message_id != second.message_id
 
 
 # --- tools ------------------------------------------------------------------------------------------------------------
@@ -253,18 +233,6 @@ def test_a_turns_own_tools_replace_the_sessions_for_that_turn(channel: grpc.Chan
 # --- approvals --------------------------------------------------------------------------------------------------------
 
 
-@requirement("roz.approvals")
-def test_an_approved_call_runs(old_channel: grpc.Channel) -> None:
-    with start_session(old_channel) as talk:
-        talk.say(call_text("pay", amount=5))
-        call_id = wait_for_approval(talk)
-        assert talk.until("presence_hint").reason == 'pay: it costs money; arguments: {"amount": 5}'
-        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
-        assert wait_for_turn(talk).stop_reason == "end_turn"
-        assert "paid 5" in "".join(delta.content for delta in talk.all("text_delta"))
-        assert "full" in [hint.level for hint in talk.all("presence_hint")]
-
-
 @requirement("roz.approvals", "approval.edited")
 def test_a_modifier_replaces_the_arguments_of_an_approved_call(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
@@ -274,15 +242,6 @@ def test_a_modifier_replaces_the_arguments_of_an_approved_call(channel: grpc.Cha
         talk.send(permission_decision=decision)
         assert wait_for_turn(talk).stop_reason == "end_turn"
         assert "paid 2" in "".join(delta.content for delta in talk.all("text_delta"))
-
-
-@requirement("roz.approvals")
-def test_a_denied_call_does_not_run_and_the_model_is_told(channel: grpc.Channel) -> None:
-    with start_session(channel) as talk:
-        talk.say(call_text("pay", amount=5))
-        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=wait_for_approval(talk), approved=False))
-        assert wait_for_turn(talk).stop_reason == "end_turn"
-        assert "denied" in "".join(delta.content for delta in talk.all("text_delta"))
 
 
 @requirement("roz.approvals")
@@ -355,18 +314,6 @@ def test_late_and_unknown_decisions_are_refused_without_harm(channel: grpc.Chann
         assert not talk.until("error").retryable
 
 
-@requirement("roz.approvals")
-def test_a_client_call_and_an_approval_of_one_turn_are_both_answered(channel: grpc.Channel) -> None:
-    with start_session(channel, tools=[schema("move")]) as talk:
-        talk.say(f"{call_text('pay', amount=7)}\n{call_text('move', x=1)}")
-        request = talk.until("tool_request")
-        call_id = wait_for_approval(talk)
-        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=call_id, approved=True))
-        talk.send(tool_result=pb.ToolResult(tool_call_id=request.tool_call_id, success=True, result="moved"))
-        assert wait_for_turn(talk).stop_reason == "end_turn"
-        assert "paid 7" in "".join(delta.content for delta in talk.all("text_delta"))
-
-
 # --- control ----------------------------------------------------------------------------------------------------------
 
 
@@ -378,17 +325,6 @@ def test_feedback_on_an_impossible_id_is_refused_and_the_session_goes_on(
     with start_session(channel) as talk:
         talk.send(feedback=pb.MessageFeedback(message_id=message_id, rating="positive"))
         assert talk.until("error").message == "message_id: must have 1 to 512 characters."
-        talk.say("hello")
-        assert wait_for_turn(talk).stop_reason == "end_turn"
-
-
-@requirement("roz.control")
-def test_a_cancelled_turn_ends_and_the_session_goes_on(channel: grpc.Channel) -> None:
-    with start_session(channel) as talk:
-        talk.say("wait 30", message_id="m1")
-        talk.until("text_delta")
-        talk.send(cancel_turn=pb.CancelTurn(reason="too slow"))
-        assert wait_for_turn(talk).stop_reason == "cancelled"
         talk.say("hello")
         assert wait_for_turn(talk).stop_reason == "end_turn"
 
@@ -486,17 +422,6 @@ def test_feedback_is_kept_with_the_answer(channel: grpc.Channel) -> None:
         assert "rating" in talk.until("error").message
         talk.send(feedback=pb.MessageFeedback(session_id=session, message_id="m9", rating="negative"))
         assert talk.until("error").code in {"VALIDATION_ERROR", "THREAD_NOT_FOUND"}
-
-
-@requirement("roz.control")
-def test_a_failing_turn_is_told_and_the_session_goes_on(dial: Dial) -> None:
-    with ServerProcess(**ASSISTANT) as server, start_session(dial(server)) as talk:
-        talk.say("fail", message_id="m1")
-        error = talk.until("error")
-        assert (error.code, error.message, error.retryable) == ("MODEL_ERROR", "The model failed.", True)
-        assert wait_for_turn(talk).stop_reason == "error"
-        talk.say("hello")
-        assert wait_for_turn(talk).stop_reason == "end_turn"
 
 
 @requirement("roz.control")

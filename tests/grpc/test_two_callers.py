@@ -1,7 +1,7 @@
 """A second caller's session is served while the first caller does its worst over gRPC."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from ag_ui.core import RunAgentInput, UserMessage
@@ -210,85 +210,3 @@ async def test_sessions_with_all_their_tools_do_not_delay_another_caller() -> No
         await many.send(register_tools=roz.RegisterTools(source="s", tools=[*tools, *tools]))
         await many.until("error")
         assert await is_served(second)
-
-
-# --- runs -------------------------------------------------------------------------------------------------------------
-
-
-async def over_roz(caller: GrpcCaller, prompt: str) -> str:
-    """Run a prompt to its end. Returns the message of its error, or an empty string."""
-    session = await caller.begin_session()
-    await session.say(prompt)
-    while (response := await session.call.receive()) is not None:
-        if response.WhichOneof("response") in {"error", "turn_complete"}:
-            return response.error.message
-    raise AssertionError("the session has ended inside a turn")
-
-
-async def over_kontekst(caller: GrpcCaller, prompt: str) -> str:
-    """Run a prompt to its end. Returns the message of its error, or an empty string."""
-    call = await caller.start_run(prompt)
-    await call.end()
-    last = kontekst.RunEvent()
-    while (event := await call.receive()) is not None:
-        last = event
-    assert last.WhichOneof("event") in {"completed", "failed"}
-    return last.failed.error
-
-
-RunPrompt = Callable[[GrpcCaller, str], Coroutine[None, None, str]]
-each_protocol = pytest.mark.parametrize("run", [over_roz, over_kontekst])
-
-
-@requirement("caller.runs")
-@each_protocol
-async def test_a_caller_with_all_its_runs_open_leaves_another_its_own(run: RunPrompt) -> None:
-    worker = ObedientAgent()
-    async with serving_callers(worker, IdentityLimits(runs=2)) as callers:
-        first, second = callers.connect("first"), callers.connect("second")
-        for _ in range(2):
-            await first.run("wait")
-        assert "2 open runs for one caller (AGUI_CALLER_LIMITS, runs)" in await run(first, "hello")
-        assert await run(second, "hello") == ""
-        worker.may_end.set()
-        await eventually(lambda: callers.service.quota.used(Limit.RUNS) == 0)
-        assert await run(first, "hello") == ""
-
-
-@requirement("caller.rate")
-@each_protocol
-async def test_a_caller_that_begins_too_many_runs_leaves_another_its_own(run: RunPrompt) -> None:
-    async with serving_callers(ObedientAgent(), IdentityLimits(runs_per_minute=2)) as callers:
-        first, second = callers.connect("first"), callers.connect("second")
-        assert [await run(first, "hello") for _ in range(2)] == ["", ""]
-        assert "AGUI_CALLER_LIMITS, runsPerMinute" in await run(first, "hello")
-        assert await run(second, "hello") == ""
-
-
-@requirement("caller.logs")
-@each_protocol
-async def test_events_of_one_caller_do_not_end_a_run_of_another(run: RunPrompt) -> None:
-    worker = ObedientAgent()
-    async with serving_callers(worker, IdentityLimits(log_bytes=100_000)) as callers:
-        first, second = callers.connect("first"), callers.connect("second")
-        waiting = asyncio.create_task(run(second, "wait"))
-        for _ in range(3):
-            assert "AGUI_CALLER_LIMITS, logBytes" in await run(first, "flood")
-        assert worker.flooded == 0
-        worker.may_end.set()
-        assert await waiting == ""
-        assert await run(second, "hello") == ""
-
-
-@requirement("caller.background")
-@each_protocol
-async def test_background_tasks_of_one_caller_stop_no_run_of_another(run: RunPrompt) -> None:
-    worker = ObedientAgent()
-    async with serving_callers(worker, IdentityLimits(background_tasks=2)) as callers:
-        first, second = callers.connect("first"), callers.connect("second")
-        assert [await run(first, "background") for _ in range(2)] == ["", ""]
-        assert "AGUI_CALLER_LIMITS, backgroundTasks" in await run(first, "hello")
-        assert await run(second, "hello") == ""
-        worker.may_end.set()
-        await eventually(lambda: callers.service.quota.used(Limit.BACKGROUND_TASKS) == 0)
-        assert await run(first, "hello") == ""

@@ -7,8 +7,7 @@ import pytest
 
 from tests.official.conversations import ClientTransport, Protobuf, Sse, WebSocket
 from tests.official.judge import Judge, missing
-from tests.official.servers import serving
-from tests.sockets.process import ServerProcess
+from tests.sockets.process import ServerProcess, serving
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from typing import Any, Self
 from ag_ui.core import BaseEvent
 
 from agui_container.protocol.encoder import encode
+from tests.sse import SseFrame, frames_of
 
 JS = Path(__file__).parents[1] / "js"
 CLIENT = JS / "node_modules" / "@ag-ui" / "client" / "package.json"
@@ -57,14 +58,6 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class SseFrame:
-    """One SSE frame as it came over the wire."""
-
-    event: Json
-    seq: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Turn:
     """One run of the client's agent: the events that its subscribers saw, and the client's errors."""
 
@@ -90,8 +83,7 @@ class Turn:
     @property
     def frames(self) -> list[SseFrame]:
         """The SSE frames; comments are left out."""
-        blocks = [block for block in self.wire["text"].split("\n\n") if block and not block.startswith(":")]
-        return [_frame(block) for block in blocks]
+        return frames_of(self.wire["text"].encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +94,6 @@ class Conversation:
     messages: Sequence[Json]
     state: object
     interrupts: Sequence[Json]
-
-
-def _frame(block: str) -> SseFrame:
-    fields = dict(line.split(": ", 1) for line in block.split("\n"))
-    return SseFrame(json.loads(fields["data"]), int(fields["id"]) if "id" in fields else None)
 
 
 def missing() -> str | None:

@@ -21,7 +21,7 @@ from tests.official.rules import CHUNK_RULES, rule
 from tests.protocol.random_chunk_walks import CHUNKS, ChunkWalk
 from tests.protocol.random_walks import VOCABULARY
 
-WALKS = 6_000
+WALKS = 3_000
 BATCH = 500
 LENGTH = 40
 OFTEN = 10

@@ -30,12 +30,12 @@ from tests.official.judge import Judge, walk_json
 from tests.official.rules import OUT_OF_REACH, RULES, rule
 from tests.protocol.random_walks import VOCABULARY, Walk
 
-WALKS = 20_000
+WALKS = 10_000
 BATCH = 1_000
 LENGTH = 60
 BEYOND = 2
 """Events judged past our first rejection: the client must not have stopped later."""
-OFTEN = 15
+OFTEN = 10
 
 Sample = tuple[list[BaseEvent], int, str | None]
 """A walk, how many of its events we accepted, and why we stopped."""

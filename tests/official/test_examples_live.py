@@ -6,8 +6,7 @@ import pytest
 
 from tests.official.conversations import Ask, ClientTransport, check
 from tests.official.judge import Json, Judge
-from tests.official.servers import serving
-from tests.sockets.process import ServerProcess
+from tests.sockets.process import ServerProcess, serving
 
 
 @pytest.fixture(scope="module")

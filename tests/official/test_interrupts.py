@@ -7,9 +7,8 @@ import pytest
 from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.official.conversations import NUMBERS, check
 from tests.official.judge import Conversation, Json, Judge
-from tests.official.servers import serving
 from tests.requirements import requirement
-from tests.sockets.process import ServerProcess
+from tests.sockets.process import ServerProcess, serving
 
 RULE = "it costs money"
 HOUR = 3600

@@ -8,11 +8,10 @@ import pytest
 
 from tests.official.conversations import Ask
 from tests.official.judge import Json, Judge, Turn
-from tests.official.servers import serving
 from tests.official.test_live import CONFIRM
 from tests.requirements import requirement
 from tests.sockets.client import is_last
-from tests.sockets.process import ServerProcess
+from tests.sockets.process import ServerProcess, serving
 from tests.websocket import blocking_receive_until, blocking_socket_to
 
 

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from tests.frameworks.conftest import STRANDS_PYTHON
-from tests.server.test_embedding import WAIT, start_server
+from tests.server.test_embedding import WAIT, answer_of
+from tests.sockets.process import ServerProcess
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,9 +112,9 @@ def test_the_command_serves_an_agent_in_a_folder_of_the_users_own(python: Path, 
         (tmp_path / "app" / "__main__.py").write_text("raise SystemExit('this is the application of the user')\n")
     agui = python.with_name("agui")
     options = ("serve", f"{module}:agent", "--host", "127.0.0.1", "--port", "0")
-    with start_server(tmp_path, str(agui), *options, python=str(python), PYTHONPATH="") as server:
-        assert '"delta":"at home"' in server.answer()
-        page = httpx.get(f"http://127.0.0.1:{server.port()}/", timeout=WAIT)
+    with ServerProcess((str(python), str(agui), *options), tmp_path, PYTHONPATH="") as server:
+        assert '"delta":"at home"' in answer_of(server.port)
+        page = httpx.get(f"http://127.0.0.1:{server.port}/", timeout=WAIT)
         assert "<html" in page.text
 
 
@@ -148,9 +149,9 @@ def test_an_extra_of_the_wheel_brings_its_framework(wheel: Path, extra: str, pac
     """The extra is resolved against the environment in which the framework is tested, without a network."""
     if not interpreter.exists() and os.environ.get("CI") != "true":
         pytest.skip(f"{interpreter} is missing (make test makes it)")
-    install = ["-m", "pip", "install", "--dry-run", "--no-index", "--disable-pip-version-check"]
+    pip = [sys.executable, "-m", "pip", "--python", str(interpreter), "--disable-pip-version-check"]
     done = subprocess.run(
-        [interpreter, *install, f"{wheel}[{extra}]"],
+        [*pip, "install", "--dry-run", "--no-index", f"{wheel}[{extra}]"],
         env=without_checkout(),
         capture_output=True,
         text=True,

@@ -96,7 +96,5 @@ def test_an_interrupt_outcome_names_each_interrupt_once() -> None:
 
 
 @pytest.mark.parametrize("outcome", [None, RunFinishedSuccessOutcome(), RunFinishedCancelledOutcome()])
-def test_other_outcomes_owe_nothing(
-    outcome: RunFinishedSuccessOutcome | RunFinishedCancelledOutcome | None,
-) -> None:
+def test_other_outcomes_owe_nothing(outcome: RunFinishedSuccessOutcome | RunFinishedCancelledOutcome | None) -> None:
     after(TextMessageStartEvent(message_id="m"), RunFinishedEvent(thread_id="t", run_id="r", outcome=outcome))

@@ -20,7 +20,7 @@ from ag_ui.core import (
     SubagentFinishedEvent,
     TextMessageChunkEvent,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agui_container.protocol import grammar
@@ -224,7 +224,6 @@ MOVES: list[BaseEvent] = [
 ] + [event(kind) for kind in ALL_EVENTS if kind not in ENTITIES]
 
 
-@settings(derandomize=True, deadline=None, max_examples=400)
 @given(moves=st.lists(st.sampled_from(MOVES), max_size=60), failure=st.sampled_from([None, "stopped"]))
 def test_closers_and_a_terminal_event_are_legal_after_any_events(moves: list[BaseEvent], failure: str | None) -> None:
     sequence = sequence_after()
@@ -241,7 +240,6 @@ def answers(sequence: RunSequence) -> list[bool]:
     return [accepts(deepcopy(sequence), move) for move in MOVES]
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
 @given(moves=st.lists(st.sampled_from(MOVES), max_size=40))
 def test_a_rejected_event_leaves_no_trace(moves: list[BaseEvent]) -> None:
     kept, tried = RunSequence(), RunSequence()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 from ag_ui.core import BaseEvent, CustomEvent, ReasoningMessageContentEvent, TextMessageContentEvent, ToolCallArgsEvent
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
@@ -195,7 +195,6 @@ def streams(draw: st.DrawFn) -> list[Envelope]:
 
 
 @pytest.mark.parametrize("with_seq", [False, True])
-@settings(derandomize=True, deadline=None, max_examples=400)
 @given(envelopes=streams())
 @example(envelopes=[envelope(1, TextMessageContentEvent(message_id="m", delta=text)) for text in LOOKS_LIKE_JSON])
 def test_frames_are_what_parsing_every_event_would_give(*, envelopes: list[Envelope], with_seq: bool) -> None:

@@ -15,8 +15,7 @@ from agui_container.main import build_app
 from agui_container.settings import Settings
 from tests.behaviour.server import serving as in_process
 from tests.engine.doubles import Json
-from tests.official.servers import serving
-from tests.sockets.process import ROOT, ServerProcess
+from tests.sockets.process import ROOT, ServerProcess, serving
 from tests.sse import http_client
 
 SCENARIOS = Path(__file__).with_name("scenarios.py")

@@ -28,6 +28,9 @@ MOMENT = 0.2
 
 INVALID, MISSING = "RobotoInvalidRequestException", "RobotoNotFoundException"
 
+LOOK: Json = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
+"""A tool of the client."""
+
 
 @pytest.fixture
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,10 +118,9 @@ async def test_an_approval_is_told_as_the_activity_and_given_through_another_pro
 @requirement("protocol.crossed", "roboto.tools")
 async def test_a_client_tool_is_answered_after_an_approval_through_another_protocol() -> None:
     policy = '[{"tool_pattern": "calculate", "policy": "ask"}]'
-    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
     async with serving_api(tool_policy=policy) as api:
         asked = 'call calculate {"expression": "6*7"}\ncall client_look {}'
-        held = await api.finished(await api.start(asked, client_tools=[tool]))
+        held = await api.finished(await api.start(asked, client_tools=[LOOK]))
         assert held["status"] == "user_turn"
         thread, call = held["thread_id"], held["messages"][1]["content"][1]["tool_use_id"]
         (waiting,) = (await api.http.get(f"/threads/{thread}")).json()["waiting"]
@@ -172,8 +174,7 @@ async def test_a_session_is_shown_whatever_another_client_has_written_beside_its
 
 @requirement("roboto.tools")
 async def test_tools_and_scope_are_those_of_the_session_from_then_on(api: Api) -> None:
-    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
-    held = await api.finished(await api.start("stream 1", client_tools=[tool]))
+    held = await api.finished(await api.start("stream 1", client_tools=[LOOK]))
     body = {"message": {"role": "user", "content": [{"text": "call client_look {}"}]}}
     await api.data("POST", f"/{held['thread_id']}/messages", body)
     held = await api.finished({**held, "status": "roboto_turn"})
@@ -194,8 +195,7 @@ async def test_the_tools_of_all_requests_of_a_session_together_are_limited(api: 
 
 @requirement("roboto.tools")
 async def test_partial_results_leave_the_turn_with_the_client(api: Api) -> None:
-    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
-    held = await api.finished(await api.start("call client_look {}\ncall client_look {}", client_tools=[tool]))
+    held = await api.finished(await api.start("call client_look {}\ncall client_look {}", client_tools=[LOOK]))
     first, second = (block["tool_use_id"] for block in held["messages"][-1]["content"])
     path = f"/{held['thread_id']}/tool-results"
     for call, status in ((second, "client_tool_turn"), (first, "user_turn")):
@@ -213,8 +213,7 @@ def results(call: str, tool: str = "client_look") -> Json:
 
 @requirement("roboto.tools")
 async def test_a_result_that_names_another_tool_is_refused_and_the_call_waits(api: Api) -> None:
-    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
-    held = await api.finished(await api.start("call client_look {}", client_tools=[tool]))
+    held = await api.finished(await api.start("call client_look {}", client_tools=[LOOK]))
     call, path = held["messages"][1]["content"][0]["tool_use_id"], f"/{held['thread_id']}/tool-results"
     refused = await api.error("POST", path, results(call, "client_paint"))
     assert refused == (400, INVALID, "tool_results.0.tool_name: the call of this id is of 'client_look'.")
@@ -227,10 +226,9 @@ async def test_results_that_come_after_those_of_another_client_are_refused_and_b
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     app = build_app(Settings(roboto=True))
-    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
     async with serving(app) as url, http_client(url) as http:
         api, threads = Api(http), app.state.service.threads
-        held = await api.finished(await api.start("call client_look {}", client_tools=[tool]))
+        held = await api.finished(await api.start("call client_look {}", client_tools=[LOOK]))
         call, path = held["messages"][1]["content"][0]["tool_use_id"], f"/{held['thread_id']}/tool-results"
         read = threads.delta
 
@@ -255,8 +253,7 @@ async def test_an_empty_list_of_results_changes_nothing(api: Api) -> None:
 
 @requirement("roboto.tools")
 async def test_the_user_may_speak_in_place_of_a_client_tool(api: Api) -> None:
-    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
-    held = await api.finished(await api.start("call client_look {}", client_tools=[tool]))
+    held = await api.finished(await api.start("call client_look {}", client_tools=[LOOK]))
     body = {"message": {"role": "user", "content": [{"text": "stream 1"}]}}
     await api.data("POST", f"/{held['thread_id']}/messages", body)
     held = await api.finished({**held, "messages": [*held["messages"], {"content": []}], "status": "roboto_turn"})
@@ -480,9 +477,8 @@ async def test_a_history_that_was_edited_elsewhere_is_sent_anew_to_clients_that_
 @requirement("roboto.delta")
 async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path}/sessions.db"
-    tool = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
     async with serving_api(store=store) as api:
-        held = await api.finished(await api.start("fail", client_tools=[tool]))
+        held = await api.finished(await api.start("fail", client_tools=[LOOK]))
         await api.data("POST", f"/{held['thread_id']}/pin", {"pinned": True})
     async with serving_api(store=store) as api:
         record = await api.data("GET", f"/{held['thread_id']}")

@@ -5,6 +5,8 @@ import base64
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from copy import copy
+from functools import cache
 from typing import TypeVar
 
 import uvicorn
@@ -82,11 +84,19 @@ class RecordingApp:
         await send({"type": "http.response.body"})
 
 
-def configuration(app: ASGIApp, keep_alive: int = 75) -> uvicorn.Config:
+@cache
+def loaded_configuration(keep_alive: int) -> uvicorn.Config:
+    """A configuration without an application. uvicorn takes longer to load one than to answer many requests."""
     config = uvicorn.Config(
-        app, log_config=None, timeout_keep_alive=keep_alive, ws=WebSocketProtocol, ws_ping_interval=None
+        RecordingApp(), log_config=None, timeout_keep_alive=keep_alive, ws=WebSocketProtocol, ws_ping_interval=None
     )
     config.load()
+    return config
+
+
+def configuration(app: ASGIApp, keep_alive: int = 75) -> uvicorn.Config:
+    config = copy(loaded_configuration(keep_alive))
+    config.app = config.loaded_app = app
     return config
 
 

@@ -1,14 +1,11 @@
 """The application in somebody's own: mounted under a prefix, served by a script, started by the command line."""
 
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
@@ -22,7 +19,7 @@ from agui_container.agents.as_agent import AgentLoadError
 from agui_container.cli.command_line import main
 from agui_container.testing import run_agent
 from tests.engine.doubles import ask
-from tests.secret_search import search
+from tests.sockets.process import ServerProcess
 from tests.websocket import socket_to
 
 ROOT = Path(__file__).parents[2]
@@ -153,88 +150,30 @@ async def agent(input):
 serve(agent, Settings(host="127.0.0.1", port=0))
 """
 
-LISTENING = re.compile(r"listening host=127\.0\.0\.1 port=(\d+)")
 
-
-class Process:
-    """A server process; ``ports`` are those that it has listened on."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.ports: list[int] = []
-        self.process = process
-        self._log = ""
-        self._changed = threading.Condition()
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
-        self._watcher.start()
-
-    def _watch(self) -> None:
-        assert self.process.stderr
-        for line in self.process.stderr:
-            search(line, "the log of a server")
-            if found := LISTENING.search(line):
-                with self._changed:
-                    self.ports.append(int(found[1]))
-                    self._changed.notify_all()
-            with self._changed:
-                self._log += line
-                self._changed.notify_all()
-
-    def close(self) -> None:
-        """Read the rest of what an ended process has logged."""
-        self._watcher.join(WAIT)
-        assert self.process.stderr
-        self.process.stderr.close()
-
-    def port(self, number: int = 1) -> int:
-        """The port that it listens on after so many starts."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: len(self.ports) >= number, WAIT)
-        return self.ports[number - 1]
-
-    def said(self, text: str) -> None:
-        """Wait until it has printed a text."""
-        with self._changed:
-            assert self._changed.wait_for(lambda: text in self._log, WAIT)
-
-    def answer(self, number: int = 1) -> str:
-        """The events of a run."""
-        url = f"http://127.0.0.1:{self.port(number)}/invocations"
-        return httpx.post(url, json=ask("t1", "r1"), timeout=WAIT).text
-
-
-@contextmanager
-def start_server(folder: Path, *arguments: str, python: str = sys.executable, **env: str) -> Iterator[Process]:
-    """Start a process. It is stopped after the block, and must exit with status 0."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
-    process = subprocess.Popen([python, *arguments], cwd=folder, env=clean | env, stderr=subprocess.PIPE, text=True)
-    server = Process(process)
-    try:
-        yield server
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(WAIT) == 0
-    finally:
-        process.kill()
-        process.wait()
-        server.close()
+def answer_of(port: int) -> str:
+    """The events of a run."""
+    return httpx.post(f"http://127.0.0.1:{port}/invocations", json=ask("t1", "r1"), timeout=WAIT).text
 
 
 def test_a_script_serves_its_own_agent(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(SCRIPT)
-    with start_server(tmp_path, "app.py") as server:
-        assert '"delta":"from a script"' in server.answer()
+    with ServerProcess((sys.executable, "app.py"), tmp_path) as server:
+        assert '"delta":"from a script"' in answer_of(server.port)
+        assert server.stop() == 0
 
 
-COMMAND = ("-P", "-c", "import sys; from agui_container.__main__ import cli; sys.exit(cli())")
+COMMAND = (sys.executable, "-P", "-c", "import sys; from agui_container.__main__ import cli; sys.exit(cli())")
 """As the console script does it: without the current folder on the path."""
 
 
 def test_the_arguments_of_the_command_win_over_the_environment(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(AGENT.format(text="from the argument"))
     options = ("serve", "app:agent", "--host", "127.0.0.1", "--port", "0")
-    with start_server(
-        tmp_path, *COMMAND, *options, AGUI_AGENT="no:agent", AGUI_HOST="192.0.2.1", AGUI_PORT="1"
-    ) as server:
-        assert '"delta":"from the argument"' in server.answer()
+    others = {"AGUI_AGENT": "no:agent", "AGUI_HOST": "192.0.2.1", "AGUI_PORT": "1"}
+    with ServerProcess((*COMMAND, *options), tmp_path, **others) as server:
+        assert '"delta":"from the argument"' in answer_of(server.port)
+        assert server.stop() == 0
 
 
 def test_the_command_says_its_version() -> None:

@@ -10,13 +10,7 @@ from collections.abc import Iterator
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from agui_container.server.uvicorn_protocols import (
-    HEADER_BYTES,
-    MAX_HEAD,
-    MAX_PIPELINED,
-    MAX_UNPARSED,
-    HttpProtocol,
-)
+from agui_container.server.uvicorn_protocols import HEADER_BYTES, MAX_HEAD, MAX_PIPELINED, MAX_UNPARSED, HttpProtocol
 from tests.server.doubles import (
     HEAD,
     UPGRADE,

@@ -11,14 +11,7 @@ from agui_container.server import uvicorn_protocols
 from agui_container.server.uvicorn_protocols import MAX_FRAMES, MAX_MESSAGES, MAX_UNPARSED, WebSocketProtocol
 from agui_container.transports.caller_middleware import QUOTA
 from tests.engine.doubles import bytes_in_flight
-from tests.server.doubles import (
-    UPGRADE,
-    RecordingApp,
-    RecordingTransport,
-    configuration,
-    connect_socket,
-    until,
-)
+from tests.server.doubles import UPGRADE, RecordingApp, RecordingTransport, configuration, connect_socket, until
 
 
 def masked(opcode: Opcode, data: bytes = b"", *, fin: bool = True) -> bytes:

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -40,24 +41,24 @@ class ServerProcess:
 
     Args:
         command: what starts it, where it is started by something else.
+        folder: where it is started.
         settings: of its environment.
     """
 
-    def __init__(self, command: Sequence[str] = COMMAND, /, **settings: str) -> None:
+    def __init__(self, command: Sequence[str] = COMMAND, folder: Path = ROOT, /, **settings: str) -> None:
         self.log: list[str] = []
         self._changed = threading.Condition()
         self._silent = False
         self._process = subprocess.Popen(
-            command, cwd=ROOT, env=environment(settings), stderr=subprocess.PIPE, text=True, encoding="utf-8"
+            command, cwd=folder, env=environment(settings), stderr=subprocess.PIPE, text=True, encoding="utf-8"
         )
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
         try:
-            found = LISTENING.search(self.wait_for(lambda line: LISTENING.search(line) is not None))
+            self.port = self.wait_for_port()
         except BaseException:
             self.kill()
             raise
-        self.port = int(found[1]) if found else 0
 
     def __enter__(self) -> Self:
         return self
@@ -91,6 +92,16 @@ class ServerProcess:
         if line is None:
             raise TimeoutError("\n".join(self.log))
         return line
+
+    def wait_for_port(self, starts: int = 1) -> int:
+        """Return the port on which it listens after so many starts."""
+        self.wait_for(lambda _: len(self.ports) >= starts)
+        return self.ports[starts - 1]
+
+    @property
+    def ports(self) -> list[int]:
+        """The ports on which it has listened, one for each start."""
+        return [int(found[1]) for line in self.log if (found := LISTENING.search(line))]
 
     def term(self) -> None:
         """Send SIGTERM and do not wait."""
@@ -155,6 +166,29 @@ class ServerProcess:
         status = Path(f"/proc/{self._process.pid}/status").read_text()
         found = re.search(r"VmRSS:\s+(\d+) kB", status)
         return int(found[1]) * 1024 if found else 0
+
+
+@contextmanager
+def announced(*arguments: str) -> Iterator[str]:
+    """A program of this Python until the block ends. Gives the first line that it prints: where it listens."""
+    with subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline().strip()
+            assert line, f"{arguments} did not start; its standard error says why"
+            yield line
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def serving(python: str | Path = sys.executable, **settings: str) -> ServerProcess:
+    """A server of this Python with these ``AGUI_*`` settings. By default it serves the built-in assistant."""
+    named = {"AGUI_AGENT": "assistant"} | {f"AGUI_{name.upper()}": value for name, value in settings.items()}
+    return ServerProcess((str(python), "-m", "agui_container", "serve"), **named)
 
 
 class Servers:

@@ -27,7 +27,7 @@ from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.delta_template import DeltaTemplate
 from agui_container.protocol.encoder import encode
 from agui_container.settings import Settings
-from tests.engine.doubles import asking, caller, envelopes, make_service
+from tests.engine.doubles import agent_of, asking, caller, envelopes, make_service
 from tests.executed_lines import lines_of
 from tests.requirements import requirement
 from tests.transports.exchange import AsgiExchange
@@ -129,10 +129,7 @@ async def test_a_run_that_is_read_again_leaves_in_one_write_and_its_end_when_tha
 
 
 async def test_the_end_of_a_stream_leaves_with_its_last_events() -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "all of it"
-
-    first, last = await writes_of(await application(agent))
+    first, last = await writes_of(await application(agent_of("all of it")))
     assert (first.count(b"\n\n"), last.count(b"\n\n")) == (1, AROUND)
 
 

@@ -3,7 +3,7 @@
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agui_container.ports.records import (
@@ -160,6 +160,7 @@ GOALS = st.lists(
 STEPS = CHANGES | FEEDBACK | GOALS | st.none()
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from(["t0", "t1", "t2"]), STEPS), max_size=20))
 def test_the_size_of_threads_is_the_sum_of_their_contents(
     steps: list[tuple[str, Change | Feedback | list[StoredGoal] | None]],

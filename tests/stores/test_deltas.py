@@ -4,7 +4,7 @@ import random
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -148,7 +148,6 @@ async def play(store: Store, steps: list[Change | str]) -> None:
 
 
 @given(STEPS)
-@settings(max_examples=300)
 async def test_folding_deltas_gives_the_thread(steps: list[Change | str]) -> None:
     await play(MemoryStore(), steps)
 

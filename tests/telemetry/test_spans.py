@@ -21,7 +21,7 @@ from tests.behaviour import approval_tools
 from tests.behaviour.client import begin_run, outcome, types
 from tests.behaviour.subagents import team
 from tests.conftest import Connect, Serve
-from tests.engine.doubles import WAIT, ask
+from tests.engine.doubles import WAIT, agent_of, ask
 from tests.requirements import requirement
 from tests.telemetry.conftest import Recorded, attributes_of, is_error
 from tests.waiting_agent import WaitingAgent
@@ -264,11 +264,8 @@ async def test_a_recorder_that_breaks_costs_no_run_its_end(connect: Connect, rec
         def on_end(self, span: ReadableSpan) -> None:
             raise RuntimeError("no room")
 
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-
     recorded.provider.add_span_processor(Broken())
-    client = await connect(agent)
+    client = await connect(agent_of("hi"))
     for run in ("r1", "r2"):
         assert outcome(await client.run(ask(run=run))) == "success"
 

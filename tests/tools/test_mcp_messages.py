@@ -76,7 +76,10 @@ async def test_a_list_ends_at_a_cursor_that_leads_nowhere_and_not_at_an_empty_pa
         assert await rig.call() == "carried out"
 
 
-async def test_a_list_without_end_is_cut_and_kept(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_list_without_end_is_cut_and_kept(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "MAX_PAGES", 5)
     counter = iter(range(10_000))
 
     def pages(at: object) -> Json:

@@ -16,7 +16,7 @@ from agui_container.ports import Item
 from agui_container.protocol.wire.sse_frames import sse_frames
 from agui_container.settings import Settings
 from agui_container.transports.event_stream import LAST_BYTES
-from tests.engine.doubles import caller, eventually, make_service
+from tests.engine.doubles import agent_of, caller, eventually, make_service
 from tests.requirements import requirement
 from tests.transports.exchange import AsgiExchange, send_at_once, sequence_numbers, task_name
 
@@ -123,10 +123,7 @@ async def test_the_beginning_of_a_run_is_written_before_its_agent_does_anything(
 @requirement("speed.flush")
 @pytest.mark.parametrize(("size", "separate_end"), [(1, False), (LAST_BYTES, True)])
 async def test_the_end_leaves_together_with_the_last_events_if_they_are_small(size: int, separate_end: bool) -> None:  # noqa: FBT001 - a parameter
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield CustomEvent(name="n", value="x" * size)
-
-    app, _ = await application(agent)
+    app, _ = await application(agent_of(CustomEvent(name="n", value="x" * size)))
     exchange = AsgiExchange()
     await exchange.answer(app)
     assert b"RUN_FINISHED" in exchange.bodies[-1]

@@ -10,7 +10,7 @@ from ag_ui.core import CustomEvent, RunAgentInput, TextMessageContentEvent, Text
 from agui_container.ports import Item, RunContext
 from agui_container.transports.caller_middleware import BEARER_PROTOCOL
 from tests.conftest import Serve
-from tests.engine.doubles import WAIT, ask, eventually
+from tests.engine.doubles import WAIT, agent_of, ask, eventually
 from tests.requirements import requirement
 from tests.secret_search import planted
 from tests.waiting_agent import WaitingAgent, run_id_event
@@ -19,10 +19,7 @@ from tests.websocket import receive, send
 
 @requirement("ws.cursor")
 async def test_the_cursor_is_in_the_metadata(serve: Serve) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield CustomEvent(name="n", value=1, metadata={"k": 1})
-
-    _, client = await serve(agent)
+    _, client = await serve(agent_of(CustomEvent(name="n", value=1, metadata={"k": 1})))
     socket = await client.connect("?cursor=1")
     await send(socket, ask())
     assert [frame["metadata"] for frame in await receive(socket, 3)] == [{"seq": 1}, {"k": 1, "seq": 2}, {"seq": 3}]

@@ -18,7 +18,7 @@ from agui_container.settings import Settings
 from agui_container.transports import request_body
 from agui_container.transports.caller_middleware import QUOTA
 from agui_container.transports.request_body import BodyBuffer, read_body, read_fields, read_request
-from tests.engine.doubles import WAIT, bytes_in_flight, caller, forever, make_service
+from tests.engine.doubles import bytes_in_flight, caller, forever, make_service
 
 LARGE = json.dumps({"title": "x" * LARGE_BYTES}).encode()
 
@@ -54,29 +54,6 @@ async def test_large_bodies_are_parsed_aside_and_one_after_the_other(
     service = make_service(forever)
     await asyncio.gather(*(read(request_from(client_with_chunks(LARGE)), len(LARGE), service) for _ in range(8)))
     assert alongside == [False] * 8
-
-
-async def test_a_large_body_of_a_second_caller_is_not_behind_fifty_of_the_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    parsed, gate = list[str](), threading.Event()
-
-    def record(body: bytes, warn: object = None) -> object:
-        parsed.append(body[:1].decode())
-        assert gate.wait(WAIT)
-        return {}
-
-    async def read(identity: str) -> None:
-        body = identity.encode() + LARGE
-        await read_request(request_from(client_with_chunks(body), identity=identity), len(body), make_service(forever))
-
-    monkeypatch.setattr(request_body, "parse", record)
-    tasks = [asyncio.create_task(read(identity)) for identity in "a" * 50 + "b"]
-    while len(parsed) < 2:  # noqa: ASYNC110 - the thread announces nothing
-        await asyncio.sleep(0)
-    gate.set()
-    await asyncio.gather(*tasks)
-    assert sorted(parsed[:2]) == ["a", "b"]
 
 
 async def test_a_refusal_holds_nothing_of_the_bodies_that_were_refused_before() -> None:

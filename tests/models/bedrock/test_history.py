@@ -22,7 +22,7 @@ from ag_ui.core import (
     UrlSource,
     UserMessage,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agui_container.models.bedrock import BedrockOptions, CachePlace
@@ -313,7 +313,6 @@ messages: st.SearchStrategy[Message] = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(messages, max_size=12), st.lists(names, max_size=3), st.sets(st.sampled_from(CachePlace)))
 def test_any_history_becomes_one_that_bedrock_takes(
     history: list[Message], tools: list[str], cache: set[CachePlace]

@@ -82,7 +82,7 @@ async def test_a_server_that_dies_anywhere_is_unavailable(wire: OpenAIServer, mo
     stream = b"".join(sse(says("a"), says("b", "stop"), "[DONE]"))
     first, second = (len(b"".join(sse(says("a"), says("b", "stop"))[:number])) for number in (1, 2))
     model = models()
-    for cut in range(1, len(stream) + 1):
+    for cut in (*range(1, len(stream), 3), second - 1, second, len(stream)):
         wire.gives(*[OpenAIResponse([stream[:cut]], end=End.ABORTED)] * 3)
         given, failure = await read_deltas(model.stream(PROMPT))
         assert text_in(given) == ("" if cut < first else "a" if cut < second else "ab")

@@ -2,20 +2,17 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import RunAgentInput
 
 from agui_container.engine.persistence.cluster import Cluster
-from agui_container.ports import Item
 from agui_container.ports.records import Change, Claimed, StoreWarning
 from agui_container.ports.store import StoreUnavailable
 from agui_container.stores.agentcore import AgentCoreStore
 from agui_container.stores.agentcore.histories import UNREAD, UNWRITTEN
 from agui_container.stores.agentcore.service import ATTEMPTS, CALLS, MemoryService
 from tests.buses.memory_bus import MemoryBus
-from tests.engine.doubles import WAIT, FakeClock, asking, caller, make_service
+from tests.engine.doubles import WAIT, FakeClock, agent_of, asking, caller, make_service
 from tests.engine.doubles import envelopes as envelopes_of
 from tests.requirements import requirement
 from tests.secret_search import planted
@@ -153,13 +150,10 @@ async def test_a_service_that_stalls_is_not_waited_for(process: Process, service
 
 
 async def test_a_run_goes_on_while_the_service_stalls(process: Process, service: Memory) -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hello"
-
     stalled = service.down = Fault(hold=True)
     clock = FakeClock()
     cluster = Cluster(process(call_seconds=0.2), MemoryBus(), clock, durable=False, new_id=lambda: "replica-1")
-    engine = make_service(agent, clock=clock, cluster=cluster)
+    engine = make_service(agent_of("hello"), clock=clock, cluster=cluster)
     seen = await envelopes_of(await engine.admit(asking(), caller()))
     assert [seen[0].type, seen[-1].type] == ["RUN_STARTED", "RUN_FINISHED"]
     assert UNREAD.name.encode() in b"".join(envelope.data for envelope in seen)

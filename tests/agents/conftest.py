@@ -1,0 +1,11 @@
+"""An assistant with a tool that needs an approval."""
+
+import pytest
+
+from tests.agents.approval_helpers import ApprovalFixture
+
+
+@pytest.fixture
+def fixture() -> ApprovalFixture:
+    """An assistant with a tool that must be asked for, and its client."""
+    return ApprovalFixture()
