@@ -366,6 +366,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
             "execution": execution.model_copy(update={"max_execution_time": int(settings.run_timeout * 1000)}),
             "custom": {
                 **(own.custom or {}),
+                **({} if settings.console_suggestions is None else {"suggestions": list(settings.console_suggestions)}),
                 "commands": list(COMMANDS),
                 **({"grpc": GRPC_SERVICES} if settings.grpc else {}),
                 "maxBodyBytes": settings.max_body_bytes,

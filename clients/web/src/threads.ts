@@ -99,18 +99,22 @@ class Threads {
     });
   }
 
-  rename(threadId: string, title: string): Promise<boolean> {
+  /** Rename the branches of a conversation. */
+  rename(threadIds: readonly string[], title: string): Promise<boolean> {
     return this.attempt("The thread was not renamed.", async () => {
-      const facts = await api.rename(threadId, title);
-      this.list.update((list) => list.map((thread) => (thread.threadId === threadId ? facts : thread)));
+      const renamed = new Map(
+        (await Promise.all(threadIds.map((id) => api.rename(id, title)))).map((it) => [it.threadId, it]),
+      );
+      this.list.update((list) => list.map((thread) => renamed.get(thread.threadId) ?? thread));
       void this.refresh(); // the answer to a request from before the change is dropped
     });
   }
 
-  remove(threadId: string): Promise<boolean> {
+  /** Delete the branches of a conversation. */
+  remove(threadIds: readonly string[]): Promise<boolean> {
     return this.attempt("The thread was not deleted.", async () => {
-      await api.remove(threadId);
-      this.list.update((list) => list.filter((thread) => thread.threadId !== threadId));
+      await Promise.all(threadIds.map(api.remove));
+      this.list.update((list) => list.filter((thread) => !threadIds.includes(thread.threadId)));
       void this.refresh(); // the answer to a request from before the change is dropped
     });
   }

@@ -1,10 +1,11 @@
 /** The page: threads on the left, the conversation in the middle, the inspector on the right. */
 
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
-import { isRunning, newThread, stop } from "../chat";
+import { isRunning, stop } from "../chat";
 import { read, write } from "../config";
 import { replay } from "../replay";
 import { useStore } from "../store";
+import { newThread } from "../thread";
 import { Announcer } from "./Announcer";
 import { Composer, focusComposer } from "./Composer";
 import { ConfirmDialog } from "./Dialog";

@@ -1,41 +1,50 @@
 /** The text field of the chat. Enter sends, Shift+Enter begins a line, Escape stops the answer. */
 
-import type { ContentPart } from "@ag-ui/core";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Attachment, describeLimit, readFiles } from "../attachments";
+import { type Attachment, contentOf, excess, type RefusedFile, readFiles, size } from "../attachments";
 import { chat, isLoaded, isRunning, send, stop } from "../chat";
+import { maxBodyBytes } from "../server";
+import { rootOf } from "../state/branches";
 import { useStore } from "../store";
 import { Icon, IconButton } from "./icons";
+import { WaitingBar } from "./WaitingBar";
 
 export function Composer() {
   const [text, setText] = useState("");
   const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
+  const [refused, setRefused] = useState<readonly RefusedFile[]>([]);
   const [problem, setProblem] = useState("");
   const isBusy = useStore(chat, isRunning);
   const isReady = useStore(isLoaded);
-  const threadId = useStore(chat, (state) => state.threadId);
+  const conversation = useStore(chat, (state) => rootOf(state.threadId));
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   useEffect(() => {
     area.current?.focus();
     setAttachments([]);
-  }, [threadId]);
+    setRefused([]);
+    setProblem("");
+  }, [conversation]);
   useEffect(() => grow(area.current), [text]);
 
   const add = async (files: Iterable<File>) => {
-    const { read, refused } = await readFiles([...files]);
+    const { read, refused } = await readFiles([...files], attachments, maxBodyBytes());
     setAttachments((before) => [...before, ...read]);
-    setProblem(refused.length === 0 ? "" : describeLimit(refused));
+    setRefused((before) => [...before, ...refused]);
   };
   useDroppedFiles((files) => void add(files));
 
   const canSend = isReady && !isBusy && (text.trim() !== "" || attachments.length > 0);
   const submit = () => {
     if (!canSend) return;
-    void send(contentOf(text.trim(), attachments));
+    const content = contentOf(text.trim(), attachments);
+    const tooMuch = excess(content, maxBodyBytes());
+    setProblem(tooMuch === 0 ? "" : `The message is too large by ${size(tooMuch)}. The server would refuse it.`);
+    if (tooMuch > 0) return;
+    void send(content);
     setText("");
     setAttachments([]);
-    setProblem("");
+    setRefused([]);
   };
 
   return (
@@ -46,11 +55,15 @@ export function Composer() {
         submit();
       }}
     >
+      <WaitingBar />
       {attachments.length > 0 && (
         <AttachmentList
           attachments={attachments}
           onRemove={(index) => setAttachments(attachments.filter((_, other) => other !== index))}
         />
+      )}
+      {refused.length > 0 && (
+        <RefusedFiles files={refused} onRemove={(index) => setRefused(refused.filter((_, other) => other !== index))} />
       )}
       {problem !== "" && (
         <p class="field-error" role="alert">
@@ -125,14 +138,29 @@ function AttachmentList({ attachments, onRemove }: AttachmentListProps) {
   );
 }
 
-export function focusComposer(): void {
-  document.querySelector<HTMLElement>(".composer textarea")?.focus();
+interface RefusedFilesProps {
+  files: readonly RefusedFile[];
+  onRemove: (index: number) => void;
 }
 
-function contentOf(text: string, attachments: readonly Attachment[]): string | ContentPart[] {
-  if (attachments.length === 0) return text;
-  const parts: ContentPart[] = attachments.map(({ part }) => part);
-  return text === "" ? parts : [...parts, { type: "text", text }];
+function RefusedFiles({ files, onRemove }: RefusedFilesProps) {
+  return (
+    <ul class="attachments" aria-label="Files that are not attached" role="alert">
+      {files.map(({ name, why }, index) => (
+        <li key={index} class="is-refused">
+          <Icon name="alert" />
+          <span>
+            <strong>{name}</strong> is not attached. {why}
+          </span>
+          <IconButton icon="close" label={`Dismiss ${name}`} onClick={() => onRemove(index)} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function focusComposer(): void {
+  document.querySelector<HTMLElement>(".composer textarea")?.focus();
 }
 
 function grow(area: HTMLTextAreaElement | null): void {

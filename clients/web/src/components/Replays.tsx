@@ -2,8 +2,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { chat } from "../chat";
-import type { RunFacts } from "../connection/api";
-import { closeReplay, openReplay, pause, play, replay, runsOf, seek } from "../replay";
+import { type RunFacts, runsOf } from "../connection/api";
+import { closeReplay, openReplay, pause, play, replay, seek } from "../replay";
 import { useStore } from "../store";
 import { count, duration } from "./format";
 import { IconButton } from "./icons";

@@ -1,10 +1,11 @@
 /** The list of threads: begin, search, open, rename, delete. */
 
 import { useState } from "preact/hooks";
-import { newThread, selectThread } from "../chat";
 import { title } from "../config";
 import type { ThreadFacts } from "../connection/api";
+import { conversations, rootOf } from "../state/branches";
 import { useStore } from "../store";
+import { newThread, selectThread } from "../thread";
 import { threads } from "../threads";
 import { day } from "./format";
 import { Icon, IconButton } from "./icons";
@@ -16,7 +17,8 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
   const refusal = useStore(threads.refusal);
   const problem = useStore(threads.problem);
   const [query, setQuery] = useState("");
-  const found = list.filter((thread) => threads.titleOf(thread).toLowerCase().includes(query.trim().toLowerCase()));
+  const words = query.trim().toLowerCase();
+  const found = conversations(list).filter(([shown]) => threads.titleOf(shown!).toLowerCase().includes(words));
   return (
     <nav class="sidebar" aria-label="Threads">
       <div class="sidebar-head">
@@ -58,13 +60,12 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
           <section key={heading} aria-label={heading}>
             <h2>{heading}</h2>
             <ul>
-              {group.map((thread) => (
+              {group.map((branches) => (
                 <ThreadItem
-                  key={thread.threadId}
-                  thread={thread}
-                  name={threads.titleOf(thread)}
-                  onOpen={() => {
-                    void selectThread(thread.threadId);
+                  key={rootOf(branches[0]!.threadId)}
+                  branches={branches}
+                  onOpen={(threadId) => {
+                    void selectThread(threadId);
                     onLeave();
                   }}
                 />
@@ -85,11 +86,11 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
   );
 }
 
-function groups(list: readonly ThreadFacts[]): [string, ThreadFacts[]][] {
-  const found = new Map<string, ThreadFacts[]>();
-  for (const thread of list) {
-    const heading = day(thread.changedAt);
-    found.set(heading, [...(found.get(heading) ?? []), thread]);
+function groups(list: readonly ThreadFacts[][]): [string, ThreadFacts[][]][] {
+  const found = new Map<string, ThreadFacts[][]>();
+  for (const branches of list) {
+    const heading = day(branches[0]!.changedAt);
+    found.set(heading, [...(found.get(heading) ?? []), branches]);
   }
   return [...found];
 }

@@ -1,10 +1,13 @@
-/** A message of the user, with its attachments. An edit sends the conversation again up to this message. */
+/** A message of the user: its attachments, its versions, and an editor that sends it again. */
 
 import type { UserMessage } from "@ag-ui/core";
 import { useState } from "preact/hooks";
-import { chat, isRunning, send } from "../chat";
+import { chat, edit, isRunning } from "../chat";
+import { versionsOf } from "../state/branches";
 import { textOf } from "../state/messages";
 import { useStore } from "../store";
+import { openThread } from "../thread";
+import { threads } from "../threads";
 import { focusComposer } from "./Composer";
 import { ContentParts } from "./ContentParts";
 import { copyText } from "./copy";
@@ -13,6 +16,7 @@ import { IconButton } from "./icons";
 export function UserMessageView({ message, isReadOnly }: { message: UserMessage; isReadOnly: boolean }) {
   const [isEditing, setEditing] = useState(false);
   const isBusy = useStore(chat, isRunning);
+  const refusal = useStore(chat, (state) => state.unsent[message.id]);
   const text = textOf(message);
   if (isEditing) return <Editor message={message} text={text} onClose={() => setEditing(false)} />;
   const parts = typeof message.content === "string" ? [] : message.content.filter((part) => part.type !== "text");
@@ -28,7 +32,37 @@ export function UserMessageView({ message, isReadOnly }: { message: UserMessage;
         )}
         {text !== "" && <p class="user-text">{text}</p>}
       </div>
+      {!isReadOnly && <VersionSwitch messageId={message.id} />}
+      {refusal !== undefined && !isBusy && <p class="user-note">{`Not sent${refusal === "" ? "" : `: ${refusal}`}`}</p>}
     </article>
+  );
+}
+
+/** The versions of a message, each with what followed it. */
+function VersionSwitch({ messageId }: { messageId: string }) {
+  const threadId = useStore(chat, (state) => state.threadId);
+  const list = useStore(threads.list);
+  const isBusy = useStore(chat, isRunning);
+  const versions = versionsOf(list, threadId, messageId);
+  if (versions === undefined) return null;
+  const { threadIds, at } = versions;
+  const step = (label: string, to: number) => (
+    <IconButton
+      icon="chevron"
+      class={to < at ? "is-back" : ""}
+      label={label}
+      disabled={isBusy || threadIds[to] === undefined}
+      onClick={() => void openThread(threadIds[to]!)}
+    />
+  );
+  return (
+    <div class="versions" role="group" aria-label="Versions">
+      {step("Version before", at - 1)}
+      <span>
+        {at + 1}/{threadIds.length}
+      </span>
+      {step("Next version", at + 1)}
+    </div>
   );
 }
 
@@ -39,7 +73,8 @@ function Editor({ message, text, onClose }: { message: UserMessage; text: string
     if (isBusy || draft.trim() === "") return;
     onClose();
     const others = typeof message.content === "string" ? [] : message.content.filter((part) => part.type !== "text");
-    void send(others.length === 0 ? draft : [...others, { type: "text", text: draft }], message.id);
+    const content = others.length === 0 ? draft : [...others, { type: "text" as const, text: draft }];
+    void edit({ ...message, content });
   };
   return (
     <form

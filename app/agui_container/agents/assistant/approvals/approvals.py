@@ -156,12 +156,15 @@ class Approvals:
         decision: PolicyDecision,
         interrupt_id: str,
         beside: Sequence[str] = (),
+        *,
         preview: str | None = None,
+        parameters: object = None,
     ) -> Approval:
-        """Create an approval for a call, with the tool's preview, if any. It is not stored yet."""
+        """Create an approval for a call, with the tool's preview and parameters, if any. It is not stored yet."""
         expires_at = datetime.fromtimestamp(self.now() + self._lifetime, UTC)
-        details = {"category": decision.category, "reason": decision.reason, "preview": preview}
-        metadata = {"toolName": call.name, "arguments": call.arguments}
+        reasons = {"category": decision.category, "reason": decision.reason}
+        details = {**reasons, "preview": preview, "parameters": parameters}
+        metadata: dict[str, object] = {"toolName": call.name, "arguments": call.arguments}
         metadata |= {name: detail for name, detail in details.items() if detail is not None}
         interrupt = Interrupt(
             id=interrupt_id,
