@@ -126,8 +126,6 @@ Colour = Annotated[
 ]
 
 
-
-
 def _parse_list(value: object) -> object:
     """Parse the JSON text of a variable."""
     if not isinstance(value, str):

@@ -116,7 +116,7 @@ async def test_edited_arguments_are_sent_again_after_a_refusal(visit: Visit, ass
     user = await visit(assistant)
     await user.say("calculate 6*7")
     await user.press("Edit")
-    await user.page.get_by_label("Arguments", exact=True).fill('{"expression": "6*8"}')
+    await user.page.get_by_label("Expression").fill("6*8")
 
     async def refuse(route: Route) -> None:
         await route.fulfill(content_type="text/event-stream", body=f"data: {json.dumps(REFUSAL)}\n\n")

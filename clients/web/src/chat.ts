@@ -24,6 +24,7 @@ import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
 import { branchId } from "./state/branches";
+import { withAnswer } from "./state/custom";
 import { openCalls, textOf, unsent } from "./state/messages";
 import { endRun, reduce, withWaiting } from "./state/reducer";
 import { type ChatState, emptyChat, type RunFailure } from "./state/types";
@@ -273,6 +274,7 @@ export async function answer(interrupt: Interrupt, entry: Omit<ResumeEntry, "int
   answers = [...others, { interruptId: interrupt.id, ...entry }];
   const { toolCallId } = interrupt;
   const rest = chat.value.interrupts.filter(({ id }) => id !== interrupt.id);
+  if (!isApproval(interrupt)) chat.update((state) => withAnswer(state, interrupt, entry));
   const phase = rest.length > 0 ? "decided" : "running";
   chat.update((state) => ({
     ...state,

@@ -14,6 +14,7 @@ paintTheme();
 document.title = title;
 render(<App />, document.getElementById("app")!);
 void threads.refresh();
+threads.watch();
 void loadCapabilities();
 showAddress();
 addEventListener("popstate", showAddress);

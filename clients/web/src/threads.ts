@@ -6,6 +6,9 @@ import { Store } from "./store";
 /** Time between two requests for the list while a listed run is open or the server cannot be reached. */
 const POLL_MS = 3000;
 
+/** Time between two looks at an idle page if the server still answers. */
+const LOOK_MS = 4000;
+
 /** Length of a title that the server makes. */
 const TITLE_CHARACTERS = 80;
 
@@ -63,6 +66,14 @@ class Threads {
     clearTimeout(this.timer);
     const isRunning = this.list.value.some(({ activeRunId }) => activeRunId !== undefined);
     if (isRunning || !this.isReachable.value) this.timer = setTimeout(() => void this.refresh(), POLL_MS);
+  }
+
+  /** Notice a server that has ended while nothing is asked of it. */
+  watch(): void {
+    setInterval(() => {
+      if (document.visibilityState !== "visible" || !this.isReachable.value) return;
+      api.ping().catch(() => void this.refresh());
+    }, LOOK_MS);
   }
 
   /** Replace the first page of the list. The pages behind it stay if no thread is missing between them and it. */

@@ -233,14 +233,7 @@ class Assistant:
         outcomes = await toolbox.run_all(ready, ctx)
         results = result_messages(ready, outcomes, ctx)
         approvals = [
-            self.approvals.create(
-                call,
-                to_approve[call.id],
-                ctx.new_id(),
-                beside,
-                preview=await toolbox.preview(call, ctx),
-                parameters=toolbox.parameters(call),
-            )
+            self.approvals.create(call, to_approve[call.id], ctx.new_id(), beside, await toolbox.details(call, ctx))
             for call in calls
             if call.id in to_approve
         ]

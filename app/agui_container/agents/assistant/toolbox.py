@@ -179,10 +179,10 @@ class Toolbox(Struct, frozen=True):
             return f"Error: this tool is not allowed{f': {decision.reason}' if decision.reason else '.'}"
         return None
 
-    def parameters(self, call: ModelToolCall) -> object:
-        """Return the JSON Schema of a call's arguments, or None for an unknown tool."""
+    async def details(self, call: ModelToolCall, ctx: RunContext) -> Mapping[str, object]:
+        """Return the preview of a call and the JSON Schema of its arguments, each None if there is none."""
         tool = self.server.get(call.name)
-        return None if tool is None else tool.spec.parameters
+        return {"preview": await self.preview(call, ctx), "parameters": tool.spec.parameters if tool else None}
 
     async def preview(self, call: ModelToolCall, ctx: RunContext) -> str | None:
         """Return the tool's description of the effect of a call, or None if it has no preview or the preview failed."""

@@ -137,7 +137,12 @@ def _thread_answers() -> dict[str, Schema]:
         ),
         "ThreadContents": record(
             "A thread. Messages and runs are absent with `messages=false`, and are those of a page with `limit`.",
-            {**thread, "continuationToken": TEXT, "feedback": array(ref("Feedback")), "waiting": array(ref("Interrupt"))},
+            {
+                **thread,
+                "continuationToken": TEXT,
+                "feedback": array(ref("Feedback")),
+                "waiting": array(ref("Interrupt")),
+            },
             **summary,
             **contents,
             **thread_data,

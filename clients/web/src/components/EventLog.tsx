@@ -22,7 +22,7 @@ export function EventLog() {
   const canCopy = useStore(lastInput, (input) => input !== null);
   useEffect(() => frames.subscribe(() => render((count) => count + 1)), []);
   const all = frames.all;
-  const found = useMemo(() => matching(all, filter), [all, all.length, filter]);
+  const found = useMemo(() => matching(all, filter, isRaw), [all, all.length, filter, isRaw]);
   return (
     <div class="event-log">
       <div class="panel-bar">
@@ -105,7 +105,7 @@ function Rows({ rows, isRaw, open, onOpen }: RowsProps) {
             >
               <span class="event-time">{(frame.since / 1000).toFixed(3)}</span>
               <span class="event-type">{frame.type}</span>
-              <span class="event-text">{isRaw ? frame.text.slice(0, 300) : summary(frame)}</span>
+              <span class="event-text">{shownText(frame, isRaw)}</span>
             </button>
           </li>
         ))}
@@ -114,37 +114,47 @@ function Rows({ rows, isRaw, open, onOpen }: RowsProps) {
   );
 }
 
-/** Words that must be in the type or the text; with a minus, words that must not. */
-function matching(all: readonly Frame[], filter: string): readonly Frame[] {
+/** Words that must be in what a row shows; with a minus, words that must not. */
+function matching(all: readonly Frame[], filter: string, isRaw: boolean): readonly Frame[] {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return [...all];
   return all.filter((frame) => {
-    const text = `${frame.type} ${frame.text.slice(0, 20_000)}`.toLowerCase();
+    const text = `${frame.type} ${shownText(frame, isRaw)}`.toLowerCase();
     return words.every((word) => (word.startsWith("-") ? !text.includes(word.slice(1)) : text.includes(word)));
   });
 }
 
 const TELLING = /"(?:delta|toolCallName|name|content|message|stepName|threadId)": ?("(?:[^"\\]|\\.){0,200})/;
 
-function summary(frame: Frame): string {
-  return TELLING.exec(frame.text.slice(0, 2000))?.[1]?.slice(1) ?? "";
+function shownText(frame: Frame, isRaw: boolean): string {
+  return isRaw ? frame.text.slice(0, 300) : (TELLING.exec(frame.text.slice(0, 2000))?.[1]?.slice(1) ?? "");
 }
 
+/** What is listed, one JSON object a line: the time, the seconds since the input, the direction and the frame. */
 function jsonl(rows: readonly Frame[]): string {
-  return `${rows
-    .filter((frame) => frame.direction === "in")
-    .map((frame) => frame.text)
-    .join("\n")}\n`;
+  const lines = rows.map(({ at, since, direction, runId, text }) => {
+    const facts = { at: new Date(at).toISOString(), seconds: since / 1000, direction, runId };
+    return `${JSON.stringify(facts).slice(0, -1)},"frame":${text}}\n`;
+  });
+  return lines.join("");
 }
 
-/** The last request as a command for a shell. */
+/** The last request as a command for a shell. Each time that it is executed it makes a run on a thread of its own. */
 async function copyCurl(): Promise<void> {
   if (lastInput.value === null) return;
+  const { messages } = chat.value;
+  const sent = messages.findIndex(({ id }) => id === lastInput.value?.messages.at(-1)?.id);
+  const history = sent < 0 ? lastInput.value.messages : messages.slice(0, sent + 1);
+  const { resume: _, ...rest } = lastInput.value;
+  const input = JSON.stringify({ ...rest, threadId: FRESH, runId: FRESH, messages: history });
   const address = quoted(endpoint("invocations"));
   const authorization = token.value === "" ? "" : ' -H "Authorization: Bearer $TOKEN"';
-  const body = quoted(JSON.stringify(lastInput.value));
+  const body = quoted(input).replaceAll(FRESH, "copy-'$(date +%s)'");
   await copyText(`curl -N ${address} -H '${SESSION_HEADER}: ${session}'${authorization} -d ${body}`);
 }
+
+/** Stands for an id that the shell makes. */
+const FRESH = "\uE000fresh\uE000";
 
 /** One word for a shell. */
 function quoted(text: string): string {

@@ -2,7 +2,7 @@
 
 import { useId } from "preact/hooks";
 import type { Draft, FieldError } from "../forms/answer";
-import { choicesOf, type Field, fieldsOf, type Group } from "../forms/fields";
+import { choicesOf, type Field, type Group, isGroup } from "../forms/fields";
 
 interface FieldsProps {
   form: Field | Group;
@@ -11,19 +11,29 @@ interface FieldsProps {
   onChange: (draft: Draft) => void;
 }
 
-export function Fields({ form, draft, error, onChange }: FieldsProps) {
+export function Fields({ form, ...props }: FieldsProps) {
+  return <>{(isGroup(form) ? form.members : [form]).map((member) => memberView(member, props))}</>;
+}
+
+/** A field, or a group of fields that has a name of its own. */
+function memberView(member: Field | Group, props: Omit<FieldsProps, "form">) {
+  if (isGroup(member)) {
+    return (
+      <fieldset key={member.name} class="field-group">
+        <legend>{member.label}</legend>
+        <Fields form={member} {...props} />
+      </fieldset>
+    );
+  }
+  const { draft, error, onChange } = props;
   return (
-    <>
-      {fieldsOf(form).map((field) => (
-        <LabelledField
-          key={field.pointer}
-          field={field}
-          value={draft[field.pointer] ?? field.initial}
-          error={error?.pointer === field.pointer ? error.message : ""}
-          onChange={(value) => onChange({ ...draft, [field.pointer]: value })}
-        />
-      ))}
-    </>
+    <LabelledField
+      key={member.pointer}
+      field={member}
+      value={draft[member.pointer] ?? member.initial}
+      error={error?.pointer === member.pointer ? error.message : ""}
+      onChange={(value) => onChange({ ...draft, [member.pointer]: value })}
+    />
   );
 }
 
@@ -52,6 +62,7 @@ function LabelledField({ field, value, error, onChange }: LabelledFieldProps) {
         <Control field={field} value={value} onChange={onChange} description={description} />
         {field.kind === "boolean" && <span>{field.label}</span>}
         {field.help !== "" && <small>{field.help}</small>}
+        {field.kind === "lines" && <small>One a line</small>}
       </label>
       {error !== "" && (
         <p class="field-error" role="alert" id={errorId}>
@@ -92,6 +103,7 @@ function Control({ field, value, onChange, description }: ControlProps) {
           ))}
         </select>
       );
+    case "lines":
     case "json":
     case "text":
       return (

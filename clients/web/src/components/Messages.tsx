@@ -6,11 +6,12 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { chat, isApproval, isLoaded, isRunning, problem } from "../chat";
 import { arrange, type Block, type Turn } from "../state/blocks";
 import { rootOf } from "../state/branches";
-import type { ChatState, RunEnding, RunFailure } from "../state/types";
+import type { ChatState, Notice, RunEnding, RunFailure } from "../state/types";
 import { useStore } from "../store";
 import { loadEarlier, openThread, tryAgain } from "../thread";
 import { Activity } from "./Activity";
 import { AnswerActions } from "./AnswerActions";
+import { Arguments } from "./Arguments";
 import { EmptyState } from "./EmptyState";
 import { Interrupts, ReadOnly } from "./Interrupts";
 import { Icon } from "./icons";
@@ -156,16 +157,28 @@ function BlockView({ block, state }: { block: Block; state: ChatState }) {
     case "lane":
       return <LaneView block={block} state={state} />;
     case "notice":
-      return <p class="notice">{block.notice.text}</p>;
+      return <NoticeView notice={block.notice} />;
   }
 }
 
-/** An animation while the run is open and no text arrives. */
+/** A line of its own, or a question with its answer. */
+function NoticeView({ notice: { text, answer } }: { notice: Notice }) {
+  if (answer === undefined) return <p class="notice">{text}</p>;
+  return (
+    <div class="answered" role="group" aria-label={text}>
+      <p>{text}</p>
+      {answer === "" ? <p class="call-decision">Not answered</p> : <Arguments text={answer} label="Your answer" />}
+    </div>
+  );
+}
+
+/** An animation while the run is open and no text arrives; in an open text it begins when the text pauses. */
 function Working({ state }: { state: ChatState }) {
   const last = state.messages.at(-1) as Message | undefined;
   const isWriting = last !== undefined && state.open[last.id] === true;
+  const length = isWriting && typeof last.content === "string" ? last.content.length : 0;
   return (
-    <div class={isWriting ? "working is-hidden" : "working"} aria-hidden="true">
+    <div key={length} class={isWriting ? "working is-writing" : "working"} aria-hidden="true">
       <span />
       <span />
       <span />

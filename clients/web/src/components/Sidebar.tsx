@@ -18,6 +18,10 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
   const problem = useStore(threads.problem);
   const [query, setQuery] = useState("");
   const words = query.trim().toLowerCase();
+  const open = (threadId: string) => {
+    void selectThread(threadId);
+    onLeave();
+  };
   const found = conversations(list).filter(([shown]) => threads.titleOf(shown!).toLowerCase().includes(words));
   return (
     <nav class="sidebar" aria-label="Threads">
@@ -48,6 +52,14 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
             setQuery(event.currentTarget.value);
             void threads.all();
           }}
+          onKeyDown={(event) => {
+            if (event.isComposing) return; // the key belongs to an input method
+            if (event.key === "Enter" && words !== "" && found.length > 0) open(found[0]![0]!.threadId);
+            if (event.key === "Escape" && query !== "") {
+              event.stopPropagation();
+              setQuery("");
+            }
+          }}
         />
       </label>
       {problem !== "" && (
@@ -61,14 +73,7 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
             <h2>{heading}</h2>
             <ul>
               {group.map((branches) => (
-                <ThreadItem
-                  key={rootOf(branches[0]!.threadId)}
-                  branches={branches}
-                  onOpen={(threadId) => {
-                    void selectThread(threadId);
-                    onLeave();
-                  }}
-                />
+                <ThreadItem key={rootOf(branches[0]!.threadId)} branches={branches} onOpen={open} />
               ))}
             </ul>
           </section>

@@ -90,6 +90,7 @@ function DecisionLine({ decision, text }: { decision: Decision; text: string }) 
       Approved by you, edited
       {changes(namedArguments(text) ?? {}, editedArgs).map(([name, before, after]) => (
         <span key={name} class="call-change">
+          {" "}
           {name}: <del>{before}</del> <ins>{after}</ins>
         </span>
       ))}

@@ -117,6 +117,7 @@ const id = encodeURIComponent;
 const PAGE = 50;
 
 export const api = {
+  ping: () => send("ping", { signal: AbortSignal.timeout(4000) }),
   threads: (page?: string) =>
     json<{ threads: ThreadFacts[]; next?: string }>(page === undefined ? "threads" : `threads?page=${id(page)}`),
   /** A thread with its last messages, or with those before a place. */

@@ -1,20 +1,16 @@
 /** Arguments of a call as a form, and the filled form as arguments. */
 
 import { answerOf, type Draft, FieldError } from "./answer";
-import { asText, type Field, fieldsOf, formOf, type Group, isGroup } from "./fields";
+import { type Field, fieldsOf, formOf, type Group, isGroup, textOf } from "./fields";
 import { isSchema, type Schema } from "./simplify";
 
 /** Return the texts of the fields for a value. */
 export function draftOf(form: Field | Group, value: unknown): Draft {
   const entries = fieldsOf(form).flatMap((field) => {
     const found = valueAt(value, field.pointer);
-    return found === undefined ? [] : [[field.pointer, found === null ? "" : textOf(field, found)] as const];
+    return found === undefined ? [] : [[field.pointer, found === null ? "" : textOf(field.kind, found)] as const];
   });
   return Object.fromEntries(entries);
-}
-
-function textOf(field: Field, value: unknown): string {
-  return field.kind === "json" ? JSON.stringify(value, null, 2) : asText(value);
 }
 
 function valueAt(value: unknown, pointer: string): unknown {

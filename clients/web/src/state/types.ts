@@ -78,6 +78,8 @@ export interface Notice {
   id: string;
   afterMessageId: string | null;
   text: string;
+  /** What the user has answered, if the line is a question. */
+  answer?: string;
 }
 
 export interface ChatState {
