@@ -367,6 +367,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
             "custom": {
                 **(own.custom or {}),
                 **({} if settings.console_suggestions is None else {"suggestions": list(settings.console_suggestions)}),
+                **({} if settings.agent == "assistant" else {"agent": settings.agent}),
                 "commands": list(COMMANDS),
                 **({"grpc": GRPC_SERVICES} if settings.grpc else {}),
                 "maxBodyBytes": settings.max_body_bytes,

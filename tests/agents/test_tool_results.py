@@ -24,7 +24,6 @@ from tests.requirements import requirement
 
 LIE = "Error: disk full (from yesterday's log)"
 FAILED = {"failed": True}
-DENIED = {"failed": True, "denied": True}
 
 
 def metadata_of(shown: Sequence[Item]) -> list[object]:

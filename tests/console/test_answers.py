@@ -136,6 +136,22 @@ async def test_two_calls_are_answered_together(visit: Visit, assistant: str) -> 
     await expect(user.conversation.locator(".call-done")).to_have_count(2)
 
 
+async def test_the_focus_goes_to_the_next_question_and_then_to_the_text_field(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say('call calculate {"expression": "1+1"}\ncall calculate {"expression": "2+2"}')
+    cards = user.page.get_by_role("region", name="Approval of calculate")
+    await expect(cards.first).to_be_focused()
+    await cards.first.get_by_role("button", name="Deny").press("Enter")
+    await user.page.keyboard.type("no")
+    await user.page.keyboard.press("Enter")
+    await expect(cards).to_have_count(1)
+    await expect(cards).to_be_focused()
+    await cards.get_by_role("button", name="Allow").press("Enter")
+    await expect(user.composer).to_be_focused()
+    await user.is_done()
+    await expect(user.conversation.locator(".call-decision")).to_have_text(["Denied by you: no", "Approved by you"])
+
+
 async def test_all_calls_are_allowed_at_once(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("\n".join(f'call calculate {{"expression": "{number}+1"}}' for number in range(3)))
@@ -159,14 +175,24 @@ async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: str
     await count.fill("0")
     await form.get_by_label("Speed").select_option("fast")
     await form.get_by_label("Gift").check()
-    await form.get_by_label("Street").fill("Rua A")
+    await form.get_by_role("group", name="Address").get_by_label("Street").fill("Rua A")
+    await form.get_by_label("Tags (optional)").fill("red\nblue")
     await form.get_by_role("button", name="Send").click()
     await expect(form.get_by_role("alert")).to_have_text("Count must be at least 1.")
     await expect(count).to_have_accessible_description("Count must be at least 1.")
     await count.fill("3")
     await form.get_by_role("button", name="Send").click()
     await user.reads("You answered:")
-    for part in ("'city': 'Lisbon'", "'count': 3", "'speed': 'fast'", "'gift': True", "{'street': 'Rua A'}"):
+    answered = user.conversation.get_by_role("group", name="Where to?")
+    await expect(answered.locator("dd").first).to_have_text("Lisbon")
+    for part in (
+        "'city': 'Lisbon'",
+        "'count': 3",
+        "'speed': 'fast'",
+        "'gift': True",
+        "{'street': 'Rua A'}",
+        "['red', 'blue']",
+    ):
         await user.reads(part)
 
 

@@ -38,6 +38,21 @@ async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, ass
 
 
 @over_both
+async def test_a_search_is_used_with_keys(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    await user.press("New chat")
+    await user.page.keyboard.press("Control+k")
+    search = user.page.get_by_label("Search threads")
+    await user.page.keyboard.type("stream")
+    await user.page.keyboard.press("Enter")
+    await user.reads("hello world,")
+    await search.press("Escape")
+    await expect(search).to_have_value("")
+
+
+@over_both
 async def test_a_thread_is_deleted_while_its_run_is_open(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     items = user.page.get_by_role("navigation", name="Threads").get_by_role("listitem")

@@ -23,6 +23,7 @@ import { api } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
+import { chosenModel } from "./server";
 import { branchId } from "./state/branches";
 import { withAnswer } from "./state/custom";
 import { openCalls, textOf, unsent } from "./state/messages";
@@ -41,6 +42,8 @@ export const problem = new Store<RunFailure | null>(null);
 export const isLoaded = new Store(true);
 /** The last input that was sent on the thread that is shown, for `copy as curl`. */
 export const lastInput = new Store<RunAgentInput | null>(null);
+/** Messages that were written while a run was open. The first is sent when the run has ended well. */
+export const queued = new Store<readonly (string | ContentPart[])[]>([]);
 /** Number of runs that the user has begun with a message. */
 export const begun = new Store(0);
 
@@ -83,7 +86,7 @@ async function run(resume?: ResumeEntry[]): Promise<void> {
     state: null,
     tools,
     context: [],
-    forwardedProps: {},
+    forwardedProps: chosenModel.value === "" ? {} : { model: chosenModel.value },
     ...(resume === undefined ? {} : { resume }),
   } as RunAgentInput;
   lastInput.set(input);
@@ -130,6 +133,15 @@ export async function follow(input: RunAgentInput): Promise<void> {
   answers = [];
   void threads.refresh();
   if (chat.value.run.status === "failed") afterFailure(input, hasStarted);
+  if (chat.value.run.status === "finished") sendQueued();
+}
+
+/** Send the first message that waits for the end of a run. */
+export function sendQueued(): void {
+  const [first, ...rest] = queued.value;
+  if (first === undefined || isRunning()) return;
+  queued.set(rest);
+  void send(first);
 }
 
 /** Show a run as stopped if it has no last event. It was then stopped before the server admitted it. */
@@ -179,8 +191,9 @@ export function failureOf(error: unknown): RunFailure {
       };
 }
 
-/** Send a message. */
+/** Send a message, or let it wait for the end of the open run. */
 export async function send(content: string | ContentPart[]): Promise<void> {
+  if (isRunning()) return queued.update((waiting) => [...waiting, content]);
   add({ id: newId(), role: "user", content });
   await run();
 }
@@ -260,6 +273,7 @@ export function leave(): void {
   queue.clear();
   answers = [];
   refusedAnswers = [];
+  queued.set([]);
   lastInput.set(null);
   problem.set(null);
   isLoaded.set(true);

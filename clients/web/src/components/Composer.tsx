@@ -2,9 +2,10 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Attachment, contentOf, excess, type RefusedFile, readFiles, size } from "../attachments";
-import { chat, isLoaded, isRunning, send, stop } from "../chat";
+import { chat, isLoaded, isRunning, queued, send, sendQueued, stop } from "../chat";
 import { maxBodyBytes } from "../server";
 import { rootOf } from "../state/branches";
+import { textOf } from "../state/messages";
 import { useStore } from "../store";
 import { Icon, IconButton } from "./icons";
 import { WaitingBar } from "./WaitingBar";
@@ -34,7 +35,7 @@ export function Composer() {
   };
   useDroppedFiles((files) => void add(files));
 
-  const canSend = isReady && !isBusy && (text.trim() !== "" || attachments.length > 0);
+  const canSend = isReady && (text.trim() !== "" || attachments.length > 0);
   const submit = () => {
     if (!canSend) return;
     const content = contentOf(text.trim(), attachments);
@@ -56,6 +57,7 @@ export function Composer() {
       }}
     >
       <WaitingBar />
+      <QueuedMessages />
       {attachments.length > 0 && (
         <AttachmentList
           attachments={attachments}
@@ -104,7 +106,7 @@ export function Composer() {
           }}
         />
         <IconButton icon="clip" label="Attach files" onClick={() => picker.current?.click()} />
-        <span class="composer-hint">{isBusy ? "Esc stops" : isReady && "Enter sends"}</span>
+        <span class="composer-hint">{hint(isReady, isBusy, text !== "")}</span>
         {isBusy ? (
           <button type="button" class="send" aria-label="Stop" title="Stop" onClick={() => stop()}>
             <Icon name="stop" />
@@ -116,6 +118,37 @@ export function Composer() {
         )}
       </div>
     </form>
+  );
+}
+
+function hint(isReady: boolean, isBusy: boolean, isWriting: boolean): string {
+  if (isBusy) return isWriting ? "Enter sends it after this answer" : "Esc stops";
+  return isReady ? "Enter sends" : "";
+}
+
+/** Messages that wait for the end of the run. After a run that was stopped or has failed the user sends them. */
+function QueuedMessages() {
+  const waiting = useStore(queued);
+  const isBusy = useStore(chat, isRunning);
+  if (waiting.length === 0) return null;
+  return (
+    <ul class="queued" aria-label="Messages that wait">
+      {waiting.map((content, index) => (
+        <li key={index}>
+          <span>{typeof content === "string" ? content : textOf({ id: "", role: "user", content }) || "Files"}</span>
+          {!isBusy && index === 0 && (
+            <button type="button" class="button" onClick={sendQueued}>
+              Send now
+            </button>
+          )}
+          <IconButton
+            icon="close"
+            label="Do not send"
+            onClick={() => queued.set(waiting.filter((_, other) => other !== index))}
+          />
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -32,6 +32,7 @@ export function EmptyState() {
   return (
     <div class="empty">
       <h1>{title}</h1>
+      {known?.identity?.description !== undefined && <p class="empty-lead">{known.identity.description}</p>}
       <p class="empty-lead">
         {suggestions.length > 0 ? "Ask something, or try one of these." : "Ask something to begin."}
       </p>

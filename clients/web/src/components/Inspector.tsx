@@ -7,9 +7,11 @@ import { Replays } from "./Replays";
 import { RunPanel } from "./RunPanel";
 import { ServerPanel } from "./ServerPanel";
 import { StatePanel } from "./StatePanel";
+import { TracePanel } from "./TracePanel";
 
 const TABS = {
   Events: EventLog,
+  Trace: TracePanel,
   State: StatePanel,
   Run: RunPanel,
   Replay: Replays,

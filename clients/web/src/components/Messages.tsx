@@ -119,7 +119,7 @@ interface TurnProps {
 function TurnView({ turn, state, isLast, isReplay }: TurnProps) {
   const isOver = !(isLast && isRunning(state));
   return (
-    <section class="turn">
+    <section class={isLast ? "turn is-last" : "turn"}>
       {turn.user !== undefined && <UserMessageView message={turn.user} isReadOnly={isReplay} />}
       <Blocks blocks={turn.blocks} state={state} />
       {!isLast && turn.ending !== undefined && <TurnEnding ending={turn.ending} />}

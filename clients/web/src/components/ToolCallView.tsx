@@ -1,7 +1,7 @@
 /** One tool call: its arguments, the question about it, the decision, its result and time, and its subagents. */
 
 import type { ContentPart, ToolMessage } from "@ag-ui/core";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { namedArguments } from "../forms/arguments";
 import { asText } from "../forms/fields";
 import type { Block } from "../state/blocks";
@@ -44,6 +44,7 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
         <span class="call-phase">
           {isActive && <span class="spinner" />}
           {shown === "done" && progress.duration !== undefined ? duration(progress.duration) : label(shown, state)}
+          {shown === "running" && progress.startedAt !== undefined && <Ticker since={progress.startedAt} />}
         </span>
         <Icon name="chevron" />
       </button>
@@ -64,6 +65,17 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
       ))}
     </div>
   );
+}
+
+/** Seconds since a time, from the second one on. */
+function Ticker({ since }: { since: number }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const seconds = Math.floor((now - since) / 1000);
+  return seconds < 1 ? null : <span>{seconds} s</span>;
 }
 
 type ShownPhase = CallPhase | "stopped";

@@ -1,6 +1,7 @@
 /** The head of the page: the thread's title, the state of the connection, buttons for panels. */
 
-import { chat, link } from "../chat";
+import { chat, isRunning, link } from "../chat";
+import { agentName, capabilities, chosenModel, customOf, modelName } from "../server";
 import { useStore } from "../store";
 import { setTheme, type Theme, theme } from "../theme";
 import { threads } from "../threads";
@@ -26,11 +27,43 @@ export function TopBar({ onMenu, onInspector, isInspectorShown }: TopBarProps) {
     <header class="top-bar">
       <IconButton icon="menu" label="Threads" class="only-narrow" onClick={onMenu} />
       <h1 class="thread-title">{name}</h1>
+      <Answerer />
       <Connection />
       <ContextMeter />
       <IconButton icon={chosen satisfies IconName} label={`Theme: ${chosen}`} onClick={() => setTheme(NEXT[chosen])} />
       <IconButton icon="panel" label="Inspector" pressed={isInspectorShown} onClick={onInspector} />
     </header>
+  );
+}
+
+/** Which agent and which model answer. The model can be chosen where the server offers several. */
+function Answerer() {
+  const known = useStore(capabilities);
+  const isBusy = useStore(chat, isRunning);
+  const chosen = useStore(chosenModel);
+  const [agent, model] = [agentName(known), modelName(known)];
+  const { models = [] } = customOf(known);
+  if (agent === "" && model === "") return null;
+  return (
+    <span class="answerer" title={known?.identity?.description ?? ""}>
+      <span class="answerer-name">{agent}</span>
+      {model !== "" && models.length === 0 && <span class="answerer-name">{model}</span>}
+      {models.length > 0 && (
+        <select
+          aria-label="Model"
+          value={chosen}
+          disabled={isBusy}
+          onChange={(event) => chosenModel.set(event.currentTarget.value)}
+        >
+          <option value="">{model}</option>
+          {models.map((each) => (
+            <option key={each} value={each}>
+              {each}
+            </option>
+          ))}
+        </select>
+      )}
+    </span>
   );
 }
 
@@ -55,6 +88,7 @@ function ContextMeter() {
   const label = `Context: ${count(context.total)} of ${count(context.size)} tokens`;
   return (
     <span class="context-meter" title={label}>
+      <span>Context</span>
       <meter min={0} max={1} high={0.8} optimum={0} value={share} aria-label={label} />
       {Math.round(share * 100)} %
     </span>
