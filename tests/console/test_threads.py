@@ -286,7 +286,7 @@ async def test_a_run_that_begins_while_its_thread_is_loaded_again_is_shown(visit
     async with user.page.expect_response("**/threads/*"):
         is_released.set()
     await user.is_done()
-    await expect(user.messages).to_have_text(["stream 1"])
+    await expect(user.messages.locator(".user-text")).to_have_text(["stream 1"])
 
 
 async def test_a_fork_does_not_leave_the_thread_that_was_opened_meanwhile(visit: Visit, assistant: str) -> None:

@@ -1,4 +1,4 @@
-/** The text field of the chat. Enter sends, Shift+Enter begins a line, Escape stops the answer. */
+/** The text field of the chat. Enter sends, or begins a line on a touch screen; Shift+Enter begins a line. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Attachment, contentOf, excess, type RefusedFile, readFiles, size } from "../attachments";
@@ -8,6 +8,7 @@ import { rootOf } from "../state/branches";
 import { textOf } from "../state/messages";
 import { useStore } from "../store";
 import { Icon, IconButton } from "./icons";
+import { TOUCH, useMedia } from "./media";
 import { WaitingBar } from "./WaitingBar";
 
 export function Composer() {
@@ -18,6 +19,7 @@ export function Composer() {
   const isBusy = useStore(chat, isRunning);
   const isReady = useStore(isLoaded);
   const conversation = useStore(chat, (state) => rootOf(state.threadId));
+  const isTouch = useMedia(TOUCH);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -87,7 +89,7 @@ export function Composer() {
           }
         }}
         onKeyDown={(event) => {
-          if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+          if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouch) {
             event.preventDefault();
             submit();
           }
@@ -106,12 +108,13 @@ export function Composer() {
           }}
         />
         <IconButton icon="clip" label="Attach files" onClick={() => picker.current?.click()} />
-        <span class="composer-hint">{hint(isReady, isBusy, text !== "")}</span>
-        {isBusy ? (
+        <span class="composer-hint">{isTouch ? "" : hint(isReady, isBusy, text !== "")}</span>
+        {isBusy && (
           <button type="button" class="send" aria-label="Stop" title="Stop" onClick={() => stop()}>
             <Icon name="stop" />
           </button>
-        ) : (
+        )}
+        {(!isBusy || canSend) && (
           <button type="submit" class="send" aria-label="Send" title="Send" disabled={!canSend}>
             <Icon name="send" />
           </button>

@@ -11,7 +11,13 @@ import { day } from "./format";
 import { Icon, IconButton } from "./icons";
 import { ThreadItem } from "./ThreadItem";
 
-export function Sidebar({ onLeave }: { onLeave: () => void }) {
+interface SidebarProps {
+  /** Called when the user goes on to a thread. */
+  onLeave: () => void;
+  onHide: () => void;
+}
+
+export function Sidebar({ onLeave, onHide }: SidebarProps) {
   const list = useStore(threads.list);
   const next = useStore(threads.next);
   const refusal = useStore(threads.refusal);
@@ -27,7 +33,7 @@ export function Sidebar({ onLeave }: { onLeave: () => void }) {
     <nav class="sidebar" aria-label="Threads">
       <div class="sidebar-head">
         <span class="brand">{title}</span>
-        <IconButton icon="close" label="Close threads" class="only-narrow" onClick={onLeave} />
+        <IconButton icon="hide" label="Close threads" onClick={onHide} />
       </div>
       <button
         type="button"

@@ -9,6 +9,8 @@ import { count } from "./format";
 import { IconButton, type IconName } from "./icons";
 
 interface TopBarProps {
+  /** True if the list of threads is not beside the conversation. */
+  hasMenu: boolean;
   onMenu: () => void;
   onInspector: () => void;
   isInspectorShown: boolean;
@@ -16,7 +18,7 @@ interface TopBarProps {
 
 const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 
-export function TopBar({ onMenu, onInspector, isInspectorShown }: TopBarProps) {
+export function TopBar({ hasMenu, onMenu, onInspector, isInspectorShown }: TopBarProps) {
   const selected = useStore(threads.selected);
   const name = useStore(threads.list, (list) => {
     const thread = list.find(({ threadId }) => threadId === selected);
@@ -25,7 +27,7 @@ export function TopBar({ onMenu, onInspector, isInspectorShown }: TopBarProps) {
   const chosen = useStore(theme);
   return (
     <header class="top-bar">
-      <IconButton icon="menu" label="Threads" class="only-narrow" onClick={onMenu} />
+      {hasMenu && <IconButton icon="menu" label="Threads" onClick={onMenu} />}
       <h1 class="thread-title">{name}</h1>
       <Answerer />
       <Connection />
@@ -86,8 +88,9 @@ function ContextMeter() {
   if (context === undefined || context.size === 0) return null;
   const share = Math.min(1, context.total / context.size);
   const label = `Context: ${count(context.total)} of ${count(context.size)} tokens`;
+  const then = "Without room for more, the oldest messages are summarised or left out.";
   return (
-    <span class="context-meter" title={label}>
+    <span class="context-meter" title={`${label}. ${then}`}>
       <span>Context</span>
       <meter min={0} max={1} high={0.8} optimum={0} value={share} aria-label={label} />
       {Math.round(share * 100)} %

@@ -30,11 +30,29 @@ export function UserMessageView({ message, isReadOnly }: { message: UserMessage;
             <IconButton icon="edit" label="Edit and send again" disabled={isBusy} onClick={() => setEditing(true)} />
           </div>
         )}
-        {text !== "" && <p class="user-text">{text}</p>}
+        {text !== "" && <UserText text={text} />}
       </div>
       {!isReadOnly && <VersionSwitch messageId={message.id} />}
       {refusal !== undefined && !isBusy && <p class="user-note">{`Not sent${refusal === "" ? "" : `: ${refusal}`}`}</p>}
     </article>
+  );
+}
+
+/** More than this is folded. */
+const LONG = { characters: 2_000, lines: 24 };
+
+/** The text of a message. Text that was pasted may be long, so it is folded until somebody wants to read it. */
+function UserText({ text }: { text: string }) {
+  const isLong = text.length > LONG.characters || text.split("\n", LONG.lines + 1).length > LONG.lines;
+  const [isUnfolded, setUnfolded] = useState(false);
+  if (!isLong) return <p class="user-text">{text}</p>;
+  return (
+    <div class="user-text">
+      <p class={isUnfolded ? "" : "is-folded"}>{text}</p>
+      <button type="button" class="quiet-button" aria-expanded={isUnfolded} onClick={() => setUnfolded(!isUnfolded)}>
+        {isUnfolded ? "Show less" : "Show all"}
+      </button>
+    </div>
   );
 }
 

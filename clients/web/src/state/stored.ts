@@ -29,7 +29,7 @@ export function chatOf(stored: StoredThread, runs: readonly RunFacts[]): ChatSta
 
 function runOf(stored: StoredThread, latest: RunFacts | undefined): RunState {
   if (stored.waiting.length > 0) return { ...(latest && { id: latest.runId }), status: "interrupted" };
-  return latest === undefined ? { status: "idle" } : { id: latest.runId, status: "finished", ...endingOf(latest) };
+  return latest === undefined ? { status: "idle" } : { id: latest.runId, status: "idle", ...endingOf(latest) };
 }
 
 function endingsOf(runs: readonly RunFacts[]): ChatState["endings"] {

@@ -38,7 +38,7 @@ interface TraceEvent {
   code?: string;
   outcome?: { type: string };
   usage?: TokenUsage[];
-  metadata?: { failed?: boolean; denied?: boolean };
+  metadata?: { failed?: boolean; denied?: boolean; durationMs?: number };
 }
 
 /** Frames of a thread, by the messages of the user that began them. Answers to questions belong to the same turn. */
@@ -168,7 +168,10 @@ class Trace {
   }
 
   private answer({ toolCallId, metadata }: TraceEvent, lane: string, at: number): void {
-    this.close(this.tools.get(toolCallId!), at, metadata?.denied ? "denied" : metadata?.failed ? "failed" : "");
+    const tool = this.tools.get(toolCallId!);
+    this.close(tool, at, metadata?.denied ? "denied" : metadata?.failed ? "failed" : "");
+    const measured = metadata?.durationMs;
+    if (tool !== undefined && measured !== undefined) tool.start = Math.min(tool.start, at - measured);
     this.models.delete(lane);
     this.idleSince.set(lane, at);
   }
