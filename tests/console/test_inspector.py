@@ -114,10 +114,10 @@ async def test_a_trace_has_the_model_calls_the_tools_and_the_waits_of_a_turn(vis
     await expect(names).to_have_count(6)
 
 
-async def test_deltas_are_one_row_and_raw_rows_are_not_folded(visit: Visit, assistant: str) -> None:
-    user = await visit(assistant)
+async def test_deltas_are_one_row_and_raw_rows_are_not_folded(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
     await user.inspect("Events")
-    await user.say("stream 20")
+    await user.say("slowly")
     await user.is_done()
     await user.page.get_by_label("Filter events").fill("CONTENT")
     rows = user.page.get_by_role("list", name="Events").get_by_role("button")

@@ -38,6 +38,21 @@ async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, ass
 
 
 @over_both
+async def test_a_search_finds_what_was_said(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    threads = user.page.get_by_role("navigation", name="Threads")
+    await user.say("stream 1")
+    await user.is_done()
+    await user.press("New chat")
+    await user.say("think about rain")
+    await user.is_done()
+    await threads.get_by_label("Search threads").fill("HELLO world")
+    await expect(threads.get_by_role("listitem")).to_have_text(["stream 1"])
+    await threads.get_by_label("Search threads").fill("no such words")
+    await expect(threads.get_by_text("Nothing found.")).to_be_visible()
+
+
+@over_both
 async def test_a_search_is_used_with_keys(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")

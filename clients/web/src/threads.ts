@@ -24,11 +24,16 @@ class Threads {
   readonly refusal = new Store("");
   /** A sentence about the last change of the list that failed; empty when there is none. */
   readonly problem = new Store("");
+  /** What a search has found so far; null without a search. */
+  readonly found = new Store<readonly ThreadFacts[] | null>(null);
+  readonly isSearching = new Store(false);
   private readonly beginnings = new Map<string, string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** Number of requests for the list. An answer to an earlier one is dropped. */
   private requests = 0;
   private rest: Promise<void> | undefined;
+  /** Number of searches. What an earlier one finds is dropped. */
+  private searches = 0;
 
   /** Put the thread's id into the address, so that a reload or another tab shows the same thread. */
   select(threadId: string | null): void {
@@ -88,7 +93,7 @@ class Threads {
     this.list.set([...page, ...rest]);
   }
 
-  /** Load all pages, so that a search finds every thread. */
+  /** Load all pages. */
   all(): Promise<void> {
     this.rest ??= this.loadRest().finally(() => {
       this.rest = undefined;
@@ -98,6 +103,22 @@ class Threads {
 
   private async loadRest(): Promise<void> {
     while (this.next.value !== undefined && (await this.more())) {}
+  }
+
+  /** Find the threads that have a text in their titles or messages. An empty text shows the list again. */
+  async search(text: string): Promise<void> {
+    const search = ++this.searches;
+    this.found.set(text === "" ? null : []);
+    this.isSearching.set(text !== "");
+    if (text === "") return;
+    let page: string | undefined;
+    do {
+      const answer = await api.search(text, page).catch(() => ({ threads: [], next: undefined }));
+      if (search !== this.searches) return;
+      this.found.update((found) => [...(found ?? []), ...answer.threads]);
+      page = answer.next;
+    } while (page !== undefined);
+    this.isSearching.set(false);
   }
 
   more(): Promise<boolean> {

@@ -26,28 +26,30 @@ const NAMES = Object.keys(TABS) as TabName[];
 const WIDTH_KEY = "agui.inspector.width";
 const tab = new Store<TabName>("Events");
 
+const WIDTH = 432;
 const NARROWEST = 280;
 const STEP = 24;
 
 /** The left edge, by which the inspector is made wider or narrower. */
 function Edge() {
-  const [width, setWidth] = useState(Number(read(WIDTH_KEY)) || 0);
+  const [width, setWidth] = useState(Number(read(WIDTH_KEY)) || WIDTH);
   const resize = (next: number) => {
     const bounded = Math.round(Math.max(NARROWEST, Math.min(next, innerWidth * 0.6)));
     write(WIDTH_KEY, String(bounded));
     setWidth(bounded);
   };
   useLayoutEffect(() => {
-    if (width > 0) document.querySelector<HTMLElement>(".app")?.style.setProperty("--inspector", `${width}px`);
+    document.querySelector<HTMLElement>(".app")?.style.setProperty("--inspector", `${width}px`);
   }, [width]);
-  const current = () => document.querySelector(".inspector")?.clientWidth ?? NARROWEST;
   return (
     <div
       class="inspector-edge"
       role="separator"
       aria-orientation="vertical"
       aria-label="Width of the inspector"
-      aria-valuenow={width || undefined}
+      aria-valuenow={width}
+      aria-valuemin={NARROWEST}
+      aria-valuemax={innerWidth}
       tabIndex={0}
       onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
       onPointerMove={(event) => {
@@ -55,7 +57,7 @@ function Edge() {
       }}
       onKeyDown={(event) => {
         const step = { ArrowLeft: STEP, ArrowRight: -STEP }[event.key];
-        if (step !== undefined) resize(current() + step);
+        if (step !== undefined) resize(width + step);
       }}
     />
   );

@@ -1,6 +1,6 @@
 /** The list of threads: begin, search, open, rename, delete. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { title } from "../config";
 import type { ThreadFacts } from "../connection/api";
 import { conversations, rootOf } from "../state/branches";
@@ -24,11 +24,17 @@ export function Sidebar({ onLeave, onHide }: SidebarProps) {
   const problem = useStore(threads.problem);
   const [query, setQuery] = useState("");
   const words = query.trim().toLowerCase();
+  const hits = useStore(threads.found);
+  const isSearching = useStore(threads.isSearching);
+  useEffect(() => {
+    const timer = setTimeout(() => void threads.search(words), words === "" ? 0 : 250);
+    return () => clearTimeout(timer);
+  }, [words]);
   const open = (threadId: string) => {
     void selectThread(threadId);
     onLeave();
   };
-  const found = conversations(list).filter(([shown]) => threads.titleOf(shown!).toLowerCase().includes(words));
+  const found = conversations(words === "" ? list : matching(list, hits ?? [], words));
   return (
     <nav class="sidebar" aria-label="Threads">
       <div class="sidebar-head">
@@ -54,10 +60,7 @@ export function Sidebar({ onLeave, onHide }: SidebarProps) {
           placeholder="Search threads"
           aria-label="Search threads"
           value={query}
-          onInput={(event) => {
-            setQuery(event.currentTarget.value);
-            void threads.all();
-          }}
+          onInput={(event) => setQuery(event.currentTarget.value)}
           onKeyDown={(event) => {
             if (event.isComposing) return; // the key belongs to an input method
             if (event.key === "Enter" && words !== "" && found.length > 0) open(found[0]![0]!.threadId);
@@ -84,9 +87,10 @@ export function Sidebar({ onLeave, onHide }: SidebarProps) {
             </ul>
           </section>
         ))}
-        {found.length === 0 && (
+        {found.length === 0 && !isSearching && (
           <p class="sidebar-note">{refusal || (query === "" ? "Your chats will be here." : "Nothing found.")}</p>
         )}
+        {isSearching && <p class="sidebar-note">Searching…</p>}
         {next !== undefined && query === "" && (
           <button type="button" class="quiet-button" onClick={() => void threads.more()}>
             Show more
@@ -95,6 +99,13 @@ export function Sidebar({ onLeave, onHide }: SidebarProps) {
       </div>
     </nav>
   );
+}
+
+/** The listed threads with these words in their titles, and what the server has found, the last changed first. */
+function matching(list: readonly ThreadFacts[], hits: readonly ThreadFacts[], words: string): ThreadFacts[] {
+  const titled = list.filter((thread) => threads.titleOf(thread).toLowerCase().includes(words));
+  const all = new Map([...hits, ...titled].map((thread) => [thread.threadId, thread]));
+  return [...all.values()].sort((one, other) => other.changedAt - one.changedAt);
 }
 
 function groups(list: readonly ThreadFacts[][]): [string, ThreadFacts[][]][] {

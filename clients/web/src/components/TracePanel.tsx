@@ -10,7 +10,7 @@ const MOST_SPANS = 300;
 
 export function TracePanel() {
   const threadId = useStore(chat, (state) => state.threadId);
-  const isBusy = useStore(chat, isRunning);
+  const isOpen = useStore(chat, (state) => isRunning(state) || state.interrupts.length > 0);
   const [, render] = useState(0);
   const [chosen, setChosen] = useState<number | null>(null);
   useEffect(() => frames.subscribe(() => render((count) => count + 1)), []);
@@ -37,7 +37,7 @@ export function TracePanel() {
           ))}
         </select>
       </label>
-      <Waterfall spans={spansOf(turn.frames)} isOpen={isBusy} />
+      <Waterfall spans={spansOf(turn.frames)} isOpen={isOpen && turn === turns.at(-1)} />
     </div>
   );
 }

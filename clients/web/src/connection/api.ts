@@ -115,11 +115,18 @@ async function framesOf(path: string, init: RequestInit): Promise<string[]> {
 const id = encodeURIComponent;
 /** Messages that are loaded at a time. */
 const PAGE = 50;
+/** Threads that are searched with one request. */
+const SEARCHED = 25;
 
 export const api = {
   ping: () => send("ping", { signal: AbortSignal.timeout(4000) }),
   threads: (page?: string) =>
     json<{ threads: ThreadFacts[]; next?: string }>(page === undefined ? "threads" : `threads?page=${id(page)}`),
+  /** Those threads of a page of the list that have a text in their titles or messages. */
+  search: (text: string, page?: string) =>
+    json<{ threads: ThreadFacts[]; next?: string }>(
+      `threads?limit=${SEARCHED}&text=${id(text)}${page === undefined ? "" : `&page=${id(page)}`}`,
+    ),
   /** A thread with its last messages, or with those before a place. */
   thread: (threadId: string, before?: string) =>
     json<StoredThread>(`threads/${id(threadId)}?limit=${PAGE}${before === undefined ? "" : `&before=${id(before)}`}`),

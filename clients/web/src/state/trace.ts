@@ -67,7 +67,7 @@ export function spansOf(frames: readonly Frame[]): Span[] {
     if (frame.direction === "out") trace.begin(frame.at);
     else if (!DELTAS.test(frame.type)) trace.add(JSON.parse(frame.text) as TraceEvent, frame.at);
   }
-  return trace.spans.sort((one, other) => one.start - other.start || one.depth - other.depth);
+  return trace.spans.sort((one, other) => one.start - other.start);
 }
 
 const DELTAS = /_(?:CONTENT|ARGS|CHUNK)$|^FRAME$|^[a-z]/;
