@@ -14,6 +14,7 @@ THREADS = {
     "thread.unknown": (_THREADS, "A thread or message that is not there is THREAD_NOT_FOUND."),
     "thread.invalid": (_THREADS, "A bad field is a VALIDATION_ERROR that names it."),
     "thread.unavailable": (_THREADS, "A store that does not answer is STORE_UNAVAILABLE."),
+    "thread.search": (_THREADS, "A search finds the threads whose title or messages have a text, page by page."),
     "thread.list": (_THREADS, "Threads are listed page by page, the one that changed last first."),
     "thread.get": (_THREADS, "A thread comes with its messages in AG-UI form, its state, its goals and its feedback."),
     "thread.waiting": (_THREADS, "A thread says what in it waits for an answer, and no longer once that is there."),

@@ -126,6 +126,24 @@ Colour = Annotated[
 ]
 
 
+def _parse_list(value: object) -> object:
+    """Parse the JSON text of a variable."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('must be a JSON list of texts, such as ["What is new?"]') from None
+
+
+Suggestions = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=500)], ...],
+    Field(max_length=12),
+    BeforeValidator(_parse_list),
+]
+"""Messages that the chat page offers in a new chat."""
+
+
 class Settings(BaseModel):
     """All settings; docs/configuration.md describes them. Times are in seconds, sizes in bytes."""
 
@@ -181,6 +199,7 @@ class Settings(BaseModel):
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Colour = "#4a5bd4"
+    console_suggestions: Suggestions | None = None
     roboto: bool = True
 
     @field_validator(

@@ -22,7 +22,7 @@ from tests.agents.approval_helpers import (
     results,
     text_of,
 )
-from tests.contexts import run_context, run_input
+from tests.contexts import of_type, run_context, run_input
 from tests.engine.doubles import WAIT, wait_for_event
 
 
@@ -34,7 +34,13 @@ async def test_a_call_that_must_be_asked_for_ends_the_run_with_an_interrupt() ->
     assert interrupt.response_schema is not None
     assert interrupt.expires_at == "1970-01-12T14:46:40+00:00"
     said_of_it = {"category": "physical", "reason": "it costs money"}
-    assert interrupt.metadata == {"toolName": "pay", "arguments": '{"amount": 5}', **said_of_it}
+    parameters = {"type": "object"}
+    assert interrupt.metadata == {
+        "toolName": "pay",
+        "arguments": '{"amount": 5}',
+        "parameters": parameters,
+        **said_of_it,
+    }
 
 
 async def test_the_message_of_an_interrupt_shows_the_beginning_of_long_arguments() -> None:
@@ -43,6 +49,31 @@ async def test_the_message_of_an_interrupt_shows_the_beginning_of_long_arguments
     assert interrupt.message == f"Allow pay with {arguments[:MAX_SHOWN_ARGUMENTS]}…?"
     assert interrupt.metadata is not None
     assert interrupt.metadata["arguments"] == arguments
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"approved": True},
+        {"approved": True, "editedArgs": {"amount": 2}},
+        {"approved": False, "reason": "too much"},
+        {"approved": False},
+    ],
+)
+async def test_the_result_of_a_call_has_the_decision_on_it(payload: dict[str, object]) -> None:
+    fixture = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(fixture, 5)
+    items = await fixture.start(resume=[answer(interrupt, **payload)])
+    (result,) = of_type(items, ToolCallResultEvent)
+    assert result.metadata is not None
+    assert result.metadata["decision"] == payload
+
+
+async def test_an_abandoned_call_counts_as_not_approved() -> None:
+    fixture = ApprovalFixture()
+    (interrupt,) = await ask_for_payments(fixture, 5)
+    (result,) = of_type(await fixture.start(resume=[abandoned(interrupt)]), ToolCallResultEvent)
+    assert result.metadata == {"failed": True, "denied": True, "decision": {"approved": False}}
 
 
 @pytest.mark.parametrize("kind", ["abandoned", "denied"])

@@ -158,7 +158,7 @@ def test_capabilities_say_what_is_configured() -> None:
         "reasoning": {"supported": True, "streaming": True},
         "state": {"snapshots": True, "deltas": True},
         "execution": {"maxIterations": MAX_STEPS},
-        "custom": {"goals": {"max": 16, "prompts": 3}},
+        "custom": {"goals": {"max": 16, "prompts": 3}, "model": {"provider": "offline", "name": "offline"}},
     }
 
 

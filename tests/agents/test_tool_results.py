@@ -24,7 +24,6 @@ from tests.requirements import requirement
 
 LIE = "Error: disk full (from yesterday's log)"
 FAILED = {"failed": True}
-DENIED = {"failed": True, "denied": True}
 
 
 def metadata_of(shown: Sequence[Item]) -> list[object]:
@@ -80,16 +79,18 @@ async def test_calls_side_by_side_are_timed_each() -> None:
 
 # --- approvals --------------------------------------------------------------------------------------------------------
 
+DECIDED = {"durationMs": 125, "decision": {"approved": True}}
+
 
 @requirement("approval.again", "assistant.failure")
 @pytest.mark.parametrize(
     ("gives", "content", "metadata"),
     [
-        ("done", "done", {"durationMs": 125}),
-        (LIE, LIE, {"durationMs": 125}),
-        (ToolError("no"), "Error: no", {**FAILED, "durationMs": 125}),
-        ("bad \udc80 name", "bad \ufffd name", {"durationMs": 125}),
-        (5, NOT_SENDABLE, {**FAILED, "durationMs": 125}),
+        ("done", "done", DECIDED),
+        (LIE, LIE, DECIDED),
+        (ToolError("no"), "Error: no", {**FAILED, **DECIDED}),
+        ("bad \udc80 name", "bad \ufffd name", DECIDED),
+        (5, NOT_SENDABLE, {**FAILED, **DECIDED}),
     ],
 )
 async def test_a_result_that_comes_again_says_the_same(gives: object, content: str, metadata: object) -> None:
@@ -115,7 +116,7 @@ async def test_a_call_that_was_cut_off_is_marked_from_then_on() -> None:
     with pytest.raises(asyncio.CancelledError):
         await run
     shown = await fixture.start(resume=[answer(interrupt, approved=True)])
-    assert (results(shown), metadata_of(shown)) == ([CUT_OFF], [FAILED])
+    assert (results(shown), metadata_of(shown)) == ([CUT_OFF], [{**FAILED, "decision": {"approved": True}}])
 
 
 async def test_a_call_that_asks_again_forgets_what_it_was_marked_with() -> None:

@@ -39,7 +39,7 @@ async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connec
     client = await connect(ask_two_questions)
     await client.run(ask())
     thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
-    assert thread["waiting"] == [{"id": "i1", "reason": "choice"}, {"id": "i2", "reason": "size"}]
+    assert thread["waiting"] == [{"id": "i1", "reason": "choice", "message": "Which?"}, {"id": "i2", "reason": "size"}]
     brief = await send_command(client, "get", threadId="t1", messages=False)
     assert brief["waiting"] == thread["waiting"]
     answers = [{"interruptId": name, "status": "resolved", "payload": 1} for name in ("i1", "i2")]
@@ -52,7 +52,7 @@ async def test_a_thread_says_which_calls_wait_for_an_approval(connect: Connect) 
     client = await connect(team())
     (interrupt,) = interrupts(await client.run(ask(text='call pay {"amount": 5}')))
     thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
-    assert thread["waiting"] == [{"id": interrupt["id"], "reason": interrupt["reason"]}]
+    assert thread["waiting"] == [interrupt]
     fork = await send_command(client, "fork", threadId="t1", messageId=thread["messages"][-1]["id"])
     assert (await send_command(client, "get", threadId=fork["threadId"]))["waiting"] == []
     await client.run(ask(run="r2", messages=[], resume=[answer(interrupt, approved=True)]))

@@ -78,6 +78,29 @@ async def test_threads_are_listed_page_by_page(connect: Connect) -> None:
     assert (await refusal(client, "list", page="x")).message == "page: must be a 'next' of this list."
 
 
+@requirement("thread.commands", "thread.search")
+async def test_threads_are_searched_by_their_titles_and_messages(connect: Connect) -> None:
+    client = await connect(silent)
+    store = store_of(client)
+    parts = [{"type": "text", "text": "A Café, please"}, {"type": "text", "text": "role"}]
+    await store_conversation(store, {"id": "q", "role": "user", "content": "Which tram?"}, thread="t1", now=START + 9)
+    await store_conversation(store, {"id": "q", "role": "user", "content": parts}, thread="t2")
+    result = {"id": "q", "role": "tool", "toolCallId": "c", "content": "tram"}
+    await store_conversation(store, result, thread="t3", title="Hammers")
+
+    async def found(text: str) -> list[str]:
+        return [thread["threadId"] for thread in (await send_command(client, "list", text=text))["threads"]]
+
+    assert await found("TRAM") == ["t1"]
+    assert await found("café") == ["t2"]
+    assert await found("hammer") == ["t3"]
+    assert await found("content") == []
+    first = await send_command(client, "list", text="café", limit=1)
+    assert first["threads"] == []
+    second = await send_command(client, "list", text="café", limit=1, page=first["next"])
+    assert len(second["threads"]) <= 1
+
+
 @requirement("thread.commands", "thread.get")
 async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
     client = await connect(silent)

@@ -132,7 +132,10 @@ class User:
 
     async def say(self, text: str) -> None:
         await self.composer.fill(text)
-        await self.composer.press("Enter")
+        if await self.page.evaluate("matchMedia('(pointer: coarse)').matches"):
+            await self.press("Send")
+        else:
+            await self.composer.press("Enter")
 
     async def reads(self, text: str) -> None:
         """Wait until the conversation has this text."""

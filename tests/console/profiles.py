@@ -30,7 +30,8 @@ class Profile:
         context.on("weberror", lambda caught: self.complaints.append(str(caught.error)))
 
     def _listen(self, message: ConsoleMessage) -> None:
-        if message.type == "error":
+        is_look = message.location["url"].endswith("/ping")  # an idle page asks a server that may have ended
+        if message.type == "error" and not is_look:
             self.complaints.append(message.text)
 
     async def open(self, address: str, *, wire: str = "sse") -> User:

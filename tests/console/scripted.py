@@ -77,6 +77,7 @@ QUESTION = {
         "count": {"type": "integer", "minimum": 1, "default": 2},
         "speed": {"type": "string", "enum": ["slow", "fast"]},
         "gift": {"type": "boolean"},
+        "tags": {"type": "array", "items": {"type": "string"}},
         "address": {"type": "object", "properties": {"street": {"type": "string"}}, "required": ["street"]},
     },
     "required": ["city", "speed", "address"],

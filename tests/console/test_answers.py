@@ -23,16 +23,62 @@ async def test_a_call_is_approved_with_edited_arguments(visit: Visit, assistant:
     user = await visit(assistant)
     await user.say("calculate 6*7")
     await user.press("Edit")
-    arguments = user.page.get_by_label("Arguments", exact=True)
-    await arguments.fill("6*8")
-    await user.press("Allow with these")
-    await expect(user.page.get_by_role("alert")).to_have_text("The arguments must be a JSON object.")
-    await user.press("Back")
-    await expect(user.page.get_by_role("alert")).to_have_count(0)
-    await user.press("Edit")
-    await arguments.fill('{"expression": "6*8"}')
+    await expect(user.page.get_by_label("Expression")).to_have_value("6*7")
+    await user.page.get_by_label("Expression").fill("6*8")
     await user.press("Allow with these")
     await user.reads("The result of calculate is 48.")
+
+
+async def test_arguments_are_edited_as_json_and_wrong_ones_do_not_use_the_approval_up(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.press("Edit")
+    await user.press("JSON")
+    arguments = user.page.get_by_label("Arguments as JSON")
+    alert = user.call("calculate").get_by_role("alert")
+    for text, problem in (
+        ("6*8", "The arguments must be a JSON object."),
+        ('{"expression": 6, "sum": 1}', "The tool has no argument “sum”."),
+        ("{}", "Expression is required."),
+    ):
+        await arguments.fill(text)
+        await user.press("Allow with these")
+        await expect(alert).to_have_text(problem)
+    await user.press("Back")
+    await expect(alert).to_have_count(0)
+    await user.press("Edit")
+    await user.press("JSON")
+    await arguments.fill('{"expression": "6*8"}')
+    await user.press("JSON")
+    await expect(user.page.get_by_label("Expression")).to_have_value("6*8")
+    await user.press("Allow with these")
+    await user.reads("The result of calculate is 48.")
+
+
+async def test_a_decision_is_shown_with_both_versions_also_after_the_page_was_loaded_again(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.press("Edit")
+    await user.page.get_by_label("Expression").fill("6*8")
+    await user.press("Allow with these")
+    await user.is_done()
+    call = user.call("calculate")
+    for is_loaded_again in (False, True):
+        if is_loaded_again:
+            await user.page.reload()
+        await expect(call.locator(".call-decision")).to_have_text("Approved by you, edited expression: 6*7 6*8")
+        await expect(call.locator(".call-arguments")).to_have_text('{"expression":"6*8"}')
+        await call.locator(".call-head").click()
+        await expect(call.get_by_role("group", name="Arguments as asked")).to_contain_text("6*7")
+        await expect(call.get_by_role("group", name="Arguments as run")).to_contain_text("6*8")
+    await user.say("calculate 1+1")
+    await user.press("Allow")
+    await user.is_done()
+    await expect(user.call("calculate").locator(".call-decision")).to_have_text("Approved by you")
 
 
 async def test_a_call_is_denied_with_a_reason(visit: Visit, assistant: str) -> None:
@@ -42,7 +88,29 @@ async def test_a_call_is_denied_with_a_reason(visit: Visit, assistant: str) -> N
     await user.page.get_by_label("Reason").fill("too dear")
     await user.press("Deny")
     await user.reads("the user denied this call: too dear")
-    await expect(user.call("calculate")).to_contain_text("Failed")
+    await expect(user.call("calculate").locator(".call-phase")).to_have_text("Denied")
+    await user.page.reload()
+    await expect(user.call("calculate").locator(".call-phase")).to_have_text("Denied")
+    await expect(user.call("calculate").locator(".call-decision")).to_have_text("Denied by you: too dear")
+
+
+async def test_a_message_that_is_written_while_a_call_waits_is_held_and_the_card_stays_in_its_call(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    waiting = user.page.locator(".waiting-bar")
+    await expect(waiting).to_contain_text("calculate waits for your decision. A message is answered after it.")
+    await user.say("stream 2")
+    await user.reads("This message is answered once you have decided.")
+    await expect(user.call("calculate").get_by_role("region", name="Approval of calculate")).to_be_visible()
+    await user.press("Show")
+    await expect(user.page.get_by_role("region", name="Approval of calculate")).to_be_focused()
+    await user.press("Allow")
+    await user.is_done()
+    await expect(waiting).to_have_count(0)
+    await expect(user.messages).to_have_count(2)
+    await expect(user.conversation.locator(".markdown")).to_have_count(1)
 
 
 async def test_an_approval_still_waits_after_the_page_was_loaded_again(visit: Visit, assistant: str) -> None:
@@ -62,9 +130,35 @@ async def test_two_calls_are_answered_together(visit: Visit, assistant: str) -> 
     await expect(cards.first).to_be_focused()
     await cards.first.get_by_role("button", name="Allow").click()
     await expect(cards).to_have_count(1)
+    await expect(user.conversation.locator(".call-decided")).to_contain_text("Sent with your other decisions")
     await cards.first.get_by_role("button", name="Allow").click()
     await user.is_done()
     await expect(user.conversation.locator(".call-done")).to_have_count(2)
+
+
+async def test_the_focus_goes_to_the_next_question_and_then_to_the_text_field(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say('call calculate {"expression": "1+1"}\ncall calculate {"expression": "2+2"}')
+    cards = user.page.get_by_role("region", name="Approval of calculate")
+    await expect(cards.first).to_be_focused()
+    await cards.first.get_by_role("button", name="Deny").press("Enter")
+    await user.page.keyboard.type("no")
+    await user.page.keyboard.press("Enter")
+    await expect(cards).to_have_count(1)
+    await expect(cards).to_be_focused()
+    await cards.get_by_role("button", name="Allow").press("Enter")
+    await expect(user.composer).to_be_focused()
+    await user.is_done()
+    await expect(user.conversation.locator(".call-decision")).to_have_text(["Denied by you: no", "Approved by you"])
+
+
+async def test_all_calls_are_allowed_at_once(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("\n".join(f'call calculate {{"expression": "{number}+1"}}' for number in range(3)))
+    await expect(user.page.locator(".waiting-bar")).to_contain_text("3 calls wait for your decision.")
+    await user.press("Allow all")
+    await user.is_done()
+    await expect(user.conversation.locator(".call-done")).to_have_count(3)
 
 
 async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: str) -> None:
@@ -81,14 +175,24 @@ async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: str
     await count.fill("0")
     await form.get_by_label("Speed").select_option("fast")
     await form.get_by_label("Gift").check()
-    await form.get_by_label("Street").fill("Rua A")
+    await form.get_by_role("group", name="Address").get_by_label("Street").fill("Rua A")
+    await form.get_by_label("Tags (optional)").fill("red\nblue")
     await form.get_by_role("button", name="Send").click()
     await expect(form.get_by_role("alert")).to_have_text("Count must be at least 1.")
     await expect(count).to_have_accessible_description("Count must be at least 1.")
     await count.fill("3")
     await form.get_by_role("button", name="Send").click()
     await user.reads("You answered:")
-    for part in ("'city': 'Lisbon'", "'count': 3", "'speed': 'fast'", "'gift': True", "{'street': 'Rua A'}"):
+    answered = user.conversation.get_by_role("group", name="Where to?")
+    await expect(answered.locator("dd").first).to_have_text("Lisbon")
+    for part in (
+        "'city': 'Lisbon'",
+        "'count': 3",
+        "'speed': 'fast'",
+        "'gift': True",
+        "{'street': 'Rua A'}",
+        "['red', 'blue']",
+    ):
         await user.reads(part)
 
 

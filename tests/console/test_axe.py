@@ -26,7 +26,7 @@ async def test_axe_finds_nothing_in_a_conversation_with_calls_and_an_approval(vi
     await user.say("calculate 6*7")
     await expect(user.page.get_by_role("region", name="Approval of calculate")).to_be_visible()
     await user.press("Inspector")
-    for tab in ("State", "Run", "Replay", "Server", "Events"):
+    for tab in ("Trace", "State", "Run", "Replay", "Server", "Events"):
         await user.page.get_by_role("tab", name=tab).click()
         assert await user.violations() == [], tab
 
@@ -47,7 +47,9 @@ async def test_axe_finds_nothing_in_the_forms_of_an_approval(visit: Visit, assis
     user = await visit(assistant)
     await user.say("calculate 6*7")
     await user.press("Edit")
-    await user.page.get_by_label("Arguments", exact=True).fill("6*8")
+    assert await user.violations() == []
+    await user.press("JSON")
+    await user.page.get_by_label("Arguments as JSON").fill("6*8")
     await user.press("Allow with these")
     await expect(user.page.get_by_role("alert")).to_be_visible()
     assert await user.violations() == []

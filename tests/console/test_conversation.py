@@ -145,34 +145,6 @@ async def test_a_failure_can_be_tried_again(visit: Visit, assistant: str) -> Non
     await expect(user.messages).to_have_count(1)
 
 
-async def test_an_answer_can_be_asked_for_again(visit: Visit, assistant: str) -> None:
-    user = await visit(assistant)
-    await user.say("stream 3")
-    await user.is_done()
-    await user.press("Ask again")
-    await user.is_done()
-    await expect(user.conversation.locator(".markdown")).to_have_text(["hello world, hello world, hello world,"])
-
-
-async def test_a_message_is_edited_and_sent_again_and_the_thread_goes_on_from_there(
-    visit: Visit, assistant: str
-) -> None:
-    user = await visit(assistant)
-    await user.say("stream 1")
-    await user.is_done()
-    await user.say("think about rain")
-    await user.reads("I have thought about rain.")
-    await user.messages.first.hover()
-    await user.conversation.get_by_role("button", name="Edit and send again").first.click()
-    await user.page.get_by_label("Edit your message").fill("stream 2")
-    await user.page.keyboard.press("Enter")
-    await user.is_done()
-    await expect(user.messages).to_have_count(1)
-    await user.page.reload()
-    await user.reads("hello world, hello world,")
-    await expect(user.messages).to_have_count(1)
-
-
 async def test_an_editor_that_is_open_waits_for_the_end_of_a_run(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("hi")
@@ -204,12 +176,37 @@ async def test_pictures_and_files_are_attached_by_paste_and_drop(visit: Visit, s
             document.body.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true}));
         }"""
     )
-    attached = user.page.get_by_label("Attachments").get_by_role("listitem")
+    attached = user.page.get_by_label("Attachments", exact=True).get_by_role("listitem")
     await expect(attached).to_have_count(2)
     await user.press("Send")
     await user.reads("I see image, document.")
-    await expect(user.conversation.locator("img.part-image")).to_have_count(1)
     await expect(user.conversation.locator(".part-file")).to_have_text("note.txt")
+    async with user.page.expect_download() as download:
+        await user.press("note.txt")
+    assert (await download.value).suggested_filename == "note.txt"
+    await user.press("Open dot.png")
+    await expect(user.page.get_by_role("dialog", name="dot.png")).to_be_visible()
+    await user.page.keyboard.press("Escape")
+    await expect(user.page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_files_that_are_too_large_say_so_each_and_the_thread_goes_on(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    files = [
+        FilePayload(name=f"{name}.bin", mimeType="application/octet-stream", buffer=b"x" * size)
+        for name, size in (("first", 4_900_000), ("second", 4_900_000), ("third", 5_100_000))
+    ]
+    async with user.page.expect_file_chooser() as chooser:
+        await user.press("Attach files")
+    await (await chooser.value).set_files(files)
+    await expect(user.page.get_by_label("Attachments", exact=True).get_by_role("listitem")).to_have_text("first.bin")
+    refused = user.page.get_by_label("Files that are not attached").get_by_role("listitem")
+    await expect(refused.first).to_contain_text("second.bin is not attached. Too large together with the other files")
+    await expect(refused.last).to_contain_text("third.bin is not attached. Too large: it has 5.1 MB")
+    await user.press("Send")
+    await user.reads("I see document.")
+    await user.say("hello")
+    await user.reads("Hello.")
 
 
 async def test_files_are_chosen_removed_and_refused_if_they_are_empty(visit: Visit, scripted: str) -> None:
@@ -220,9 +217,9 @@ async def test_files_are_chosen_removed_and_refused_if_they_are_empty(visit: Vis
     async with user.page.expect_file_chooser() as chooser:
         await user.press("Attach files")
     await (await chooser.value).set_files([dot, note, empty])
-    attached = user.page.get_by_label("Attachments").get_by_role("listitem")
+    attached = user.page.get_by_label("Attachments", exact=True).get_by_role("listitem")
     await expect(attached).to_have_text(["dot.png", "note.txt"])
-    await expect(user.page.get_by_role("alert")).to_contain_text("Not attached: empty.txt.")
+    await expect(user.page.get_by_role("alert")).to_have_text("empty.txt is not attached. It is empty.")
     await user.press("Remove dot.png")
     await user.press("Send")
     await user.reads("I see document.")
@@ -240,8 +237,8 @@ async def test_a_folder_that_is_dropped_is_refused_and_the_files_beside_it_are_a
     data = {"items": [], "files": [str(tmp_path / name) for name in ("folder", "note.txt")], "dragOperationsMask": 1}
     for step in ("dragEnter", "dragOver", "drop"):
         await devtools.send("Input.dispatchDragEvent", {"type": step, "x": 600, "y": 300, "data": data})
-    await expect(user.page.get_by_label("Attachments").get_by_role("listitem")).to_have_text(["note.txt"])
-    await expect(user.page.get_by_role("alert")).to_contain_text("Not attached: folder.")
+    await expect(user.page.get_by_label("Attachments", exact=True).get_by_role("listitem")).to_have_text(["note.txt"])
+    await expect(user.page.get_by_role("alert")).to_contain_text("folder is not attached.")
 
 
 async def test_notices_are_shown_at_their_place_in_the_conversation(visit: Visit, scripted: str) -> None:
@@ -256,3 +253,21 @@ async def test_notices_are_shown_at_their_place_in_the_conversation(visit: Visit
             "The model stopped early: length.",
         ]
     )
+
+
+async def test_something_moves_while_a_text_that_is_open_pauses(visit: Visit) -> None:
+    is_seen = asyncio.Event()
+
+    async def agent(_input: RunAgentInput) -> AsyncIterator[str]:
+        yield "Let me see."
+        await asyncio.wait_for(is_seen.wait(), WAIT_MS / 1000)
+        yield " I see."
+
+    async with serving(create_app(agent, Settings())) as url:
+        user = await visit(url)
+        await user.say("look")
+        await user.reads("Let me see.")
+        await expect(user.page.locator(".working")).to_be_visible()
+        is_seen.set()
+        await user.is_done()
+        await expect(user.page.locator(".working")).to_have_count(0)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,11 @@ async def test_events_are_listed_filtered_and_shown_raw(visit: Visit, assistant:
     types = rows.locator(".event-type")
     await expect(types).to_have_text(["TOOL_CALL_START", "TOOL_CALL_END", "TOOL_CALL_RESULT"])
     await expect(rows.first.locator(".event-time")).to_contain_text(".")
+    await user.page.get_by_label("Filter events").fill("RESULT toolCallId")
+    await expect(rows).to_have_count(0)
     await user.page.get_by_label("Raw").check()
+    await expect(rows).to_have_count(1)
+    await user.page.get_by_label("Filter events").fill("TOOL_CALL_START")
     await rows.first.click()
     raw = await user.page.get_by_role("group", name="Frame").inner_text()
     assert json.loads(raw)["toolCallName"] == "current_time"
@@ -39,13 +44,20 @@ async def test_a_run_is_copied_as_curl_and_downloaded_as_jsonl(visit: Visit, ass
     await user.say("what's the time?")
     await user.is_done()
     command = await user.copies("Copy as curl")
+    assert '"content":"what' in command
+    items = user.page.get_by_role("navigation", name="Threads").get_by_role("listitem")
     assert (await curl(command))[-1] == "RUN_FINISHED"
+    await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    await expect(items).to_have_count(2)
     async with user.page.expect_download() as download:
         await user.press("Download as JSONL")
     saved = tmp_path / "events.jsonl"
     await (await download.value).save_as(saved)
-    types = [json.loads(line)["type"] for line in saved.read_text().splitlines()]
-    assert (types[0], types[-1]) == ("RUN_STARTED", "RUN_FINISHED")
+    lines = [json.loads(line) for line in saved.read_text().splitlines()]
+    assert [line["direction"] for line in lines[:2]] == ["out", "in"]
+    assert lines[0]["frame"]["messages"][0]["content"] == "what's the time?"
+    assert (lines[1]["frame"]["type"], lines[-1]["frame"]["type"]) == ("RUN_STARTED", "RUN_FINISHED")
+    assert datetime.fromisoformat(lines[0]["at"]) <= datetime.fromisoformat(lines[-1]["at"])
 
 
 async def test_a_stored_run_is_played_again(visit: Visit, assistant: str) -> None:
@@ -84,6 +96,35 @@ async def test_another_thread_and_a_new_chat_close_a_replay(visit: Visit, assist
     await user.press("New chat")
     await expect(user.composer).to_be_visible()
     await expect(user.page.get_by_label("Suggestions")).to_be_visible()
+
+
+async def test_a_trace_has_the_model_calls_the_tools_and_the_waits_of_a_turn(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.press("Allow")
+    await user.is_done()
+    await user.inspect("Trace")
+    names = user.page.get_by_role("list", name="Trace").locator(".span-name")
+    await expect(names).to_have_text(["run", "model", "calculate", "waits for you", "run", "model"])
+    await expect(user.page.get_by_role("list", name="Trace")).to_contain_text("interrupt ·")
+    await user.say("stream 1")
+    await user.is_done()
+    await expect(names).to_have_text(["run", "model"])
+    await user.page.get_by_label("Turn").select_option(label="1. calculate 6*7")
+    await expect(names).to_have_count(6)
+
+
+async def test_deltas_are_one_row_and_raw_rows_are_not_folded(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.inspect("Events")
+    await user.say("slowly")
+    await user.is_done()
+    await user.page.get_by_label("Filter events").fill("CONTENT")
+    rows = user.page.get_by_role("list", name="Events").get_by_role("button")
+    await expect(rows).to_have_count(1)
+    await expect(rows).to_contain_text("deltas, ")
+    await user.page.get_by_label("Raw").check()
+    await expect(rows.nth(1)).to_be_visible()
 
 
 async def test_answers_to_commands_are_in_the_event_log(visit: Visit, assistant: str, wire: str) -> None:

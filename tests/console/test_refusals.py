@@ -62,16 +62,31 @@ async def test_a_busy_thread_is_an_alert_in_words_and_can_be_tried_again_after_w
 async def test_a_message_that_was_refused_stays_when_its_thread_is_loaded_again(user: User) -> None:
     second = await say_to_busy_thread(user)
     await second.page.evaluate("window.dispatchEvent(new Event('focus'))")
-    await expect(second.messages).to_have_text(["stream 1", "wait 60", "stream 2"])
+    await expect(second.messages).to_have_text(["stream 1", "wait 60", "stream 2Not sent"])
     await second.page.get_by_role("navigation").get_by_text("stream 1", exact=True).click()
     await expect(second.conversation.get_by_role("alert")).to_contain_text("THREAD_BUSY")
     await try_again(user, second)
 
 
 @over_both
-async def test_a_message_that_is_too_large_is_an_alert_in_words(user: User) -> None:
+async def test_a_message_that_is_too_large_is_not_sent_and_the_page_says_so(user: User) -> None:
+    await user.say("x" * 21_000)
+    await expect(user.page.get_by_role("alert")).to_contain_text("The message is too large by 6.1 KB.")
+    await expect(user.composer).to_have_value("x" * 21_000)
+    await user.say("stream 2")
+    await user.reads("hello world, hello world,")
+
+
+@over_both
+async def test_a_message_that_the_server_finds_too_large_stays_and_the_thread_goes_on(user: User) -> None:
+    await user.page.route("**/capabilities", lambda route: route.fulfill(json={}))
+    await user.page.reload()
+    await user.reads("hello world,")
     await user.say("x" * 21_000)
     alert = user.conversation.get_by_role("alert")
     await expect(alert).to_contain_text("PAYLOAD_TOO_LARGE")
     await expect(alert).to_contain_text("The body has more than 20000 bytes.")
     await user.is_done()
+    await expect(user.messages.last).to_contain_text("Not sent: The body has more than 20000 bytes.")
+    await user.say("stream 2")
+    await user.reads("hello world, hello world,")

@@ -104,6 +104,17 @@ async def test_a_page_without_its_server_says_so_until_the_server_is_back(visit:
     user.complaints.clear()
 
 
+async def test_an_idle_page_notices_that_its_server_has_ended(visit: Visit, lasting: PageServer) -> None:
+    user = await visit(lasting.url)
+    await expect(user.page.get_by_text("Your chats will be here.")).to_be_visible()
+    lasting.kill()
+    await expect(user.page.get_by_text("Offline")).to_be_visible()
+    lasting.start()
+    await expect(user.page.get_by_text("Offline")).to_have_count(0)
+    await user.page.close()  # nothing is written to its console afterwards
+    user.complaints.clear()  # the browser reports refused connections
+
+
 REFUSAL = {
     "type": "RUN_ERROR",
     "code": "RATE_LIMIT_EXCEEDED",
@@ -116,7 +127,7 @@ async def test_edited_arguments_are_sent_again_after_a_refusal(visit: Visit, ass
     user = await visit(assistant)
     await user.say("calculate 6*7")
     await user.press("Edit")
-    await user.page.get_by_label("Arguments", exact=True).fill('{"expression": "6*8"}')
+    await user.page.get_by_label("Expression").fill("6*8")
 
     async def refuse(route: Route) -> None:
         await route.fulfill(content_type="text/event-stream", body=f"data: {json.dumps(REFUSAL)}\n\n")

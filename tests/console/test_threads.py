@@ -38,6 +38,36 @@ async def test_threads_are_listed_searched_renamed_and_deleted(visit: Visit, ass
 
 
 @over_both
+async def test_a_search_finds_what_was_said(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    threads = user.page.get_by_role("navigation", name="Threads")
+    await user.say("stream 1")
+    await user.is_done()
+    await user.press("New chat")
+    await user.say("think about rain")
+    await user.is_done()
+    await threads.get_by_label("Search threads").fill("HELLO world")
+    await expect(threads.get_by_role("listitem")).to_have_text(["stream 1"])
+    await threads.get_by_label("Search threads").fill("no such words")
+    await expect(threads.get_by_text("Nothing found.")).to_be_visible()
+
+
+@over_both
+async def test_a_search_is_used_with_keys(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    await user.press("New chat")
+    await user.page.keyboard.press("Control+k")
+    search = user.page.get_by_label("Search threads")
+    await user.page.keyboard.type("stream")
+    await user.page.keyboard.press("Enter")
+    await user.reads("hello world,")
+    await search.press("Escape")
+    await expect(search).to_have_value("")
+
+
+@over_both
 async def test_a_thread_is_deleted_while_its_run_is_open(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     items = user.page.get_by_role("navigation", name="Threads").get_by_role("listitem")
@@ -271,7 +301,7 @@ async def test_a_run_that_begins_while_its_thread_is_loaded_again_is_shown(visit
     async with user.page.expect_response("**/threads/*"):
         is_released.set()
     await user.is_done()
-    await expect(user.messages).to_have_text(["stream 1"])
+    await expect(user.messages.locator(".user-text")).to_have_text(["stream 1"])
 
 
 async def test_a_fork_does_not_leave_the_thread_that_was_opened_meanwhile(visit: Visit, assistant: str) -> None:

@@ -126,7 +126,9 @@ async def test_a_summary_says_why_a_run_has_failed(store: str, tmp_path: Path) -
     await service.open()
     await envelopes(await service.admit(asking(), caller()))
     (listed,) = await service.runs.list(caller())
-    assert (listed["status"], listed["error"]) == ("error", {"code": "MODEL_TIMEOUT", "message": "Too slow."})
+    facts = {"requestId": caller().request_id, "retryable": True}
+    error = {"code": "MODEL_TIMEOUT", "message": "Too slow.", "metadata": facts}
+    assert (listed["status"], listed["error"]) == ("error", error)
     assert (await service.runs.find(caller(), "t1", None))["error"] == listed["error"]
     await service.aclose()
 

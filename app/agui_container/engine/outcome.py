@@ -58,13 +58,18 @@ class RunResult(Struct, frozen=True):
     has_failed_goals: bool = False
 
 
+STORED_FACTS = ("requestId", "retryable")
+"""Names in the metadata of RUN_ERROR that are stored with the run, so that a client can show them later."""
+
+
 def make_ending(
     event: RunFinishedEvent | RunErrorEvent, status: RunStatus, ended_at: float, result: RunResult
 ) -> Ending:
     """Return the ending of a run for the store. ``ended_at`` is in Unix seconds."""
     error = None
     if isinstance(event, RunErrorEvent):
-        error = to_json({"code": event.code, "message": event.message})
+        facts = {name: fact for name, fact in (event.metadata or {}).items() if name in STORED_FACTS}
+        error = to_json({"code": event.code, "message": event.message, **({"metadata": facts} if facts else {})})
     return Ending(status, ended_at, next_turn(event, result), usage_json(event.usage), error, result.change)
 
 

@@ -166,11 +166,15 @@ class Ping(_Command):
 
 
 class ThreadsList(_Command):
-    """List the caller's threads, the last changed first. ``page`` is the ``next`` token of an earlier answer."""
+    """List the caller's threads, the last changed first. ``page`` is the ``next`` token of an earlier answer.
+
+    With ``text``, a page has those of its threads that contain the text in their title or messages.
+    """
 
     type: Literal["threads.list"] = "threads.list"
     limit: Annotated[int, Field(ge=1, le=MAX_PAGE), NOT_BOOL] = MAX_PAGE
     page: Token | None = None
+    text: Annotated[str, Field(min_length=1, max_length=MAX_TITLE)] | None = None
 
 
 class _ThreadTarget(_Command):

@@ -1,7 +1,8 @@
 /**
- * Actions of a user on the chat: send, stop, retry, edit, answer, fork, load.
+ * Runs of the thread that is shown: send, stop, ask again, answer.
  *
- * Rule: the chat store is changed only here, and events change it only through the reducer.
+ * Rules: only what the server does not have is sent, because the server keeps the thread. The chat store is changed only
+ * here and in `thread.ts`, and events change it only through the reducer.
  */
 
 import {
@@ -13,31 +14,38 @@ import {
   type ResumeEntry,
   type RunAgentInput,
   type ToolMessage,
+  type UserMessage,
 } from "@ag-ui/core";
 import type { RunRefusedError } from "@agui-container/client";
 import { isClientTool, tools } from "./client-tools";
 import { newId } from "./config";
-import { api, RequestError, type StoredThread } from "./connection/api";
+import { api } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
-import { closeReplay } from "./replay";
-import { continued, openCalls, textOf, unsent } from "./state/messages";
-import { reduce } from "./state/reducer";
+import { chosenModel } from "./server";
+import { branchId } from "./state/branches";
+import { withAnswer } from "./state/custom";
+import { openCalls, textOf, unsent } from "./state/messages";
+import { endRun, reduce, withWaiting } from "./state/reducer";
 import { type ChatState, emptyChat, type RunFailure } from "./state/types";
 import { Store } from "./store";
-import { feedback, threads } from "./threads";
+import { threads } from "./threads";
 
 export const frames = new FrameLog();
 export const transport = new Transport(frames);
 export const chat = new Store<ChatState>(emptyChat(newId()));
 export const link = new Store<LinkState>("idle");
-/** A sentence about the last thing that failed outside of a run; empty when there is none. */
-export const problem = new Store("");
+/** The last thing that failed outside of a run. */
+export const problem = new Store<RunFailure | null>(null);
 /** False until the thread that the address names is loaded. No message is written there before. */
 export const isLoaded = new Store(true);
 /** The last input that was sent on the thread that is shown, for `copy as curl`. */
 export const lastInput = new Store<RunAgentInput | null>(null);
+/** Messages that were written while a run was open. The first is sent when the run has ended well. */
+export const queued = new Store<readonly (string | ContentPart[])[]>([]);
+/** Number of runs that the user has begun with a message. */
+export const begun = new Store(0);
 
 let active: RunHandle | null = null;
 /** Number of times that another thread was opened or a run was followed. What was asked for before is not shown. */
@@ -55,41 +63,46 @@ export function isRunning(state: ChatState = chat.value): boolean {
   return state.run.status === "running";
 }
 
-// --- runs --------------------------------------------------------------------------------------------------------
-
-interface RunOptions {
-  resume?: ResumeEntry[];
-  forwardedProps?: Record<string, unknown>;
+/** Return a function that is true as long as the same thread is shown and no run was followed since. */
+export function visit(): () => boolean {
+  const mine = visits;
+  return () => mine === visits;
 }
 
-/** Run the agent on the messages as they are. */
-async function run(messages: readonly Message[], options: RunOptions = {}): Promise<void> {
-  const { threadId, shared } = chat.value;
-  const input: RunAgentInput = {
+export function isFollowing(): boolean {
+  return active !== null;
+}
+
+// --- runs --------------------------------------------------------------------------------------------------------
+
+/** Run the agent on what the server does not have yet. */
+async function run(resume?: ResumeEntry[]): Promise<void> {
+  const { threadId, messages } = chat.value;
+  const input = {
     threadId,
     runId: newId(),
     protocolVersion: "1.0",
-    messages: [...messages],
-    state: shared.value ?? null,
+    messages: unsent(chat.value),
+    state: null,
     tools,
     context: [],
-    forwardedProps: options.forwardedProps ?? {},
-    ...(options.resume === undefined ? {} : { resume: options.resume }),
+    forwardedProps: chosenModel.value === "" ? {} : { model: chosenModel.value },
+    ...(resume === undefined ? {} : { resume }),
   } as RunAgentInput;
   lastInput.set(input);
   refusedAnswers = [];
   if (threads.selected.value !== threadId) threads.select(threadId);
   const first = messages.find((message) => message.role === "user");
-  if (first !== undefined) threads.setBeginning(threadId, textOf(first));
-  if (messages.length > 0) chat.patch({ messages });
+  if (first !== undefined && chat.value.earlier === undefined) threads.setBeginning(threadId, textOf(first));
   chat.patch({ run: { id: input.runId, status: "running", startedAt: Date.now() }, interrupts: [] });
+  if (input.messages.some(({ role }) => role === "user")) begun.update((count) => count + 1);
   await follow(input);
 }
 
 /** Read a run to its end. */
-async function follow(input: RunAgentInput): Promise<void> {
+export async function follow(input: RunAgentInput): Promise<void> {
   visits += 1;
-  problem.set("");
+  problem.set(null);
   isLoaded.set(true);
   active?.detach();
   queue.clear();
@@ -118,20 +131,46 @@ async function follow(input: RunAgentInput): Promise<void> {
   if (handle !== active) return;
   active = null;
   answers = [];
-  if (!hasStarted && chat.value.run.failure?.retryable) refusedAnswers = input.resume ?? [];
   void threads.refresh();
+  if (chat.value.run.status === "failed") afterFailure(input, hasStarted);
+  if (chat.value.run.status === "finished") sendQueued();
+}
+
+/** Send the first message that waits for the end of a run. */
+export function sendQueued(): void {
+  const [first, ...rest] = queued.value;
+  if (first === undefined || isRunning()) return;
+  queued.set(rest);
+  void send(first);
 }
 
 /** Show a run as stopped if it has no last event. It was then stopped before the server admitted it. */
 function endStopped(): void {
-  if (!isRunning()) return;
-  chat.update((state) => ({ ...state, run: { ...state.run, status: "cancelled", endedAt: Date.now() } }));
+  if (isRunning()) chat.update((state) => endRun(state, Date.now(), { status: "cancelled" }));
 }
 
 function failRun(error: unknown): void {
   if (!isRunning()) return;
-  const failure = failureOf(error);
-  chat.update((state) => ({ ...state, open: {}, run: { ...state.run, status: "failed", failure } }));
+  const ending = { status: "failed", failure: failureOf(error) } as const;
+  chat.update((state) => endRun({ ...state, open: {} }, Date.now(), ending));
+}
+
+/** Keep what was refused, and let the questions wait again that the server has no answer to. */
+function afterFailure({ threadId, resume }: RunAgentInput, hasStarted: boolean): void {
+  const { failure } = chat.value.run;
+  if (!hasStarted && failure !== undefined && !failure.retryable) {
+    const { unsent } = chat.value;
+    chat.patch({ unsent: Object.fromEntries(Object.keys(unsent).map((id) => [id, unsent[id] || failure.message])) });
+  }
+  if (resume === undefined) return;
+  if (!hasStarted && failure?.retryable) refusedAnswers = resume;
+  else void loadQuestions(threadId);
+}
+
+async function loadQuestions(threadId: string): Promise<void> {
+  const isCurrent = visit();
+  const interrupts = await api.waiting(threadId).catch(() => []);
+  if (isCurrent()) chat.update((state) => ({ ...state, interrupts, calls: withWaiting(state.calls, interrupts) }));
 }
 
 /** Sentences for errors of the agents whose own messages are for developers, by their names. */
@@ -141,10 +180,10 @@ const SENTENCES: Record<string, string> = {
 };
 
 /** Describe an error. A refusal keeps the server's code, and every other error counts as one of the connection. */
-function failureOf(error: unknown): RunFailure {
-  const { name, message, code, retryable } = error as Partial<RunRefusedError>;
+export function failureOf(error: unknown): RunFailure {
+  const { name, message, code, retryable, requestId } = error as Partial<RunRefusedError>;
   return typeof code === "string"
-    ? { code, message: message ?? "", retryable: retryable === true }
+    ? { code, message: message ?? "", retryable: retryable === true, ...(requestId ? { requestId } : {}) }
     : {
         code: "CONNECTION",
         message: SENTENCES[name ?? ""] ?? (message || "The connection was lost."),
@@ -152,22 +191,72 @@ function failureOf(error: unknown): RunFailure {
       };
 }
 
-/** Send a message, or replace everything from an earlier one on. */
-export async function send(content: string | ContentPart[], instead?: string): Promise<void> {
-  const { messages } = chat.value;
-  const at = instead === undefined ? -1 : messages.findIndex(({ id }) => id === instead);
-  const before = at < 0 ? messages : messages.slice(0, at);
-  if (instead !== undefined) chat.patch({ notices: [], steps: [] });
-  await run([...before, { id: instead ?? newId(), role: "user", content }]);
+/** Send a message, or let it wait for the end of the open run. */
+export async function send(content: string | ContentPart[]): Promise<void> {
+  if (isRunning()) return queued.update((waiting) => [...waiting, content]);
+  add({ id: newId(), role: "user", content });
+  await run();
 }
 
-/** Ask again for the answer to the last user message, or to the one before this message. */
-export async function retry(messageId?: string): Promise<void> {
+/** Add a message that the server does not have. */
+function add(message: Message): void {
+  chat.update((state) => ({
+    ...state,
+    messages: [...state.messages, message],
+    unsent: { ...state.unsent, [message.id]: "" },
+  }));
+}
+
+/** Replace a message of the user. What followed it stays on another branch. */
+export async function edit(message: UserMessage): Promise<void> {
+  const { messages, unsent } = chat.value;
+  if (unsent[message.id] === undefined) return runBranch(message);
+  chat.patch({ messages: messages.map((other) => (other.id === message.id ? message : other)) });
+  await resend(Object.keys(unsent));
+}
+
+/** Ask for another answer than this one. It stays on another branch. */
+export async function askAgain(messageId: string): Promise<void> {
   const { messages } = chat.value;
-  if (messageId === undefined && refusedAnswers.length > 0) return run(messages, { resume: refusedAnswers });
-  const end = messageId === undefined ? messages.length : messages.findIndex(({ id }) => id === messageId);
-  const last = messages.slice(0, end).findLastIndex(({ role }) => role === "user");
-  if (last >= 0) await run(messages.slice(0, last + 1));
+  const at = messages.findIndex(({ id }) => id === messageId);
+  const asked = messages.slice(0, at).findLast((message) => message.role === "user");
+  if (asked !== undefined) await runBranch(asked);
+}
+
+/** Run again after the end of a run that has no complete answer. */
+export async function retry(): Promise<void> {
+  const { messages, unsent } = chat.value;
+  const last = messages.findLast((message) => message.role !== "reasoning" && message.role !== "activity");
+  if (refusedAnswers.length > 0) await run(refusedAnswers);
+  else if (Object.keys(unsent).length > 0) await resend(Object.keys(unsent));
+  else if (last?.role === "user" || last?.role === "tool") await resend([last.id]);
+  else if (last !== undefined) await askAgain(last.id);
+}
+
+/** Run the agent on these messages, which the server may have or not. */
+async function resend(messageIds: readonly string[]): Promise<void> {
+  chat.patch({ unsent: Object.fromEntries(messageIds.map((id) => [id, ""])) });
+  await run();
+}
+
+/** Fork the thread at a message of the user, and run the agent on that message. */
+async function runBranch(message: UserMessage): Promise<void> {
+  const before = chat.value;
+  const at = before.messages.findIndex(({ id }) => id === message.id);
+  const messages = [...before.messages.slice(0, at), message];
+  chat.patch({ messages, run: { status: "running", startedAt: Date.now() }, interrupts: [], pendingCalls: [] });
+  const isCurrent = visit();
+  try {
+    const { threadId } = await api.fork(before.threadId, message.id, branchId(before.threadId, newId()));
+    if (!isCurrent()) return;
+    chat.patch({ threadId, unsent: { [message.id]: "" } });
+  } catch (error) {
+    if (!isCurrent()) return;
+    chat.set(before);
+    problem.set(failureOf(error));
+    return;
+  }
+  await run();
 }
 
 /** Cancel the run at the server. The text that has arrived stays. */
@@ -175,173 +264,65 @@ export function stop(): void {
   active?.cancel();
 }
 
-// --- answers -------------------------------------------------------------------------------------------------------
-
-/** Answer one interrupt. The next run begins when all have an answer. */
-export async function answer(interrupt: Interrupt, entry: Omit<ResumeEntry, "interruptId">): Promise<void> {
-  answers = [
-    ...answers.filter(({ interruptId }) => interruptId !== interrupt.id),
-    { interruptId: interrupt.id, ...entry },
-  ];
-  const rest = chat.value.interrupts.filter(({ id }) => id !== interrupt.id);
-  chat.update((state) => ({
-    ...state,
-    interrupts: rest,
-    calls:
-      interrupt.toolCallId === undefined
-        ? state.calls
-        : { ...state.calls, [interrupt.toolCallId]: { phase: "running", startedAt: Date.now() } },
-  }));
-  if (rest.length > 0) return;
-  const resume = answers;
-  answers = [];
-  await run(chat.value.messages, { resume });
-}
-
-/** Give the result of one call of this page's tools. The next run begins when all have one. */
-export async function answerCall(toolCallId: string, content: string, error?: string): Promise<void> {
-  const message: ToolMessage = { id: newId(), role: "tool", toolCallId, content, ...(error ? { error } : {}) };
-  chat.update((state) => ({
-    ...state,
-    messages: [...state.messages, message],
-    pendingCalls: state.pendingCalls.filter((id) => id !== toolCallId),
-    calls: { ...state.calls, [toolCallId]: { phase: error ? "failed" : "done" } },
-  }));
-  const { interrupts, messages } = chat.value;
-  const open = openCalls(messages).filter((call) => isClientTool(call.function.name));
-  if (interrupts.length === 0 && open.length === 0) await run(messages);
-}
-
-// --- threads -------------------------------------------------------------------------------------------------------
-
-export function newThread(): void {
-  leave();
-  chat.set(emptyChat(newId()));
-  threads.select(null);
-}
-
 /** Stop reading the thread that is shown. Its run continues at the server. */
-function leave(): void {
+export function leave(): void {
   visits += 1;
-  closeReplay();
   if (active !== null) void threads.refresh();
   active?.detach();
   active = null;
   queue.clear();
   answers = [];
   refusedAnswers = [];
+  queued.set([]);
   lastInput.set(null);
-  problem.set("");
+  problem.set(null);
   isLoaded.set(true);
   link.set("idle");
 }
 
-/** Show a thread of the list. The one that is shown already keeps a message that was refused. */
-export async function selectThread(threadId: string): Promise<void> {
-  if (threadId !== threads.selected.value || !isLoaded.value) return openThread(threadId);
-  closeReplay();
-  await refreshThread();
+// --- answers -------------------------------------------------------------------------------------------------------
+
+/** Answer one interrupt. The next run begins when all have an answer. */
+export async function answer(interrupt: Interrupt, entry: Omit<ResumeEntry, "interruptId">): Promise<void> {
+  const others = answers.filter(({ interruptId }) => interruptId !== interrupt.id);
+  answers = [...others, { interruptId: interrupt.id, ...entry }];
+  const { toolCallId } = interrupt;
+  const rest = chat.value.interrupts.filter(({ id }) => id !== interrupt.id);
+  if (!isApproval(interrupt)) chat.update((state) => withAnswer(state, interrupt, entry));
+  const phase = rest.length > 0 ? "decided" : "running";
+  chat.update((state) => ({
+    ...state,
+    interrupts: rest,
+    calls: toolCallId === undefined ? state.calls : { ...state.calls, [toolCallId]: { phase, startedAt: Date.now() } },
+  }));
+  if (rest.length > 0) return;
+  const resume = answers;
+  answers = [];
+  await run(resume);
 }
 
-/** Load and show a stored thread, and follow its open run. */
-export async function openThread(threadId: string): Promise<void> {
-  leave();
-  threads.select(threadId);
-  isLoaded.set(false);
-  const visit = visits;
-  let stored: StoredThread;
-  try {
-    stored = await api.thread(threadId);
-  } catch (error) {
-    if (visit !== visits) return;
-    chat.set(emptyChat(threadId));
-    const hasNotBegun = error instanceof RequestError && error.code === "THREAD_NOT_FOUND";
-    isLoaded.set(hasNotBegun);
-    if (!hasNotBegun) problem.set(error instanceof Error ? error.message : String(error));
-    return;
-  }
-  if (visit !== visits) return;
-  isLoaded.set(true);
-  chat.set(emptyChat(threadId));
-  show(stored, stored.messages);
-  const asks = stored.waiting.length > 0;
-  if (stored.activeRunId !== undefined) await attach(threadId, stored.activeRunId);
-  else if (asks) await run([]);
-  else restoreCalls(stored);
+/** Approve all calls that wait for a decision. */
+export function allowAll(): void {
+  const payload = { approved: true };
+  for (const interrupt of chat.value.interrupts.filter(isApproval))
+    void answer(interrupt, { status: "resolved", payload });
 }
 
-function show(stored: StoredThread, messages: readonly Message[]): void {
-  feedback.set(Object.fromEntries(stored.feedback.map((rating) => [rating.messageId, rating])));
-  chat.patch({
-    messages,
-    runs: stored.runs,
-    shared: { value: stored.state, changed: [] },
-    goals: latestGoals(stored),
-  });
+/** True if an interrupt asks for a decision on a call. */
+export function isApproval({ reason, metadata }: Interrupt): boolean {
+  return reason === "tool_call" && typeof metadata?.toolName === "string";
 }
 
-/**
- * Load the shown thread again if another tab has continued it.
- *
- * The next run sends the whole conversation, and an old copy would remove the other tab's messages. Messages of a run
- * that was refused stay at the end, with the failure, because the server does not have them.
- */
-export async function refreshThread(): Promise<void> {
-  const { threadId } = chat.value;
-  if (active !== null || threadId !== threads.selected.value) return;
-  const visit = visits;
-  const stored = await api.thread(threadId).catch(() => null);
-  if (stored === null || visit !== visits) return;
-  const known = new Set(chat.value.messages.map(({ id }) => id));
-  const isBehind = stored.activeRunId !== undefined || stored.messages.some(({ id }) => !known.has(id));
-  if (!isBehind) return;
-  const { messages, run } = chat.value;
-  const rest = run.status === "failed" ? unsent(messages, stored.messages) : [];
-  if (rest.length > 0) show(stored, continued(stored.messages, rest));
-  else await openThread(threadId);
-}
-
-/** Run again after a failure, on top of what another tab has added meanwhile. */
-export async function tryAgain(): Promise<void> {
-  const { run } = chat.value;
-  await refreshThread();
-  if (chat.value.run === run) await retry();
-}
-
-function latestGoals(stored: StoredThread): ChatState["goals"] {
-  const runId = stored.goals.at(-1)?.runId;
-  return stored.goals.filter((goal) => goal.runId === runId).map(({ type, status, data }) => ({ type, status, data }));
-}
-
-/** Let calls of this page's tools that have no result wait for the user again. */
-function restoreCalls(stored: StoredThread): void {
-  if (stored.status !== "client_tool_turn") return;
-  const open = openCalls(stored.messages).filter((call) => isClientTool(call.function.name));
-  chat.patch({ pendingCalls: open.map(({ id }) => id) });
-}
-
-async function attach(threadId: string, runId: string): Promise<void> {
-  chat.patch({ run: { id: runId, status: "running", startedAt: Date.now() } });
-  await follow({
-    threadId,
-    runId,
-    protocolVersion: "1.0",
-    messages: [],
-    state: null,
-    tools: [],
-    context: [],
-    forwardedProps: { command: { type: "attach", runId } },
-  } as RunAgentInput);
-}
-
-/** Continue in a new thread from a message. */
-export async function fork(messageId: string): Promise<void> {
-  const visit = visits;
-  try {
-    const { threadId } = await api.fork(chat.value.threadId, messageId);
-    await threads.refresh();
-    if (visit === visits) await openThread(threadId);
-  } catch (error) {
-    if (visit === visits) problem.set(error instanceof Error ? error.message : String(error));
-  }
+/** Give the result of one call of this page's tools. The next run begins when all have one. */
+export async function answerCall(result: Omit<ToolMessage, "id" | "role">): Promise<void> {
+  const { toolCallId } = result;
+  add({ id: newId(), role: "tool", ...result });
+  chat.update(({ calls: { [toolCallId]: _, ...calls }, ...state }) => ({
+    ...state,
+    pendingCalls: state.pendingCalls.filter((id) => id !== toolCallId),
+    calls,
+  }));
+  const { interrupts, messages } = chat.value;
+  const open = openCalls(messages).filter((call) => isClientTool(call.function.name));
+  if (interrupts.length === 0 && open.length === 0) await run();
 }

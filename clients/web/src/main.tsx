@@ -1,12 +1,12 @@
 /** The entry point of the page. */
 
 import { render } from "preact";
-import { newThread, openThread, refreshThread } from "./chat";
 import { App } from "./components/App";
 import { title } from "./config";
 import { loadAgents } from "./connection/transport";
 import { loadCapabilities } from "./server";
 import { paintTheme } from "./theme";
+import { newThread, openThread, refreshThread } from "./thread";
 import { threadInAddress, threads } from "./threads";
 import "./wire";
 
@@ -14,6 +14,7 @@ paintTheme();
 document.title = title;
 render(<App />, document.getElementById("app")!);
 void threads.refresh();
+threads.watch();
 void loadCapabilities();
 showAddress();
 addEventListener("popstate", showAddress);

@@ -1,7 +1,7 @@
 /** A stored run, played again event by event. The chat does not change. */
 
 import type { BaseEvent } from "@ag-ui/core";
-import { api, type RunFacts, storedFrames } from "./connection/api";
+import { storedFrames } from "./connection/api";
 import { reduce } from "./state/reducer";
 import { type ChatState, emptyChat } from "./state/types";
 import { Store } from "./store";
@@ -21,11 +21,6 @@ export const replay = new Store<Replay | null>(null);
 let timer: ReturnType<typeof setInterval> | undefined;
 /** Number of replays that were asked for or closed. A run that is loaded after the next one is not shown. */
 let requests = 0;
-
-/** Runs of a thread that the server still has, the newest first. */
-export async function runsOf(threadId: string): Promise<RunFacts[]> {
-  return (await api.runs()).runs.filter((run) => run.threadId === threadId);
-}
 
 export async function openReplay(threadId: string, runId: string): Promise<void> {
   const request = ++requests;

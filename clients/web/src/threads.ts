@@ -6,6 +6,9 @@ import { Store } from "./store";
 /** Time between two requests for the list while a listed run is open or the server cannot be reached. */
 const POLL_MS = 3000;
 
+/** Time between two looks at an idle page if the server still answers. */
+const LOOK_MS = 4000;
+
 /** Length of a title that the server makes. */
 const TITLE_CHARACTERS = 80;
 
@@ -21,11 +24,16 @@ class Threads {
   readonly refusal = new Store("");
   /** A sentence about the last change of the list that failed; empty when there is none. */
   readonly problem = new Store("");
+  /** What a search has found so far; null without a search. */
+  readonly found = new Store<readonly ThreadFacts[] | null>(null);
+  readonly isSearching = new Store(false);
   private readonly beginnings = new Map<string, string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   /** Number of requests for the list. An answer to an earlier one is dropped. */
   private requests = 0;
   private rest: Promise<void> | undefined;
+  /** Number of searches. What an earlier one finds is dropped. */
+  private searches = 0;
 
   /** Put the thread's id into the address, so that a reload or another tab shows the same thread. */
   select(threadId: string | null): void {
@@ -65,6 +73,14 @@ class Threads {
     if (isRunning || !this.isReachable.value) this.timer = setTimeout(() => void this.refresh(), POLL_MS);
   }
 
+  /** Notice a server that has ended while nothing is asked of it. */
+  watch(): void {
+    setInterval(() => {
+      if (document.visibilityState !== "visible" || !this.isReachable.value) return;
+      api.ping().catch(() => void this.refresh());
+    }, LOOK_MS);
+  }
+
   /** Replace the first page of the list. The pages behind it stay if no thread is missing between them and it. */
   private putFirst(page: readonly ThreadFacts[], next: string | undefined): void {
     const list = this.list.value;
@@ -77,7 +93,7 @@ class Threads {
     this.list.set([...page, ...rest]);
   }
 
-  /** Load all pages, so that a search finds every thread. */
+  /** Load all pages. */
   all(): Promise<void> {
     this.rest ??= this.loadRest().finally(() => {
       this.rest = undefined;
@@ -87,6 +103,22 @@ class Threads {
 
   private async loadRest(): Promise<void> {
     while (this.next.value !== undefined && (await this.more())) {}
+  }
+
+  /** Find the threads that have a text in their titles or messages. An empty text shows the list again. */
+  async search(text: string): Promise<void> {
+    const search = ++this.searches;
+    this.found.set(text === "" ? null : []);
+    this.isSearching.set(text !== "");
+    if (text === "") return;
+    let page: string | undefined;
+    do {
+      const answer = await api.search(text, page).catch(() => ({ threads: [], next: undefined }));
+      if (search !== this.searches) return;
+      this.found.update((found) => [...(found ?? []), ...answer.threads]);
+      page = answer.next;
+    } while (page !== undefined);
+    this.isSearching.set(false);
   }
 
   more(): Promise<boolean> {
@@ -99,18 +131,22 @@ class Threads {
     });
   }
 
-  rename(threadId: string, title: string): Promise<boolean> {
+  /** Rename the branches of a conversation. */
+  rename(threadIds: readonly string[], title: string): Promise<boolean> {
     return this.attempt("The thread was not renamed.", async () => {
-      const facts = await api.rename(threadId, title);
-      this.list.update((list) => list.map((thread) => (thread.threadId === threadId ? facts : thread)));
+      const renamed = new Map(
+        (await Promise.all(threadIds.map((id) => api.rename(id, title)))).map((it) => [it.threadId, it]),
+      );
+      this.list.update((list) => list.map((thread) => renamed.get(thread.threadId) ?? thread));
       void this.refresh(); // the answer to a request from before the change is dropped
     });
   }
 
-  remove(threadId: string): Promise<boolean> {
+  /** Delete the branches of a conversation. */
+  remove(threadIds: readonly string[]): Promise<boolean> {
     return this.attempt("The thread was not deleted.", async () => {
-      await api.remove(threadId);
-      this.list.update((list) => list.filter((thread) => thread.threadId !== threadId));
+      await Promise.all(threadIds.map(api.remove));
+      this.list.update((list) => list.filter((thread) => !threadIds.includes(thread.threadId)));
       void this.refresh(); // the answer to a request from before the change is dropped
     });
   }

@@ -160,3 +160,18 @@ test("a required object is part of the answer where all its fields are optional"
   const inner = { type: "object", properties: { note: { type: "string" } } };
   assert.deepEqual(answer({ type: "object", properties: { more: inner }, required: ["more"] }, {}), { more: {} });
 });
+
+test("a list of texts or numbers is written one item a line", () => {
+  const schema = {
+    type: "object",
+    properties: {
+      tags: { type: "array", items: { type: "string" }, default: ["a", "b"] },
+      sizes: { type: "array", items: { $ref: "#/$defs/Size" } },
+    },
+    required: ["sizes"],
+    $defs: { Size: { type: "integer", minimum: 1 } },
+  };
+  assert.deepEqual(answer(schema, { "/sizes": "1\n 2 \n" }), { tags: ["a", "b"], sizes: [1, 2] });
+  assert.deepEqual(answer(schema, { "/tags": "", "/sizes": "" }), { sizes: [] });
+  assert.throws(() => answer(schema, { "/sizes": "1\n0" }), /Sizes must be at least 1 in line 2/);
+});

@@ -233,7 +233,7 @@ class Assistant:
         outcomes = await toolbox.run_all(ready, ctx)
         results = result_messages(ready, outcomes, ctx)
         approvals = [
-            self.approvals.create(call, to_approve[call.id], ctx.new_id(), beside, await toolbox.preview(call, ctx))
+            self.approvals.create(call, to_approve[call.id], ctx.new_id(), beside, await toolbox.details(call, ctx))
             for call in calls
             if call.id in to_approve
         ]
@@ -273,7 +273,10 @@ class Assistant:
         return *self.tools, *skill_tools(self.skills)
 
     def _custom(self) -> dict[str, object]:
-        custom: dict[str, object] = {"goals": {"max": MAX_GOALS, "prompts": self.goal_prompts}}
+        custom: dict[str, object] = {
+            "goals": {"max": MAX_GOALS, "prompts": self.goal_prompts},
+            "model": {"provider": self.model.provider, "name": self.model.name},
+        }
         configured = {
             "skills": [skill.name for skill in self.skills],
             "models": list(self.models),

@@ -18,6 +18,7 @@ from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Resize
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.service import View
+from agui_container.engine.threads.search import threads_with
 from agui_container.engine.threads.turns import turn_after_message
 from agui_container.engine.threads.views import (
     delta_view,
@@ -193,7 +194,10 @@ class ThreadCommands:
             page = await self._cluster.store.threads.list(owner, limit=command.limit, page=command.page)
         except BadToken:
             raise AppError(ErrorCode.VALIDATION_ERROR, "page: must be a 'next' of this list.") from None
-        threads: View = {"threads": [thread_view(record) for record in page.items]}
+        records = page.items
+        if command.text is not None:
+            records = await threads_with(self._cluster.store.threads, records, command.text)
+        threads: View = {"threads": [thread_view(record) for record in records]}
         return threads if page.next is None else {**threads, "next": page.next}
 
     async def _get(self, caller: Caller, command: ThreadsGet, resize: Resize) -> View:

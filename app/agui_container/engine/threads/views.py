@@ -135,8 +135,8 @@ def goal_view(goal: StoredGoal) -> View:
 
 
 def interrupt_view(interrupt: Interrupt) -> View:
-    """Return the view of an unanswered interrupt. A run without messages sends the complete interrupt."""
-    return {"id": interrupt.id, "reason": interrupt.reason}
+    """Return the view of an unanswered interrupt, as RUN_FINISHED has it."""
+    return interrupt.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def feedback_view(feedback: Feedback) -> View:

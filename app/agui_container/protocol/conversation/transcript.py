@@ -333,6 +333,9 @@ FAILED = "failed"
 DENIED = "denied"
 """Metadata key of the result of a call that a person has denied or cancelled. Its value is true."""
 
+DECISION = "decision"
+"""Key in the metadata of a tool result: the answer of a person who approved, edited or denied the call."""
+
 DURATION = "durationMs"
 """Metadata key of the run time of a server tool, in whole milliseconds."""
 

@@ -137,7 +137,12 @@ def _thread_answers() -> dict[str, Schema]:
         ),
         "ThreadContents": record(
             "A thread. Messages and runs are absent with `messages=false`, and are those of a page with `limit`.",
-            {**thread, "continuationToken": TEXT, "feedback": array(ref("Feedback")), "waiting": array(_waiting())},
+            {
+                **thread,
+                "continuationToken": TEXT,
+                "feedback": array(ref("Feedback")),
+                "waiting": array(ref("Interrupt")),
+            },
             **summary,
             **contents,
             **thread_data,
@@ -160,7 +165,3 @@ def _thread_answers() -> dict[str, Schema]:
         "StoredFeedback": record("Feedback as it was stored.", {"threadId": TEXT, **feedback, **times}, notes=TEXT),
         "Deleted": record("A deleted thread.", {"threadId": TEXT, "deleted": {"const": True}}),
     }
-
-
-def _waiting() -> Schema:
-    return record("An interrupt that waits for an answer.", {"id": TEXT, "reason": TEXT})

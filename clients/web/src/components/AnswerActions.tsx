@@ -2,9 +2,10 @@
 
 import type { AssistantMessage } from "@ag-ui/core";
 import { useState } from "preact/hooks";
-import { fork, isRunning, retry } from "../chat";
+import { askAgain, isRunning } from "../chat";
 import type { ChatState } from "../state/types";
 import { useStore } from "../store";
+import { fork } from "../thread";
 import { feedback } from "../threads";
 import { copyText } from "./copy";
 import { FeedbackForm } from "./FeedbackForm";
@@ -35,7 +36,7 @@ export function AnswerActions({ message, state }: { message: AssistantMessage; s
           pressed={stored?.sentiment === "negative"}
           onClick={() => setRating(rating === "negative" ? null : "negative")}
         />
-        <IconButton icon="retry" label="Ask again" disabled={isBusy} onClick={() => void retry(message.id)} />
+        <IconButton icon="retry" label="Ask again" disabled={isBusy} onClick={() => void askAgain(message.id)} />
         <IconButton icon="fork" label="Fork from here" disabled={isBusy} onClick={() => void fork(message.id)} />
       </div>
       {rating !== null && (

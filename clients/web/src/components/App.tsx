@@ -1,10 +1,11 @@
 /** The page: threads on the left, the conversation in the middle, the inspector on the right. */
 
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
-import { isRunning, newThread, stop } from "../chat";
+import { isRunning, stop } from "../chat";
 import { read, write } from "../config";
 import { replay } from "../replay";
 import { useStore } from "../store";
+import { newThread } from "../thread";
 import { Announcer } from "./Announcer";
 import { Composer, focusComposer } from "./Composer";
 import { ConfirmDialog } from "./Dialog";
@@ -18,10 +19,12 @@ import { Sidebar } from "./Sidebar";
 import { TopBar } from "./TopBar";
 
 const INSPECTOR_KEY = "agui.inspector";
+const SIDEBAR_KEY = "agui.sidebar";
 
 export function App() {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [isInspectorShown, setInspectorShown] = useState(read(INSPECTOR_KEY) === "shown");
+  const [isSidebarHidden, setSidebarHidden] = useState(read(SIDEBAR_KEY) === "hidden");
   const [isHelpOpen, setHelpOpen] = useState(false);
   const isNarrow = useMedia(THREADS_OVER);
   const isDrawerOpen = isNarrow && isMenuOpen;
@@ -30,6 +33,10 @@ export function App() {
   const toggleInspector = (isShown: boolean) => {
     write(INSPECTOR_KEY, isShown ? "shown" : "hidden");
     setInspectorShown(isShown);
+  };
+  const hideSidebar = (isHidden: boolean) => {
+    write(SIDEBAR_KEY, isHidden ? "hidden" : "shown");
+    setSidebarHidden(isHidden);
   };
   useFocusReturn(isDrawerOpen, ".sidebar");
   useFocusReturn(isInspectorShown, ".inspector");
@@ -43,8 +50,9 @@ export function App() {
     help: () => setHelpOpen(true),
     inspector: () => toggleInspector(!isInspectorShown),
     search: () => {
-      if (!isNarrow) return focusSearch();
-      setMenuOpen(true);
+      if (!isNarrow && !isSidebarHidden) return focusSearch();
+      if (isNarrow) setMenuOpen(true);
+      else hideSidebar(false);
       requestAnimationFrame(focusSearch); // the drawer is shown by then
     },
     new: () => {
@@ -58,14 +66,21 @@ export function App() {
       else if (isRunning()) stop();
     },
   });
-  const classes = ["app", isDrawerOpen ? "menu-open" : "", isInspectorShown ? "with-inspector" : ""];
+  const classes = [
+    "app",
+    isDrawerOpen ? "menu-open" : "",
+    isInspectorShown ? "with-inspector" : "",
+    isSidebarHidden && !isNarrow ? "without-sidebar" : "",
+  ];
   return (
     <div class={classes.filter(Boolean).join(" ")}>
-      <Sidebar onLeave={() => setMenuOpen(false)} />
+      <Sidebar onLeave={() => setMenuOpen(false)} onHide={() => (isNarrow ? setMenuOpen(false) : hideSidebar(true))} />
       {isDrawerOpen && <div class="scrim" onClick={() => setMenuOpen(false)} aria-hidden="true" />}
-      <main class="main" inert={isDrawerOpen}>
+      {isInspectorOver && <div class="scrim" onClick={() => toggleInspector(false)} aria-hidden="true" />}
+      <main class="main" inert={isDrawerOpen || isInspectorOver}>
         <TopBar
-          onMenu={() => setMenuOpen(true)}
+          hasMenu={isNarrow || isSidebarHidden}
+          onMenu={() => (isNarrow ? setMenuOpen(true) : hideSidebar(false))}
           onInspector={() => toggleInspector(!isInspectorShown)}
           isInspectorShown={isInspectorShown}
         />

@@ -1,14 +1,20 @@
-/** An approval of a tool call: approve it, edit its arguments, or deny it. */
+/** An approval inside its tool call: approve it, edit its arguments, or deny it. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type Draft, FieldError } from "../forms/answer";
+import { argumentsOf, draftOf, formSchema, namedArguments, parseArguments } from "../forms/arguments";
+import { formOf } from "../forms/fields";
+import { Arguments, ViewSwitch } from "./Arguments";
+import { Fields } from "./Fields";
 import { useQuestionFocus } from "./focus";
 import { pretty } from "./format";
 import { Icon } from "./icons";
 
+/** A decision on a call: the payload of an answer. */
 export interface Decision {
-  isApproved: boolean;
+  approved: boolean;
   editedArgs?: Record<string, unknown>;
-  reason: string;
+  reason?: string;
 }
 
 type Mode = "ask" | "edit" | "deny";
@@ -16,29 +22,24 @@ type Mode = "ask" | "edit" | "deny";
 interface ApprovalCardProps {
   tool: string;
   argumentsText: string;
+  /** JSON Schema of the arguments, if it is known. */
+  parameters: unknown;
   why: string;
+  preview?: string | undefined;
   expiresAt?: string | undefined;
   onDecide: (decision: Decision) => void;
 }
 
-export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: ApprovalCardProps) {
+export function ApprovalCard(props: ApprovalCardProps) {
+  const { tool, argumentsText, why, preview, expiresAt, onDecide } = props;
   const [mode, setMode] = useState<Mode>("ask");
-  const [draft, setDraft] = useState(pretty(argumentsText));
-  const [reason, setReason] = useState("");
-  const [error, setError] = useState("");
   const card = useRef<HTMLElement>(null);
   useQuestionFocus(card);
   const change = (next: Mode) => {
     setMode(next);
-    setError("");
     card.current?.focus();
   };
-  useEffect(() => card.current?.querySelector<HTMLElement>("textarea, input")?.focus(), [mode]);
-  const approveEdited = () => {
-    const parsed = parseObject(draft);
-    if (parsed === null) setError("The arguments must be a JSON object.");
-    else onDecide({ isApproved: true, editedArgs: parsed, reason: "" });
-  };
+  useEffect(() => card.current?.querySelector<HTMLElement>("textarea, input, select")?.focus(), [mode]);
   return (
     <section class="card approval" tabIndex={-1} ref={card} aria-label={`Approval of ${tool}`}>
       <header class="card-head">
@@ -49,95 +50,133 @@ export function ApprovalCard({ tool, argumentsText, why, expiresAt, onDecide }: 
         {expiresAt !== undefined && <span class="card-aside">until {clock(expiresAt)}</span>}
       </header>
       {why !== "" && <p class="card-why">{why}</p>}
+      {preview !== undefined && <p class="card-preview">{preview}</p>}
       {mode === "edit" ? (
-        <label class="field">
-          <span>Arguments</span>
-          <textarea class="code" rows={6} value={draft} onInput={(event) => setDraft(event.currentTarget.value)} />
-        </label>
+        <ArgumentsForm {...props} onBack={() => change("ask")} />
       ) : (
-        <pre class="card-arguments" tabIndex={0} role="group" aria-label="Arguments">
-          {pretty(argumentsText)}
-        </pre>
+        <Arguments text={argumentsText} label="Arguments" />
       )}
-      {mode === "deny" && (
-        <label class="field">
-          <span>Reason (optional; the assistant reads it)</span>
-          <input
-            type="text"
-            maxLength={10_000}
-            value={reason}
-            onInput={(event) => setReason(event.currentTarget.value)}
-          />
-        </label>
+      {mode === "ask" && (
+        <div class="form-actions">
+          <button type="button" class="button" onClick={() => change("deny")}>
+            Deny
+          </button>
+          <button type="button" class="button" onClick={() => change("edit")}>
+            Edit
+          </button>
+          <button type="button" class="button primary" onClick={() => onDecide({ approved: true })}>
+            Allow
+          </button>
+        </div>
       )}
-      {error !== "" && (
-        <p class="field-error" role="alert">
-          {error}
-        </p>
-      )}
-      <Actions
-        mode={mode}
-        onChange={change}
-        onAllow={() => onDecide({ isApproved: true, reason: "" })}
-        onAllowEdited={approveEdited}
-        onDeny={() => onDecide({ isApproved: false, reason: reason.trim() })}
-      />
+      {mode === "deny" && <DenialForm onDecide={onDecide} onBack={() => change("ask")} />}
     </section>
   );
 }
 
-interface ActionsProps {
-  mode: Mode;
-  onChange: (mode: Mode) => void;
-  onAllow: () => void;
-  onAllowEdited: () => void;
-  onDeny: () => void;
+interface StepProps {
+  onDecide: (decision: Decision) => void;
+  onBack: () => void;
 }
 
-/** The buttons of each step. */
-function Actions({ mode, onChange, onAllow, onAllowEdited, onDeny }: ActionsProps) {
-  if (mode === "ask") {
-    return (
-      <div class="form-actions">
-        <button type="button" class="button" onClick={() => onChange("deny")}>
-          Deny
-        </button>
-        <button type="button" class="button" onClick={() => onChange("edit")}>
-          Edit
-        </button>
-        <button type="button" class="button primary" onClick={onAllow}>
-          Allow
-        </button>
-      </div>
-    );
-  }
+function DenialForm({ onDecide, onBack }: StepProps) {
+  const [reason, setReason] = useState("");
+  const submit = (event: Event) => {
+    event.preventDefault();
+    onDecide(reason.trim() === "" ? { approved: false } : { approved: false, reason: reason.trim() });
+  };
   return (
-    <div class="form-actions">
-      <button type="button" class="button" onClick={() => onChange("ask")}>
-        Back
-      </button>
-      {mode === "edit" ? (
-        <button type="button" class="button primary" onClick={onAllowEdited}>
-          Allow with these
-        </button>
-      ) : (
-        <button type="button" class="button danger" onClick={onDeny}>
+    <form class="card-step" onSubmit={submit}>
+      <label class="field">
+        <span>Reason (optional; the assistant reads it)</span>
+        <input
+          type="text"
+          maxLength={10_000}
+          value={reason}
+          onInput={(event) => setReason(event.currentTarget.value)}
+        />
+      </label>
+      <StepActions onBack={onBack}>
+        <button type="submit" class="button danger">
           Deny
         </button>
-      )}
-    </div>
+      </StepActions>
+    </form>
   );
 }
 
-function parseObject(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch {
-    return null;
-  }
+/** The arguments as fields, or as JSON. What the tool would refuse is not sent, because that would use the approval up. */
+function ArgumentsForm({ argumentsText, parameters, onDecide, onBack }: ApprovalCardProps & StepProps) {
+  const schema = formSchema(parameters);
+  const before = useMemo(() => namedArguments(argumentsText) ?? {}, [argumentsText]);
+  const form = useMemo(() => (schema === undefined ? undefined : formOf(schema)), [schema]);
+  const [draft, setDraft] = useState<Draft>(form === undefined ? {} : draftOf(form, before));
+  const [text, setText] = useState<string | null>(form === undefined ? pretty(argumentsText) : null);
+  const [error, setError] = useState<FieldError | null>(null);
+  const element = useRef<HTMLFormElement>(null);
+  useEffect(() => element.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus(), [error]);
+  /** Do something with the edited arguments, or say what is wrong with them. */
+  const check = (use: (edited: Record<string, unknown>) => void) => {
+    try {
+      setError(null);
+      use(text === null ? argumentsOf(schema!, draft, before) : parseArguments(text, schema));
+    } catch (failure) {
+      if (!(failure instanceof FieldError)) throw failure;
+      setError(failure);
+    }
+  };
+  const switchView = () =>
+    check((edited) => {
+      setDraft(draftOf(form!, edited));
+      setText(text === null ? JSON.stringify(edited, null, 2) : null);
+    });
+  return (
+    <form
+      class="card-step"
+      ref={element}
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        check((editedArgs) => onDecide({ approved: true, editedArgs }));
+      }}
+    >
+      {form !== undefined && (
+        <div class="arguments-head">
+          <span class="call-label">Arguments</span>
+          <ViewSwitch isJson={text !== null} onChange={switchView} />
+        </div>
+      )}
+      {text === null ? (
+        <Fields form={form!} draft={draft} error={error} onChange={setDraft} />
+      ) : (
+        <label class="field">
+          <span class={form === undefined ? "" : "visually-hidden"}>Arguments as JSON</span>
+          <textarea class="code" rows={6} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        </label>
+      )}
+      {error !== null && (text !== null || error.pointer === "") && (
+        <p class="field-error" role="alert">
+          {error.message}
+        </p>
+      )}
+      <StepActions onBack={onBack}>
+        <button type="submit" class="button primary">
+          Allow with these
+        </button>
+      </StepActions>
+    </form>
+  );
+}
+
+function StepActions({ onBack, children }: { onBack: () => void; children: preact.ComponentChildren }) {
+  return (
+    <div class="form-actions">
+      <button type="button" class="button" onClick={onBack}>
+        Back
+      </button>
+      {children}
+    </div>
+  );
 }
 
 function clock(time: string): string {

@@ -1,41 +1,53 @@
-/** The text field of the chat. Enter sends, Shift+Enter begins a line, Escape stops the answer. */
+/** The text field of the chat. Enter sends, or begins a line on a touch screen; Shift+Enter begins a line. */
 
-import type { ContentPart } from "@ag-ui/core";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Attachment, describeLimit, readFiles } from "../attachments";
-import { chat, isLoaded, isRunning, send, stop } from "../chat";
+import { type Attachment, contentOf, excess, type RefusedFile, readFiles, size } from "../attachments";
+import { chat, isLoaded, isRunning, queued, send, sendQueued, stop } from "../chat";
+import { maxBodyBytes } from "../server";
+import { rootOf } from "../state/branches";
+import { textOf } from "../state/messages";
 import { useStore } from "../store";
 import { Icon, IconButton } from "./icons";
+import { TOUCH, useMedia } from "./media";
+import { WaitingBar } from "./WaitingBar";
 
 export function Composer() {
   const [text, setText] = useState("");
   const [attachments, setAttachments] = useState<readonly Attachment[]>([]);
+  const [refused, setRefused] = useState<readonly RefusedFile[]>([]);
   const [problem, setProblem] = useState("");
   const isBusy = useStore(chat, isRunning);
   const isReady = useStore(isLoaded);
-  const threadId = useStore(chat, (state) => state.threadId);
+  const conversation = useStore(chat, (state) => rootOf(state.threadId));
+  const isTouch = useMedia(TOUCH);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   useEffect(() => {
     area.current?.focus();
     setAttachments([]);
-  }, [threadId]);
+    setRefused([]);
+    setProblem("");
+  }, [conversation]);
   useEffect(() => grow(area.current), [text]);
 
   const add = async (files: Iterable<File>) => {
-    const { read, refused } = await readFiles([...files]);
+    const { read, refused } = await readFiles([...files], attachments, maxBodyBytes());
     setAttachments((before) => [...before, ...read]);
-    setProblem(refused.length === 0 ? "" : describeLimit(refused));
+    setRefused((before) => [...before, ...refused]);
   };
   useDroppedFiles((files) => void add(files));
 
-  const canSend = isReady && !isBusy && (text.trim() !== "" || attachments.length > 0);
+  const canSend = isReady && (text.trim() !== "" || attachments.length > 0);
   const submit = () => {
     if (!canSend) return;
-    void send(contentOf(text.trim(), attachments));
+    const content = contentOf(text.trim(), attachments);
+    const tooMuch = excess(content, maxBodyBytes());
+    setProblem(tooMuch === 0 ? "" : `The message is too large by ${size(tooMuch)}. The server would refuse it.`);
+    if (tooMuch > 0) return;
+    void send(content);
     setText("");
     setAttachments([]);
-    setProblem("");
+    setRefused([]);
   };
 
   return (
@@ -46,11 +58,16 @@ export function Composer() {
         submit();
       }}
     >
+      <WaitingBar />
+      <QueuedMessages />
       {attachments.length > 0 && (
         <AttachmentList
           attachments={attachments}
           onRemove={(index) => setAttachments(attachments.filter((_, other) => other !== index))}
         />
+      )}
+      {refused.length > 0 && (
+        <RefusedFiles files={refused} onRemove={(index) => setRefused(refused.filter((_, other) => other !== index))} />
       )}
       {problem !== "" && (
         <p class="field-error" role="alert">
@@ -72,7 +89,7 @@ export function Composer() {
           }
         }}
         onKeyDown={(event) => {
-          if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+          if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouch) {
             event.preventDefault();
             submit();
           }
@@ -91,18 +108,50 @@ export function Composer() {
           }}
         />
         <IconButton icon="clip" label="Attach files" onClick={() => picker.current?.click()} />
-        <span class="composer-hint">{isBusy ? "Esc stops" : isReady && "Enter sends"}</span>
-        {isBusy ? (
+        <span class="composer-hint">{isTouch ? "" : hint(isReady, isBusy, text !== "")}</span>
+        {isBusy && (
           <button type="button" class="send" aria-label="Stop" title="Stop" onClick={() => stop()}>
             <Icon name="stop" />
           </button>
-        ) : (
+        )}
+        {(!isBusy || canSend) && (
           <button type="submit" class="send" aria-label="Send" title="Send" disabled={!canSend}>
             <Icon name="send" />
           </button>
         )}
       </div>
     </form>
+  );
+}
+
+function hint(isReady: boolean, isBusy: boolean, isWriting: boolean): string {
+  if (isBusy) return isWriting ? "Enter sends it after this answer" : "Esc stops";
+  return isReady ? "Enter sends" : "";
+}
+
+/** Messages that wait for the end of the run. After a run that was stopped or has failed the user sends them. */
+function QueuedMessages() {
+  const waiting = useStore(queued);
+  const isBusy = useStore(chat, isRunning);
+  if (waiting.length === 0) return null;
+  return (
+    <ul class="queued" aria-label="Messages that wait">
+      {waiting.map((content, index) => (
+        <li key={index}>
+          <span>{typeof content === "string" ? content : textOf({ id: "", role: "user", content }) || "Files"}</span>
+          {!isBusy && index === 0 && (
+            <button type="button" class="button" onClick={sendQueued}>
+              Send now
+            </button>
+          )}
+          <IconButton
+            icon="close"
+            label="Do not send"
+            onClick={() => queued.set(waiting.filter((_, other) => other !== index))}
+          />
+        </li>
+      ))}
+    </ul>
   );
 }
 
@@ -125,14 +174,29 @@ function AttachmentList({ attachments, onRemove }: AttachmentListProps) {
   );
 }
 
-export function focusComposer(): void {
-  document.querySelector<HTMLElement>(".composer textarea")?.focus();
+interface RefusedFilesProps {
+  files: readonly RefusedFile[];
+  onRemove: (index: number) => void;
 }
 
-function contentOf(text: string, attachments: readonly Attachment[]): string | ContentPart[] {
-  if (attachments.length === 0) return text;
-  const parts: ContentPart[] = attachments.map(({ part }) => part);
-  return text === "" ? parts : [...parts, { type: "text", text }];
+function RefusedFiles({ files, onRemove }: RefusedFilesProps) {
+  return (
+    <ul class="attachments" aria-label="Files that are not attached" role="alert">
+      {files.map(({ name, why }, index) => (
+        <li key={index} class="is-refused">
+          <Icon name="alert" />
+          <span>
+            <strong>{name}</strong> is not attached. {why}
+          </span>
+          <IconButton icon="close" label={`Dismiss ${name}`} onClick={() => onRemove(index)} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export function focusComposer(): void {
+  document.querySelector<HTMLElement>(".composer textarea")?.focus();
 }
 
 function grow(area: HTMLTextAreaElement | null): void {

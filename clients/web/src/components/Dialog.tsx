@@ -50,10 +50,11 @@ interface DialogProps {
   title: string;
   /** Called with the value of the button that closed the dialog, if it has one. */
   onClose: (pressed: string) => void;
+  isWide?: boolean;
   children: ComponentChildren;
 }
 
-export function Dialog({ title, onClose, children }: DialogProps) {
+export function Dialog({ title, onClose, isWide = false, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
   useLayoutEffect(() => {
     element.current?.showModal();
@@ -61,7 +62,7 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   return (
     <dialog
       ref={element}
-      class="dialog"
+      class={isWide ? "dialog is-wide" : "dialog"}
       aria-label={title}
       onClose={({ currentTarget }) => onClose(currentTarget.returnValue)}
     >

@@ -1,8 +1,9 @@
 /** A new chat, with one button for each suggestion. */
 
+import type { AgentCapabilities } from "@ag-ui/core";
 import { chat, isLoaded, send } from "../chat";
 import { title } from "../config";
-import { capabilities } from "../server";
+import { capabilities, customOf } from "../server";
 import { useStore } from "../store";
 import { Icon, type IconName } from "./icons";
 
@@ -12,7 +13,8 @@ interface Suggestion {
   text: string;
 }
 
-const SUGGESTIONS: Suggestion[] = [
+/** Commands of the offline model. */
+const OFFLINE: Suggestion[] = [
   { icon: "tool", title: "Call a tool", text: "calculate 2*(3+4)" },
   { icon: "spark", title: "See it think", text: "think about rain" },
   { icon: "agent", title: "Use a subagent", text: "delegate what time is it in Europe/Berlin" },
@@ -22,22 +24,26 @@ const SUGGESTIONS: Suggestion[] = [
 ];
 
 export function EmptyState() {
-  const isOffline = useStore(capabilities, (known) => known === null || !isOtherAgent(known));
+  const known = useStore(capabilities);
   const hasThread = useStore(chat, (state) => state.run.status !== "idle");
   const isReady = useStore(isLoaded);
   if (hasThread || !isReady) return null;
+  const suggestions = suggestionsOf(known);
   return (
     <div class="empty">
       <h1>{title}</h1>
-      <p class="empty-lead">{isOffline ? "Ask something, or try one of these." : "Ask something to begin."}</p>
-      {isOffline && (
+      {known?.identity?.description !== undefined && <p class="empty-lead">{known.identity.description}</p>}
+      <p class="empty-lead">
+        {suggestions.length > 0 ? "Ask something, or try one of these." : "Ask something to begin."}
+      </p>
+      {suggestions.length > 0 && (
         <ul class="suggestions" aria-label="Suggestions">
-          {SUGGESTIONS.map((suggestion) => (
+          {suggestions.map((suggestion) => (
             <li key={suggestion.text}>
               <button type="button" class="suggestion" onClick={() => void send(suggestion.text)}>
                 <Icon name={suggestion.icon} />
                 <span class="suggestion-title">{suggestion.title}</span>
-                <code>{suggestion.text}</code>
+                {suggestion.title !== suggestion.text && <code>{suggestion.text}</code>}
               </button>
             </li>
           ))}
@@ -47,7 +53,9 @@ export function EmptyState() {
   );
 }
 
-/** An agent without the assistant's tools does not know these commands. */
-function isOtherAgent(known: { tools?: { items?: unknown[] } }): boolean {
-  return known.tools?.items === undefined;
+/** Suggestions of the agent, or else the commands of the offline model where it answers. */
+function suggestionsOf(known: AgentCapabilities | null): readonly Suggestion[] {
+  const { suggestions, model } = customOf(known);
+  if (Array.isArray(suggestions)) return suggestions.map((text) => ({ icon: "spark", title: text, text }));
+  return model?.provider === "offline" ? OFFLINE : [];
 }

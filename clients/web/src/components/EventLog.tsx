@@ -7,7 +7,8 @@ import type { Frame } from "../connection/frames";
 import { useStore } from "../store";
 import { token } from "../token";
 import { copyText, download } from "./copy";
-import { count } from "./format";
+import { familyOf, type Row, rowsOf } from "./events";
+import { count, duration } from "./format";
 import { IconButton } from "./icons";
 import { LongText } from "./LongText";
 
@@ -22,7 +23,7 @@ export function EventLog() {
   const canCopy = useStore(lastInput, (input) => input !== null);
   useEffect(() => frames.subscribe(() => render((count) => count + 1)), []);
   const all = frames.all;
-  const found = useMemo(() => matching(all, filter), [all, all.length, filter]);
+  const found = useMemo(() => matching(rowsOf(all, isRaw), filter), [all, all.length, filter, isRaw]);
   return (
     <div class="event-log">
       <div class="panel-bar">
@@ -42,11 +43,11 @@ export function EventLog() {
           icon="save"
           label="Download as JSONL"
           disabled={all.length === 0}
-          onClick={() => download(`${chat.value.run.id ?? "events"}.jsonl`, jsonl(found))}
+          onClick={() => download(`${chat.value.run.id ?? "events"}.jsonl`, jsonl(listed(all, found)))}
         />
         <IconButton icon="trash" label="Clear events" onClick={() => frames.clear()} />
       </div>
-      <Rows rows={found} isRaw={isRaw} open={open} onOpen={setOpen} />
+      <Rows rows={found} open={open} onOpen={setOpen} />
       {open !== null && (
         <div class="frame-detail">
           <div class="panel-bar">
@@ -60,20 +61,19 @@ export function EventLog() {
         </div>
       )}
       <p class="panel-note">
-        {count(found.length)} of {count(frames.total)} frames
+        {count(found.reduce((sum, row) => sum + row.count, 0))} of {count(frames.total)} frames
       </p>
     </div>
   );
 }
 
 interface RowsProps {
-  rows: readonly Frame[];
-  isRaw: boolean;
+  rows: readonly Row[];
   open: Frame | null;
   onOpen: (frame: Frame) => void;
 }
 
-function Rows({ rows, isRaw, open, onOpen }: RowsProps) {
+function Rows({ rows, open, onOpen }: RowsProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const isPinned = useRef(true);
@@ -95,17 +95,20 @@ function Rows({ rows, isRaw, open, onOpen }: RowsProps) {
       }}
     >
       <ul style={{ height: `${rows.length * ROW}px` }} aria-label="Events">
-        {shown.map((frame, index) => (
+        {shown.map(({ frame, count, took, text }, index) => (
           <li key={frame.number} style={{ top: `${(first + index) * ROW}px` }}>
             <button
               type="button"
-              class={`event-row event-${frame.direction}`}
+              class={`event-row event-${frame.direction} family-${familyOf(frame.type)}`}
               aria-pressed={open === frame}
               onClick={() => onOpen(frame)}
             >
               <span class="event-time">{(frame.since / 1000).toFixed(3)}</span>
               <span class="event-type">{frame.type}</span>
-              <span class="event-text">{isRaw ? frame.text.slice(0, 300) : summary(frame)}</span>
+              <span class="event-text">
+                {count > 1 && <em>{`${count} deltas, ${duration(took)} `}</em>}
+                {text}
+              </span>
             </button>
           </li>
         ))}
@@ -114,37 +117,52 @@ function Rows({ rows, isRaw, open, onOpen }: RowsProps) {
   );
 }
 
-/** Words that must be in the type or the text; with a minus, words that must not. */
-function matching(all: readonly Frame[], filter: string): readonly Frame[] {
+/** Words that must be in what a row shows; with a minus, words that must not. */
+function matching(rows: readonly Row[], filter: string): readonly Row[] {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return [...all];
-  return all.filter((frame) => {
-    const text = `${frame.type} ${frame.text.slice(0, 20_000)}`.toLowerCase();
+  if (words.length === 0) return rows;
+  return rows.filter((row) => {
+    const text = `${row.frame.type} ${row.text}`.toLowerCase();
     return words.every((word) => (word.startsWith("-") ? !text.includes(word.slice(1)) : text.includes(word)));
   });
 }
 
-const TELLING = /"(?:delta|toolCallName|name|content|message|stepName|threadId)": ?("(?:[^"\\]|\\.){0,200})/;
-
-function summary(frame: Frame): string {
-  return TELLING.exec(frame.text.slice(0, 2000))?.[1]?.slice(1) ?? "";
+/** The frames of the listed rows, in order. */
+function listed(all: readonly Frame[], rows: readonly Row[]): readonly Frame[] {
+  const firsts = new Map(rows.map((row) => [row.frame.number, row.count]));
+  let rest = 0;
+  return all.filter((frame) => {
+    rest = firsts.get(frame.number) ?? rest;
+    rest -= 1;
+    return rest >= 0;
+  });
 }
 
+/** What is listed, one JSON object a line: the time, the seconds since the input, the direction and the frame. */
 function jsonl(rows: readonly Frame[]): string {
-  return `${rows
-    .filter((frame) => frame.direction === "in")
-    .map((frame) => frame.text)
-    .join("\n")}\n`;
+  const lines = rows.map(({ at, since, direction, runId, text }) => {
+    const facts = { at: new Date(at).toISOString(), seconds: since / 1000, direction, runId };
+    return `${JSON.stringify(facts).slice(0, -1)},"frame":${text}}\n`;
+  });
+  return lines.join("");
 }
 
-/** The last request as a command for a shell. */
+/** The last request as a command for a shell. Each time that it is executed it makes a run on a thread of its own. */
 async function copyCurl(): Promise<void> {
   if (lastInput.value === null) return;
+  const { messages } = chat.value;
+  const sent = messages.findIndex(({ id }) => id === lastInput.value?.messages.at(-1)?.id);
+  const history = sent < 0 ? lastInput.value.messages : messages.slice(0, sent + 1);
+  const { resume: _, ...rest } = lastInput.value;
+  const input = JSON.stringify({ ...rest, threadId: FRESH, runId: FRESH, messages: history });
   const address = quoted(endpoint("invocations"));
   const authorization = token.value === "" ? "" : ' -H "Authorization: Bearer $TOKEN"';
-  const body = quoted(JSON.stringify(lastInput.value));
+  const body = quoted(input).replaceAll(FRESH, "copy-'$(date +%s)'");
   await copyText(`curl -N ${address} -H '${SESSION_HEADER}: ${session}'${authorization} -d ${body}`);
 }
+
+/** Stands for an id that the shell makes. */
+const FRESH = "\uE000fresh\uE000";
 
 /** One word for a shell. */
 function quoted(text: string): string {

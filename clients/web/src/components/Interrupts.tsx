@@ -1,35 +1,55 @@
-/** Questions to the user: approvals, forms, and this page's own tools. */
+/** Questions to the user: approvals and this page's own tools inside their calls, and forms at the end. */
 
 import type { Interrupt, ToolCall } from "@ag-ui/core";
-import { answer, answerCall, chat } from "../chat";
-import { ASK_PLACE, isClientTool, runSetTheme, SET_THEME } from "../client-tools";
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+import { answer, answerCall, chat, isApproval, isRunning } from "../chat";
+import { ASK_PLACE, isClientTool, runSetTheme, SET_THEME, tools } from "../client-tools";
 import { openCalls } from "../state/messages";
+import type { ChatState } from "../state/types";
 import { useStore } from "../store";
 import { ApprovalCard, type Decision } from "./ApprovalCard";
 import { PlaceForm } from "./PlaceForm";
 import { SchemaForm } from "./SchemaForm";
 
+/** True in a replay, where nothing can be answered. */
+export const ReadOnly = createContext(false);
+
+/** Questions whose call is not shown, and questions that belong to no call. */
 export function Interrupts() {
   const interrupts = useStore(chat, (state) => state.interrupts);
   const messages = useStore(chat, (state) => state.messages);
-  const status = useStore(chat, (state) => state.run.status);
-  if (status === "running") return null;
-  const calls = openCalls(messages).filter((call) => isClientTool(call.function.name));
+  const isBusy = useStore(chat, isRunning);
+  if (isBusy) return null;
+  const calls = new Set(
+    messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : [])).map(({ id }) => id),
+  );
+  const others = interrupts.filter((interrupt) => !isApproval(interrupt) || !calls.has(interrupt.toolCallId ?? ""));
   return (
     <>
-      {interrupts.map((interrupt) => (
+      {others.map((interrupt) => (
         <InterruptCard key={interrupt.id} interrupt={interrupt} />
-      ))}
-      {calls.map((call) => (
-        <ClientToolCard key={call.id} call={call} />
       ))}
     </>
   );
 }
 
+/** The question of a call, if there is one now. */
+export function CallQuestion({ call, state }: { call: ToolCall; state: ChatState }) {
+  const isReadOnly = useContext(ReadOnly);
+  if (isReadOnly || isRunning(state)) return null;
+  const interrupt = state.interrupts.find((each) => isApproval(each) && each.toolCallId === call.id);
+  if (interrupt !== undefined) return <InterruptCard key={interrupt.id} interrupt={interrupt} />;
+  return isOpenClientCall(call, state) ? <ClientToolCard key={call.id} call={call} /> : null;
+}
+
+/** True for a call of this page's tools that has no result. */
+export function isOpenClientCall(call: ToolCall, state: ChatState): boolean {
+  return isClientTool(call.function.name) && openCalls(state.messages).some(({ id }) => id === call.id);
+}
+
 function InterruptCard({ interrupt }: { interrupt: Interrupt }) {
-  const { toolName, arguments: text, reason, category } = interrupt.metadata ?? {};
-  if (interrupt.reason !== "tool_call" || typeof toolName !== "string") {
+  if (!isApproval(interrupt)) {
     return (
       <SchemaForm
         interrupt={interrupt}
@@ -38,42 +58,48 @@ function InterruptCard({ interrupt }: { interrupt: Interrupt }) {
       />
     );
   }
+  const { toolName, arguments: text, reason, category, preview, parameters } = interrupt.metadata ?? {};
   const why = [category, reason].filter((each) => typeof each === "string").join(": ");
-  const decide = (decision: Decision) => void answer(interrupt, { status: "resolved", payload: payloadOf(decision) });
   return (
     <ApprovalCard
-      tool={toolName}
+      tool={String(toolName)}
       argumentsText={typeof text === "string" ? text : "{}"}
+      parameters={parameters}
       why={why}
+      preview={typeof preview === "string" ? preview : undefined}
       expiresAt={interrupt.expiresAt}
-      onDecide={decide}
+      onDecide={(payload) => void answer(interrupt, { status: "resolved", payload })}
     />
   );
-}
-
-function payloadOf({ isApproved, editedArgs, reason }: Decision): Record<string, unknown> {
-  if (!isApproved) return reason === "" ? { approved: false } : { approved: false, reason };
-  return editedArgs === undefined ? { approved: true } : { approved: true, editedArgs };
 }
 
 function ClientToolCard({ call }: { call: ToolCall }) {
   const { name, arguments: text } = call.function;
   if (name === ASK_PLACE) return <PlaceForm call={call} />;
   if (name !== SET_THEME) return null;
-  const decide = ({ isApproved, editedArgs, reason }: Decision) => {
-    if (!isApproved) {
-      const denial = `The user denied this${reason === "" ? "." : `: ${reason}`}`;
-      void answerCall(call.id, denial, denial);
-      return;
-    }
-    try {
-      void answerCall(call.id, runSetTheme(editedArgs === undefined ? text : JSON.stringify(editedArgs)));
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      void answerCall(call.id, message, message);
-    }
-  };
   return (
-    <ApprovalCard tool={name} argumentsText={text} why="This changes the page in front of you." onDecide={decide} />
+    <ApprovalCard
+      tool={name}
+      argumentsText={text}
+      parameters={tools.find((tool) => tool.name === name)?.parameters}
+      why="This changes the page in front of you."
+      onDecide={(decision) => void answerCall({ toolCallId: call.id, ...themeResult(text, decision) })}
+    />
   );
+}
+
+/** Run `set_theme` as the user has decided. The decision is kept with the result, as the server does it. */
+function themeResult(text: string, decision: Decision) {
+  const { approved, editedArgs, reason } = decision;
+  const metadata = { decision };
+  if (!approved) {
+    const denial = `The user denied this${reason === undefined ? "." : `: ${reason}`}`;
+    return { content: denial, error: denial, metadata };
+  }
+  try {
+    return { content: runSetTheme(editedArgs === undefined ? text : JSON.stringify(editedArgs)), metadata };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return { content: message, error: message, metadata };
+  }
 }

@@ -1,25 +1,29 @@
 /** The conversation: turns and their blocks. */
 
 import type { Message } from "@ag-ui/core";
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { chat, isLoaded, isRunning, openThread, problem, tryAgain } from "../chat";
+import type { ComponentChildren, RefObject } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { chat, isApproval, isLoaded, isRunning, problem } from "../chat";
 import { arrange, type Block, type Turn } from "../state/blocks";
-import type { ChatState } from "../state/types";
+import { rootOf } from "../state/branches";
+import type { ChatState, Notice, RunEnding, RunFailure } from "../state/types";
 import { useStore } from "../store";
+import { loadEarlier, openThread, tryAgain } from "../thread";
 import { Activity } from "./Activity";
 import { AnswerActions } from "./AnswerActions";
+import { Arguments } from "./Arguments";
 import { EmptyState } from "./EmptyState";
-import { Interrupts } from "./Interrupts";
+import { Interrupts, ReadOnly } from "./Interrupts";
 import { Icon } from "./icons";
 import { LaneView } from "./LaneView";
 import { Markdown } from "./Markdown";
 import { Reasoning } from "./Reasoning";
 import { Steps } from "./Steps";
+import { useStickyScroll } from "./scrolling";
 import { ToolCallView } from "./ToolCallView";
 import { UserMessageView } from "./UserMessageView";
 
 const SHOWN_TURNS = 40;
-const NEAR_BOTTOM = 80;
 
 export function Messages({ replay }: { replay?: ChatState | undefined }) {
   const live = useStore(chat);
@@ -27,45 +31,81 @@ export function Messages({ replay }: { replay?: ChatState | undefined }) {
   const { messages, lanes, calls, notices, open } = state;
   const turns = useMemo(() => arrange(state), [messages, lanes, calls, notices, open]);
   const [shown, setShown] = useState(SHOWN_TURNS);
-  useEffect(() => setShown(SHOWN_TURNS), [state.threadId]);
-  const { frame, content, isAway, toBottom } = useStickyScroll(state.threadId);
+  const conversation = rootOf(state.threadId);
+  useEffect(() => setShown(SHOWN_TURNS), [conversation]);
   const isBusy = isRunning(state);
   const isReplay = replay !== undefined;
   const isReady = useStore(isLoaded);
-  const earlier = Math.max(0, turns.length - shown);
+  const hidden = Math.max(0, turns.length - shown);
+  const first = turns[hidden]?.key;
+  const { frame, content, isAway, toBottom } = useStickyScroll(conversation, first);
+  const showEarlier = async () => {
+    if (hidden === 0) await loadEarlier();
+    setShown((count) => count + SHOWN_TURNS);
+  };
   return (
-    <div class="scroll-frame">
-      <div class="scroll" ref={frame} tabIndex={-1}>
-        <div
-          class={isReady ? "column" : "column is-loading"}
-          ref={content}
-          role="log"
-          aria-label="Conversation"
-          aria-busy={isBusy}
-          aria-live="off"
-        >
-          {turns.length === 0 && !isBusy && !isReplay && <EmptyState />}
-          {earlier > 0 && (
-            <button type="button" class="quiet-button earlier" onClick={() => setShown(shown + SHOWN_TURNS)}>
-              Show {Math.min(earlier, SHOWN_TURNS)} earlier
-            </button>
-          )}
-          {turns.slice(earlier).map((turn, index, all) => (
-            <TurnView key={turn.key} turn={turn} state={state} isLast={index === all.length - 1} isReplay={isReplay} />
-          ))}
-          {isBusy && <Working state={state} />}
-          <Steps steps={state.steps} isRunning={isBusy} />
-          {!isReplay && <Interrupts />}
-          <Ending state={state} isReplay={isReplay} />
-          {!isReplay && <Problem />}
+    <ReadOnly.Provider value={isReplay}>
+      <div class="scroll-frame">
+        <div class="scroll" ref={frame} tabIndex={-1}>
+          <div
+            class={isReady ? "column" : "column is-loading"}
+            ref={content}
+            role="log"
+            aria-label="Conversation"
+            aria-busy={isBusy}
+            aria-live="off"
+          >
+            {turns.length === 0 && !isBusy && !isReplay && <EmptyState />}
+            {(hidden > 0 || state.earlier !== undefined) && <Earlier key={first} frame={frame} onShow={showEarlier} />}
+            {turns.slice(hidden).map((turn, index, all) => (
+              <TurnView
+                key={turn.key}
+                turn={turn}
+                state={state}
+                isLast={index === all.length - 1}
+                isReplay={isReplay}
+              />
+            ))}
+            {isBusy && <Working state={state} />}
+            <Steps steps={state.steps} isRunning={isBusy} />
+            {!isReplay && <Interrupts />}
+            <Ending state={state} isReplay={isReplay} />
+            {!isReplay && <Problem />}
+          </div>
         </div>
+        {isAway && (
+          <button type="button" class="to-bottom" onClick={toBottom} aria-label="Go to the latest message">
+            <Icon name="down" />
+          </button>
+        )}
       </div>
-      {isAway && (
-        <button type="button" class="to-bottom" onClick={toBottom} aria-label="Go to the latest message">
-          <Icon name="down" />
-        </button>
-      )}
-    </div>
+    </ReadOnly.Provider>
+  );
+}
+
+interface EarlierProps {
+  frame: RefObject<HTMLElement | null>;
+  onShow: () => Promise<void>;
+}
+
+/** Earlier messages are shown when the reader has scrolled up to this button, or presses it. */
+function Earlier({ frame, onShow }: EarlierProps) {
+  const [state, setState] = useState<"idle" | "loading" | "failed">("idle");
+  const button = useRef<HTMLButtonElement>(null);
+  const show = () => {
+    setState("loading");
+    onShow().catch(() => setState("failed"));
+  };
+  useEffect(() => {
+    const options = { root: frame.current, rootMargin: "600px 0px 0px 0px" };
+    const observer = new IntersectionObserver((entries) => entries.at(-1)!.isIntersecting && show(), options);
+    observer.observe(button.current!);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <button type="button" class="quiet-button earlier" ref={button} disabled={state === "loading"} onClick={show}>
+      {state === "failed" ? "Earlier messages were not loaded. Try again" : "Show earlier messages"}
+    </button>
   );
 }
 
@@ -79,9 +119,10 @@ interface TurnProps {
 function TurnView({ turn, state, isLast, isReplay }: TurnProps) {
   const isOver = !(isLast && isRunning(state));
   return (
-    <section class="turn">
+    <section class={isLast ? "turn is-last" : "turn"}>
       {turn.user !== undefined && <UserMessageView message={turn.user} isReadOnly={isReplay} />}
       <Blocks blocks={turn.blocks} state={state} />
+      {!isLast && turn.ending !== undefined && <TurnEnding ending={turn.ending} />}
       {isOver && !isReplay && turn.answer !== undefined && <AnswerActions message={turn.answer} state={state} />}
     </section>
   );
@@ -116,16 +157,28 @@ function BlockView({ block, state }: { block: Block; state: ChatState }) {
     case "lane":
       return <LaneView block={block} state={state} />;
     case "notice":
-      return <p class="notice">{block.notice.text}</p>;
+      return <NoticeView notice={block.notice} />;
   }
 }
 
-/** An animation while the run is open and no text arrives. */
+/** A line of its own, or a question with its answer. */
+function NoticeView({ notice: { text, answer } }: { notice: Notice }) {
+  if (answer === undefined) return <p class="notice">{text}</p>;
+  return (
+    <div class="answered" role="group" aria-label={text}>
+      <p>{text}</p>
+      {answer === "" ? <p class="call-decision">Not answered</p> : <Arguments text={answer} label="Your answer" />}
+    </div>
+  );
+}
+
+/** An animation while the run is open and no text arrives; in an open text it begins when the text pauses. */
 function Working({ state }: { state: ChatState }) {
   const last = state.messages.at(-1) as Message | undefined;
   const isWriting = last !== undefined && state.open[last.id] === true;
+  const length = isWriting && typeof last.content === "string" ? last.content.length : 0;
   return (
-    <div class={isWriting ? "working is-hidden" : "working"} aria-hidden="true">
+    <div key={length} class={isWriting ? "working is-writing" : "working"} aria-hidden="true">
       <span />
       <span />
       <span />
@@ -133,69 +186,64 @@ function Working({ state }: { state: ChatState }) {
   );
 }
 
+/** The end of an earlier turn that has no complete answer. */
+function TurnEnding({ ending }: { ending: RunEnding }) {
+  return (
+    <p class="notice">{ending.status === "cancelled" ? STOPPED : `The run failed. ${ending.failure?.message ?? ""}`}</p>
+  );
+}
+
+const STOPPED = "You stopped this answer.";
+
+/** The end of the last run, if it has no complete answer. */
 function Ending({ state, isReplay }: { state: ChatState; isReplay: boolean }) {
   const { status, failure } = state.run;
-  if (status === "cancelled") return <p class="notice">You stopped this answer.</p>;
-  if (status !== "failed" || failure === undefined) return null;
+  const again = isReplay ? null : (
+    <button type="button" class="button" onClick={() => void tryAgain()}>
+      Try again
+    </button>
+  );
+  if (status === "cancelled") {
+    return (
+      <div class="stopped">
+        <p class="notice">{STOPPED}</p>
+        {again}
+      </div>
+    );
+  }
+  if (status === "failed" && failure !== undefined) return <Failure failure={failure}>{again}</Failure>;
+  const isHeld = state.interrupts.some(isApproval) && state.messages.at(-1)?.role === "user";
+  return isHeld ? <p class="notice">This message is answered once you have decided.</p> : null;
+}
+
+/** Something that failed outside of a run. */
+function Problem() {
+  const failure = useStore(problem);
+  const threadId = useStore(chat, (state) => state.threadId);
+  if (failure === null) return null;
+  return (
+    <Failure failure={failure}>
+      <button type="button" class="button" onClick={() => void openThread(threadId)}>
+        Load again
+      </button>
+    </Failure>
+  );
+}
+
+/** An error with its code, and the id by which the server's log has it. */
+function Failure({ failure, children }: { failure: RunFailure; children: ComponentChildren }) {
+  const { message, code, requestId } = failure;
   return (
     <div class="failure" role="alert">
       <Icon name="alert" />
       <div>
-        <p>{failure.message}</p>
-        <p class="failure-code">{failure.code}</p>
+        <p>{message}</p>
+        <p class="failure-code">
+          {code}
+          {requestId !== undefined && ` · request ${requestId}`}
+        </p>
       </div>
-      {!isReplay && (
-        <button type="button" class="button" onClick={() => void tryAgain()}>
-          Try again
-        </button>
-      )}
+      {children}
     </div>
   );
-}
-
-function Problem() {
-  const text = useStore(problem);
-  const threadId = useStore(chat, (state) => state.threadId);
-  if (text === "") return null;
-  return (
-    <div class="failure" role="alert">
-      <Icon name="alert" />
-      <p>{text}</p>
-      <button type="button" class="button" onClick={() => void openThread(threadId)}>
-        Load again
-      </button>
-    </div>
-  );
-}
-
-/** Stay at the bottom while text arrives, unless the reader has scrolled up. */
-function useStickyScroll(threadId: string) {
-  const frame = useRef<HTMLDivElement>(null);
-  const content = useRef<HTMLDivElement>(null);
-  const isPinned = useRef(true);
-  const [isAway, setAway] = useState(false);
-  const toBottom = () => {
-    isPinned.current = true;
-    frame.current?.scrollTo({ top: frame.current.scrollHeight });
-  };
-  useLayoutEffect(toBottom, [threadId]);
-  useEffect(() => {
-    const [scroller, column] = [frame.current!, content.current!];
-    const onScroll = () => {
-      const away = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
-      isPinned.current = away < NEAR_BOTTOM;
-      setAway(away > scroller.clientHeight / 2);
-    };
-    const observer = new ResizeObserver(() => {
-      if (isPinned.current) scroller.scrollTop = scroller.scrollHeight;
-    });
-    observer.observe(column);
-    observer.observe(scroller);
-    scroller.addEventListener("scroll", onScroll, { passive: true });
-    return () => {
-      observer.disconnect();
-      scroller.removeEventListener("scroll", onScroll);
-    };
-  }, []);
-  return { frame, content, isAway, toBottom };
 }

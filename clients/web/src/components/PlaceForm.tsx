@@ -14,7 +14,7 @@ export function PlaceForm({ call }: { call: ToolCall }) {
   useQuestionFocus(element);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (place.trim() !== "") void answerCall(call.id, place.trim());
+    if (place.trim() !== "") void answerCall({ toolCallId: call.id, content: place.trim() });
   };
   return (
     <form class="card" tabIndex={-1} ref={element} onSubmit={submit} aria-label="Question about a place">
@@ -33,7 +33,11 @@ export function PlaceForm({ call }: { call: ToolCall }) {
         />
       </label>
       <div class="form-actions">
-        <button type="button" class="button" onClick={() => void answerCall(call.id, NO_ANSWER, NO_ANSWER)}>
+        <button
+          type="button"
+          class="button"
+          onClick={() => void answerCall({ toolCallId: call.id, content: NO_ANSWER, error: NO_ANSWER })}
+        >
           Rather not
         </button>
         <button type="submit" class="button primary" disabled={place.trim() === ""}>

@@ -2,10 +2,12 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { chat } from "../chat";
-import type { RunFacts } from "../connection/api";
-import { closeReplay, openReplay, pause, play, replay, runsOf, seek } from "../replay";
+import { type RunFacts, runsOf } from "../connection/api";
+import { closeReplay, openReplay, pause, play, replay, seek } from "../replay";
+import { textOf } from "../state/messages";
+import type { ChatState } from "../state/types";
 import { useStore } from "../store";
-import { count, duration } from "./format";
+import { count, duration, shortened } from "./format";
 import { IconButton } from "./icons";
 
 export function Replays() {
@@ -14,7 +16,8 @@ export function Replays() {
 }
 
 function RunList({ threadId }: { threadId: string }) {
-  const status = useStore(chat, (state) => state.run.status);
+  const state = useStore(chat);
+  const { status } = state.run;
   const [runs, setRuns] = useState<readonly RunFacts[]>([]);
   const [error, setError] = useState("");
   const fail = (failure: unknown) => setError(failure instanceof Error ? failure.message : String(failure));
@@ -42,6 +45,7 @@ function RunList({ threadId }: { threadId: string }) {
         {runs.map((run) => (
           <li key={run.runId}>
             <button type="button" class="run-row" onClick={() => openReplay(threadId, run.runId).catch(fail)}>
+              <span class="run-text">{questionOf(run, state)}</span>
               <span>{new Date(run.startedAt * 1000).toLocaleTimeString()}</span>
               <span>{run.status}</span>
               <span>{count(run.events)} events</span>
@@ -52,6 +56,13 @@ function RunList({ threadId }: { threadId: string }) {
       </ul>
     </div>
   );
+}
+
+/** What the user had said before a run, if the page has it. */
+function questionOf(run: RunFacts, { messages, runs }: ChatState): string {
+  const at = messages.findIndex(({ id }) => runs[id] === run.runId);
+  const asked = messages.slice(0, Math.max(0, at)).findLast((message) => message.role === "user");
+  return asked === undefined ? "" : shortened(textOf(asked), 60);
 }
 
 /** The controls of a replay, in the place of the composer. */
@@ -78,6 +89,7 @@ export function ReplayBar() {
       />
       <span class="replay-count">
         {shown.at} / {shown.events.length}
+        <small>{shown.events[shown.at - 1]?.type ?? "the beginning"}</small>
       </span>
       <button type="button" class="button" onClick={closeReplay}>
         Close replay

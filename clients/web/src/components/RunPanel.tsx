@@ -94,6 +94,7 @@ function Context({ context }: { context: ContextUse }) {
       <p class="panel-line">
         {count(context.total)} of {count(context.size)} tokens
       </p>
+      <p class="panel-line">Without room for more, the oldest messages are summarised or left out.</p>
       <dl class="bars">
         {rows.map(([name, tokens]) => (
           <div key={name}>

@@ -1,22 +1,25 @@
-/** One thread in the list. */
+/** One conversation in the list. It has a thread for each of its branches, the last changed first. */
 
 import { useRef, useState } from "preact/hooks";
-import { newThread } from "../chat";
 import type { ThreadFacts } from "../connection/api";
+import { isFork } from "../state/branches";
 import { useStore } from "../store";
+import { newThread } from "../thread";
 import { threads } from "../threads";
 import { confirmed } from "./Dialog";
 import { shortened } from "./format";
 import { Icon, IconButton } from "./icons";
 
 interface ThreadItemProps {
-  thread: ThreadFacts;
-  name: string;
-  onOpen: () => void;
+  branches: readonly ThreadFacts[];
+  onOpen: (threadId: string) => void;
 }
 
-export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
-  const isSelected = useStore(threads.selected, (id) => id === thread.threadId);
+export function ThreadItem({ branches, onOpen }: ThreadItemProps) {
+  const thread = branches[0]!;
+  const name = threads.titleOf(thread);
+  const shown = useStore(threads.selected, (id) => branches.find(({ threadId }) => threadId === id)?.threadId);
+  const isSelected = shown !== undefined;
   const [isRenaming, setRenaming] = useState(false);
   const item = useRef<HTMLLIElement>(null);
   const endRenaming = () => {
@@ -27,21 +30,30 @@ export function ThreadItem({ thread, name, onOpen }: ThreadItemProps) {
   if (isRenaming) {
     return (
       <li class="thread" ref={item}>
-        <RenameForm thread={thread} name={name} onClose={endRenaming} />
+        <RenameForm branches={branches} name={name} onClose={endRenaming} />
       </li>
     );
   }
   const remove = async () => {
     const title = `Delete “${shortened(name)}”?`;
-    if (!(await confirmed(title, "Its messages and its runs are deleted as well.", "Delete"))) return;
-    if ((await threads.remove(thread.threadId)) && threads.selected.value === thread.threadId) newThread();
+    const others = branches.length === 1 ? "" : " So are the other versions of its messages.";
+    if (!(await confirmed(title, `Its messages and its runs are deleted as well.${others}`, "Delete"))) return;
+    const ids = branches.map(({ threadId }) => threadId);
+    if ((await threads.remove(ids)) && ids.includes(threads.selected.value ?? "")) newThread();
   };
   return (
     <li class={isSelected ? "thread is-selected" : "thread"} ref={item}>
-      <button type="button" class="thread-open" aria-current={isSelected ? "page" : undefined} onClick={onOpen}>
-        {thread.forkedFrom !== undefined && <Icon name="fork" />}
+      <button
+        type="button"
+        class="thread-open"
+        aria-current={isSelected ? "page" : undefined}
+        onClick={() => onOpen(shown ?? thread.threadId)}
+      >
+        {branches.some(isFork) && <Icon name="fork" />}
         <span class="thread-name">{name}</span>
-        {thread.activeRunId !== undefined && <span class="spinner" role="img" aria-label="A run is open" />}
+        {branches.some(({ activeRunId }) => activeRunId !== undefined) && (
+          <span class="spinner" role="img" aria-label="A run is open" />
+        )}
         {thread.status === "goals_failed" && (
           <span class="dot" role="img" aria-label="Goals failed" title="Goals failed" />
         )}
@@ -59,12 +71,19 @@ function focusThread(item: HTMLLIElement | null): void {
   if (document.activeElement === document.body) item?.querySelector("button")?.focus();
 }
 
-function RenameForm({ thread, name, onClose }: { thread: ThreadFacts; name: string; onClose: () => void }) {
+interface RenameFormProps {
+  branches: readonly ThreadFacts[];
+  name: string;
+  onClose: () => void;
+}
+
+function RenameForm({ branches, name, onClose }: RenameFormProps) {
   const [draft, setDraft] = useState(name);
   const submit = async (event: Event) => {
     event.preventDefault();
     const isChanged = draft.trim() !== "" && draft !== name;
-    if (!isChanged || (await threads.rename(thread.threadId, draft.trim()))) onClose();
+    const ids = branches.map(({ threadId }) => threadId);
+    if (!isChanged || (await threads.rename(ids, draft.trim()))) onClose();
   };
   return (
     <form class="rename" onSubmit={submit}>

@@ -1,12 +1,16 @@
-/** One tool call: its arguments while they stream, its result, how long it took, and the subagents it began. */
+/** One tool call: its arguments, the question about it, the decision, its result and time, and its subagents. */
 
-import type { ContentPart } from "@ag-ui/core";
-import { useState } from "preact/hooks";
-import { isClientTool } from "../client-tools";
+import type { ContentPart, ToolMessage } from "@ag-ui/core";
+import { useEffect, useState } from "preact/hooks";
+import { namedArguments } from "../forms/arguments";
+import { asText } from "../forms/fields";
 import type { Block } from "../state/blocks";
 import type { CallPhase, ChatState } from "../state/types";
+import type { Decision } from "./ApprovalCard";
+import { Arguments } from "./Arguments";
 import { ContentParts } from "./ContentParts";
 import { duration, oneLine } from "./format";
+import { CallQuestion, isOpenClientCall } from "./Interrupts";
 import { Icon } from "./icons";
 import { LaneView } from "./LaneView";
 import { LongText } from "./LongText";
@@ -15,7 +19,9 @@ const PHASES: Record<CallPhase, string> = {
   streaming: "Writing arguments",
   running: "Running",
   waiting: "Waiting for you",
+  decided: "Sent with your other decisions",
   done: "Done",
+  denied: "Denied",
   failed: "Failed",
 };
 
@@ -25,38 +31,35 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
   const { call, state: progress, result, lanes } = block;
   const [isUnfolded, setUnfolded] = useState(false);
   const { name, arguments: text } = call.function;
-  const isAsked = progress.phase === "running" && isClientTool(name) && state.run.status === "finished";
-  const shown = isAsked ? "waiting" : progress.phase;
-  const isStopped = progress.phase !== "done" && result === undefined && state.run.status === "cancelled";
-  const phase = isStopped ? "Stopped" : PHASES[shown];
-  const isActive = !isStopped && (shown === "running" || shown === "streaming");
+  const decision = result?.metadata?.decision as Decision | undefined;
+  const asRun = decision?.editedArgs === undefined ? text : JSON.stringify(decision.editedArgs);
+  const shown = phaseOf(block, state);
+  const isActive = shown === "running" || shown === "streaming";
   return (
-    <div class={`call call-${isStopped ? "failed" : shown}`} data-call={name}>
+    <div class={`call call-${shown === "stopped" ? "failed" : shown}`} data-call={name}>
       <button type="button" class="call-head" aria-expanded={isUnfolded} onClick={() => setUnfolded(!isUnfolded)}>
         <Icon name="tool" />
         <span class="call-name">{name}</span>
-        <span class="call-arguments">{oneLine(text)}</span>
+        <span class="call-arguments">{shown === "waiting" ? "" : oneLine(asRun)}</span>
         <span class="call-phase">
           {isActive && <span class="spinner" />}
-          {progress.phase === "done" && progress.duration !== undefined ? duration(progress.duration) : phase}
+          {shown === "done" && progress.duration !== undefined ? duration(progress.duration) : label(shown, state)}
+          {shown === "running" && progress.startedAt !== undefined && <Ticker since={progress.startedAt} />}
         </span>
         <Icon name="chevron" />
       </button>
+      {decision !== undefined && <DecisionLine decision={decision} text={text} />}
       {isUnfolded && (
         <div class="call-body">
-          <p class="call-label">Arguments</p>
-          <LongText text={text || "none"} label="Arguments" limit={20_000} />
-          {result !== undefined && (
-            <>
-              <p class="call-label">{progress.phase === "failed" ? "Error" : "Result"}</p>
-              <Result content={result.error ?? result.content} />
-            </>
-          )}
+          <Arguments text={text} label={asRun === text ? "Arguments" : "Arguments as asked"} />
+          {asRun !== text && <Arguments text={asRun} label="Arguments as run" />}
+          {result !== undefined && <Result result={result} isError={progress.phase === "failed"} />}
         </div>
       )}
-      {!isUnfolded && progress.phase === "failed" && result !== undefined && (
+      {!isUnfolded && shown === "failed" && result !== undefined && (
         <p class="call-error">{oneLine(result.error ?? textOf(result.content), 240)}</p>
       )}
+      <CallQuestion call={call} state={state} />
       {lanes.map((lane) => (
         <LaneView key={lane.key} block={lane} state={state} />
       ))}
@@ -64,12 +67,72 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
   );
 }
 
+/** Seconds since a time, from the second one on. */
+function Ticker({ since }: { since: number }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const seconds = Math.floor((now - since) / 1000);
+  return seconds < 1 ? null : <span>{seconds} s</span>;
+}
+
+type ShownPhase = CallPhase | "stopped";
+
+function phaseOf({ call, state: progress, result }: CallBlock, state: ChatState): ShownPhase {
+  const isOver = state.run.status !== "running";
+  if (isOver && progress.phase === "running" && isOpenClientCall(call, state)) return "waiting";
+  const hasEnded = result !== undefined || progress.phase === "waiting" || progress.phase === "decided";
+  return isOver && !hasEnded && progress.phase !== "done" ? "stopped" : progress.phase;
+}
+
+function label(phase: ShownPhase, { run }: ChatState): string {
+  if (phase !== "stopped") return PHASES[phase];
+  return run.status === "cancelled" || run.status === "failed" ? "Stopped" : "No result";
+}
+
+/** Who has decided about the call, and what was changed. */
+function DecisionLine({ decision, text }: { decision: Decision; text: string }) {
+  const { approved, editedArgs, reason } = decision;
+  if (!approved) return <p class="call-decision">Denied by you{reason ? `: ${oneLine(reason, 240)}` : ""}</p>;
+  if (editedArgs === undefined) return <p class="call-decision">Approved by you</p>;
+  return (
+    <p class="call-decision">
+      Approved by you, edited
+      {changes(namedArguments(text) ?? {}, editedArgs).map(([name, before, after]) => (
+        <span key={name} class="call-change">
+          {" "}
+          {name}: <del>{before}</del> <ins>{after}</ins>
+        </span>
+      ))}
+    </p>
+  );
+}
+
+function changes(before: Record<string, unknown>, after: Record<string, unknown>): [string, string, string][] {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const shown = (value: unknown) => (value === undefined ? "none" : oneLine(asText(value), 60));
+  return names
+    .map((name): [string, string, string] => [name, shown(before[name]), shown(after[name])])
+    .filter(([, old, now]) => old !== now);
+}
+
 function textOf(content: string | ContentPart[]): string {
   if (typeof content === "string") return content;
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join(" ");
 }
 
-function Result({ content }: { content: string | ContentPart[] }) {
-  if (typeof content !== "string") return <ContentParts parts={content} />;
-  return <LongText text={content} label="Result" limit={20_000} />;
+function Result({ result, isError }: { result: ToolMessage; isError: boolean }) {
+  const content = result.error ?? result.content;
+  return (
+    <>
+      <p class="call-label">{isError ? "Error" : "Result"}</p>
+      {typeof content === "string" ? (
+        <LongText text={content} label="Result" limit={20_000} />
+      ) : (
+        <ContentParts parts={content} />
+      )}
+    </>
+  );
 }

@@ -1,6 +1,7 @@
 /** The head of the page: the thread's title, the state of the connection, buttons for panels. */
 
-import { chat, link } from "../chat";
+import { chat, isRunning, link } from "../chat";
+import { agentName, capabilities, chosenModel, customOf, modelName } from "../server";
 import { useStore } from "../store";
 import { setTheme, type Theme, theme } from "../theme";
 import { threads } from "../threads";
@@ -8,6 +9,8 @@ import { count } from "./format";
 import { IconButton, type IconName } from "./icons";
 
 interface TopBarProps {
+  /** True if the list of threads is not beside the conversation. */
+  hasMenu: boolean;
   onMenu: () => void;
   onInspector: () => void;
   isInspectorShown: boolean;
@@ -15,7 +18,7 @@ interface TopBarProps {
 
 const NEXT: Record<Theme, Theme> = { system: "light", light: "dark", dark: "system" };
 
-export function TopBar({ onMenu, onInspector, isInspectorShown }: TopBarProps) {
+export function TopBar({ hasMenu, onMenu, onInspector, isInspectorShown }: TopBarProps) {
   const selected = useStore(threads.selected);
   const name = useStore(threads.list, (list) => {
     const thread = list.find(({ threadId }) => threadId === selected);
@@ -24,13 +27,45 @@ export function TopBar({ onMenu, onInspector, isInspectorShown }: TopBarProps) {
   const chosen = useStore(theme);
   return (
     <header class="top-bar">
-      <IconButton icon="menu" label="Threads" class="only-narrow" onClick={onMenu} />
+      {hasMenu && <IconButton icon="menu" label="Threads" onClick={onMenu} />}
       <h1 class="thread-title">{name}</h1>
+      <Answerer />
       <Connection />
       <ContextMeter />
       <IconButton icon={chosen satisfies IconName} label={`Theme: ${chosen}`} onClick={() => setTheme(NEXT[chosen])} />
       <IconButton icon="panel" label="Inspector" pressed={isInspectorShown} onClick={onInspector} />
     </header>
+  );
+}
+
+/** Which agent and which model answer. The model can be chosen where the server offers several. */
+function Answerer() {
+  const known = useStore(capabilities);
+  const isBusy = useStore(chat, isRunning);
+  const chosen = useStore(chosenModel);
+  const [agent, model] = [agentName(known), modelName(known)];
+  const { models = [] } = customOf(known);
+  if (agent === "" && model === "") return null;
+  return (
+    <span class="answerer" title={known?.identity?.description ?? ""}>
+      <span class="answerer-name">{agent}</span>
+      {model !== "" && models.length === 0 && <span class="answerer-name">{model}</span>}
+      {models.length > 0 && (
+        <select
+          aria-label="Model"
+          value={chosen}
+          disabled={isBusy}
+          onChange={(event) => chosenModel.set(event.currentTarget.value)}
+        >
+          <option value="">{model}</option>
+          {models.map((each) => (
+            <option key={each} value={each}>
+              {each}
+            </option>
+          ))}
+        </select>
+      )}
+    </span>
   );
 }
 
@@ -53,8 +88,10 @@ function ContextMeter() {
   if (context === undefined || context.size === 0) return null;
   const share = Math.min(1, context.total / context.size);
   const label = `Context: ${count(context.total)} of ${count(context.size)} tokens`;
+  const then = "Without room for more, the oldest messages are summarised or left out.";
   return (
-    <span class="context-meter" title={label}>
+    <span class="context-meter" title={`${label}. ${then}`}>
+      <span>Context</span>
       <meter min={0} max={1} high={0.8} optimum={0} value={share} aria-label={label} />
       {Math.round(share * 100)} %
     </span>

@@ -1,10 +1,13 @@
-/** A message of the user, with its attachments. An edit sends the conversation again up to this message. */
+/** A message of the user: its attachments, its versions, and an editor that sends it again. */
 
 import type { UserMessage } from "@ag-ui/core";
 import { useState } from "preact/hooks";
-import { chat, isRunning, send } from "../chat";
+import { chat, edit, isRunning } from "../chat";
+import { versionsOf } from "../state/branches";
 import { textOf } from "../state/messages";
 import { useStore } from "../store";
+import { openThread } from "../thread";
+import { threads } from "../threads";
 import { focusComposer } from "./Composer";
 import { ContentParts } from "./ContentParts";
 import { copyText } from "./copy";
@@ -13,6 +16,7 @@ import { IconButton } from "./icons";
 export function UserMessageView({ message, isReadOnly }: { message: UserMessage; isReadOnly: boolean }) {
   const [isEditing, setEditing] = useState(false);
   const isBusy = useStore(chat, isRunning);
+  const refusal = useStore(chat, (state) => state.unsent[message.id]);
   const text = textOf(message);
   if (isEditing) return <Editor message={message} text={text} onClose={() => setEditing(false)} />;
   const parts = typeof message.content === "string" ? [] : message.content.filter((part) => part.type !== "text");
@@ -26,9 +30,57 @@ export function UserMessageView({ message, isReadOnly }: { message: UserMessage;
             <IconButton icon="edit" label="Edit and send again" disabled={isBusy} onClick={() => setEditing(true)} />
           </div>
         )}
-        {text !== "" && <p class="user-text">{text}</p>}
+        {text !== "" && <UserText text={text} />}
       </div>
+      {!isReadOnly && <VersionSwitch messageId={message.id} />}
+      {refusal !== undefined && !isBusy && <p class="user-note">{`Not sent${refusal === "" ? "" : `: ${refusal}`}`}</p>}
     </article>
+  );
+}
+
+/** More than this is folded. */
+const LONG = { characters: 2_000, lines: 24 };
+
+/** The text of a message. Text that was pasted may be long, so it is folded until somebody wants to read it. */
+function UserText({ text }: { text: string }) {
+  const isLong = text.length > LONG.characters || text.split("\n", LONG.lines + 1).length > LONG.lines;
+  const [isUnfolded, setUnfolded] = useState(false);
+  if (!isLong) return <p class="user-text">{text}</p>;
+  return (
+    <div class="user-text">
+      <p class={isUnfolded ? "" : "is-folded"}>{text}</p>
+      <button type="button" class="quiet-button" aria-expanded={isUnfolded} onClick={() => setUnfolded(!isUnfolded)}>
+        {isUnfolded ? "Show less" : "Show all"}
+      </button>
+    </div>
+  );
+}
+
+/** The versions of a message, each with what followed it. */
+function VersionSwitch({ messageId }: { messageId: string }) {
+  const threadId = useStore(chat, (state) => state.threadId);
+  const list = useStore(threads.list);
+  const isBusy = useStore(chat, isRunning);
+  const versions = versionsOf(list, threadId, messageId);
+  if (versions === undefined) return null;
+  const { threadIds, at } = versions;
+  const step = (label: string, to: number) => (
+    <IconButton
+      icon="chevron"
+      class={to < at ? "is-back" : ""}
+      label={label}
+      disabled={isBusy || threadIds[to] === undefined}
+      onClick={() => void openThread(threadIds[to]!)}
+    />
+  );
+  return (
+    <div class="versions" role="group" aria-label="Versions">
+      {step("Version before", at - 1)}
+      <span>
+        {at + 1}/{threadIds.length}
+      </span>
+      {step("Next version", at + 1)}
+    </div>
   );
 }
 
@@ -39,7 +91,8 @@ function Editor({ message, text, onClose }: { message: UserMessage; text: string
     if (isBusy || draft.trim() === "") return;
     onClose();
     const others = typeof message.content === "string" ? [] : message.content.filter((part) => part.type !== "text");
-    void send(others.length === 0 ? draft : [...others, { type: "text", text: draft }], message.id);
+    const content = others.length === 0 ? draft : [...others, { type: "text" as const, text: draft }];
+    void edit({ ...message, content });
   };
   return (
     <form

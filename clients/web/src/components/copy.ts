@@ -20,9 +20,9 @@ function copySelected(text: string): boolean {
   return copied;
 }
 
-/** Let the browser save a text as a file. */
-export function download(name: string, text: string, type = "application/jsonl"): void {
-  const address = URL.createObjectURL(new Blob([text], { type }));
+/** Let the browser save a file. */
+export function download(name: string, content: string | Uint8Array<ArrayBuffer>, type = "application/jsonl"): void {
+  const address = URL.createObjectURL(new Blob([content], { type }));
   Object.assign(document.createElement("a"), { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }

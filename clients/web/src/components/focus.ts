@@ -15,13 +15,27 @@ export function useFocusReturn(isOpen: boolean, panel: string): void {
   }, [isOpen, panel]);
 }
 
-/** Move the focus to a question of the agent when it appears, unless the user is writing or is at another question. */
+/**
+ * Move the focus to a question of the agent when it appears, unless the user is writing or is at another question. When
+ * the question goes with the focus inside, the next question or the text field gets it.
+ */
 export function useQuestionFocus(question: RefObject<HTMLElement | null>): void {
   useEffect(() => {
     const { activeElement } = document;
     if (isWriting(activeElement) || activeElement?.closest(".card")) return;
     question.current?.focus({ preventScroll: true });
   }, []);
+  useLayoutEffect(() => {
+    const element = question.current;
+    return () => {
+      if (element?.contains(document.activeElement)) requestAnimationFrame(focusNextQuestion);
+    };
+  }, []);
+}
+
+function focusNextQuestion(): void {
+  if (document.activeElement !== document.body) return;
+  document.querySelector<HTMLElement>(".scroll .card, .composer textarea")?.focus({ preventScroll: true });
 }
 
 function isWriting(element: Element | null): boolean {

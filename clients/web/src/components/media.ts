@@ -6,6 +6,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 export const THREADS_OVER = "(max-width: 760px)";
 export const INSPECTOR_OVER = "(max-width: 1180px)";
 
+/** Devices that are used with fingers. Their keyboards have no key for a line break but Enter. */
+export const TOUCH = "(pointer: coarse)";
+
 /** True while the screen is as the media query says. */
 export function useMedia(query: string): boolean {
   const list = useMemo(() => matchMedia(query), [query]);

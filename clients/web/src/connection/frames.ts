@@ -6,6 +6,8 @@
 
 export interface Frame {
   number: number;
+  /** Unix time in milliseconds. */
+  at: number;
   /** Milliseconds since the run's input was sent. */
   since: number;
   runId: string;
@@ -38,7 +40,7 @@ export class FrameLog {
   add(direction: Frame["direction"], runId: string, text: string, type = typeOf(text)): void {
     const at = Date.now();
     if (direction === "out") this.startedAt = at;
-    this.frames.push({ number: ++this.count, since: at - this.startedAt, runId, direction, type, text });
+    this.frames.push({ number: ++this.count, at, since: at - this.startedAt, runId, direction, type, text });
     this.characters += text.length;
     if (this.frames.length > MAX_FRAMES * 1.2 || this.characters > MAX_CHARACTERS) this.drop();
     this.notify();

@@ -12,7 +12,7 @@ export interface Field {
   name: string;
   label: string;
   help: string;
-  kind: "string" | "text" | "date" | "email" | "url" | "number" | "boolean" | "choice" | "json";
+  kind: "string" | "text" | "date" | "email" | "url" | "number" | "boolean" | "choice" | "lines" | "json";
   schema: Schema;
   /** True if its group cannot be answered without it. */
   isRequired: boolean;
@@ -25,6 +25,7 @@ export interface Field {
 /** An object of the answer. One that is optional is left out unless the user has changed one of its fields. */
 export interface Group {
   name: string;
+  label: string;
   isRequired: boolean;
   members: readonly (Field | Group)[];
 }
@@ -56,24 +57,35 @@ function member(schema: Schema, place: Place): Field | Group {
     .map(([name, inner]) =>
       member(inner, { ...here, path: [...here.path, name], isRequired: required.includes(name) }),
     );
-  return { name: here.path.at(-1) ?? "", isRequired, members };
+  return { name: here.path.at(-1) ?? "", label: labelOf(simple, here), isRequired, members };
 }
 
-function field(schema: Schema, { path, isRequired, isOptional }: Place, isNullable: boolean): Field {
-  const kind = kindOf(schema);
+function field(schema: Schema, place: Place, isNullable: boolean): Field {
+  const { path, root, isRequired, isOptional } = place;
+  const kind = kindOf(schema, root);
   const initial = schema.default ?? (isOptional ? undefined : schema.const);
   return {
     pointer: path.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join(""),
     name: path.at(-1) ?? "",
-    label: typeof schema.title === "string" ? schema.title : words(path.at(-1) ?? "Answer"),
+    label: labelOf(schema, place),
     help: typeof schema.description === "string" ? schema.description : "",
     kind,
-    schema,
+    schema: kind === "lines" ? { ...schema, items: itemOf(schema, root) } : schema,
     isRequired,
     isOptional,
     isNullable,
-    initial: initial === undefined ? (kind === "boolean" ? "false" : "") : asText(initial),
+    initial: initial === undefined ? (kind === "boolean" ? "false" : "") : textOf(kind, initial),
   };
+}
+
+function labelOf(schema: Schema, { path }: Place): string {
+  return typeof schema.title === "string" ? schema.title : words(path.at(-1) ?? "Answer");
+}
+
+/** Return the text of a value in a field. */
+export function textOf(kind: Field["kind"], value: unknown): string {
+  if (kind === "lines" && Array.isArray(value)) return value.map(asText).join("\n");
+  return kind === "json" ? JSON.stringify(value, null, 2) : asText(value);
 }
 
 /** Return the fields of a form in their order. */
@@ -85,7 +97,10 @@ export function isGroup(member: Field | Group): member is Group {
   return "members" in member;
 }
 
-function kindOf(schema: Schema): Field["kind"] {
+/** Types of the items of a list that is written one item a line. */
+const LINES = ["string", "number", "integer"];
+
+function kindOf(schema: Schema, root: Schema): Field["kind"] {
   if (choicesOf(schema).length > 0) return "choice";
   switch (schema.type) {
     case "boolean":
@@ -97,9 +112,16 @@ function kindOf(schema: Schema): Field["kind"] {
       if (schema.format === "date" || schema.format === "email") return schema.format;
       if (schema.format === "uri") return "url";
       return typeof schema.maxLength === "number" && schema.maxLength > LONG_TEXT ? "text" : "string";
+    case "array":
+      return isSchema(schema.items) && LINES.includes(String(itemOf(schema, root).type)) ? "lines" : "json";
     default:
       return "json";
   }
+}
+
+/** Return the schema of the items of a list. */
+function itemOf(schema: Schema, root: Schema): Schema {
+  return simplify(schema.items as Schema, root).schema;
 }
 
 export function choicesOf(schema: Schema): readonly string[] {

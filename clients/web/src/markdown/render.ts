@@ -67,12 +67,16 @@ purify.addHook("afterSanitizeAttributes", (node) => {
     node.replaceWith(
       Object.assign(document.createElement("span"), {
         className: "blocked-image",
-        textContent: node.getAttribute("alt") || "picture",
+        textContent: `${node.getAttribute("alt") || "Picture"} (not loaded from ${hostOf(node.getAttribute("src"))})`,
       }),
     );
   }
   if (node.tagName === "INPUT" && node.getAttribute("type") !== "checkbox") node.remove();
 });
+
+function hostOf(address: string | null): string {
+  return address !== null && URL.canParse(address) ? new URL(address).host : "its address";
+}
 
 export function lex(text: string): Token[] {
   return marked.lexer(text);

@@ -1,7 +1,8 @@
 /** Arrange the messages of a chat for display: turns, their blocks, and subagents nested in their tool calls. */
 
 import type { Message, ToolCall } from "@ag-ui/core";
-import type { CallState, ChatState, Lane, Notice } from "./types";
+import { phaseOf } from "./reducer";
+import type { CallState, ChatState, Lane, Notice, RunEnding } from "./types";
 
 type Role<R extends Message["role"]> = Extract<Message, { role: R }>;
 
@@ -27,6 +28,8 @@ export interface Turn {
   blocks: Block[];
   /** The assistant's last text, which feedback, copy and fork concern. */
   answer?: Role<"assistant">;
+  /** How the turn's last run ended, if it has no complete answer. */
+  ending?: RunEnding;
 }
 
 /** Arrange everything. The cost is linear in the number of messages, not in their length. */
@@ -59,6 +62,8 @@ export function arrange(state: ChatState): Turn[] {
       addTurn(turns, message.id).user = message;
       return;
     }
+    const ending = state.endings[state.runs[message.id] ?? ""];
+    if (ending !== undefined && attributed === undefined) turn().ending = ending;
     const blocks = placeOf(attributed);
     if (message.role === "reasoning") blocks.push({ kind: "reasoning", key: message.id, message });
     if (message.role === "activity") blocks.push({ kind: "activity", key: message.id, message });
@@ -114,7 +119,6 @@ function groupNotices(notices: readonly Notice[]): Map<string | null, Notice[]> 
 /** The state of a call that was read from a stored thread. */
 function stored(result: Role<"tool"> | undefined): CallState {
   if (result === undefined) return { phase: "running" };
-  const failed = result.metadata?.failed === true || result.error !== undefined;
   const duration = result.metadata?.durationMs;
-  return { phase: failed ? "failed" : "done", ...(typeof duration === "number" ? { duration } : {}) };
+  return { phase: phaseOf(result), ...(typeof duration === "number" ? { duration } : {}) };
 }

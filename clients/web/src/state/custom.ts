@@ -1,5 +1,6 @@
 /** The CUSTOM events of this server: goals, context, notices for the user (docs/goals.md, docs/context.md, docs/models.md). */
 
+import type { Interrupt, ResumeEntry } from "@ag-ui/core";
 import type { ChatState, Goal } from "./types";
 
 interface GoalsDeclared {
@@ -62,9 +63,18 @@ function withContext(state: ChatState, snapshot: ContextSnapshot): ChatState {
   return { ...state, context };
 }
 
-function withNotice(state: ChatState, text: string): ChatState {
-  const id = `notice-${state.notices.length}`;
-  return { ...state, notices: [...state.notices, { id, afterMessageId: state.messages.at(-1)?.id ?? null, text }] };
+function withNotice(state: ChatState, text: string, answer?: string): ChatState {
+  const place = { id: `notice-${state.notices.length}`, afterMessageId: state.messages.at(-1)?.id ?? null };
+  return { ...state, notices: [...state.notices, { ...place, text, ...(answer === undefined ? {} : { answer }) }] };
+}
+
+/** Keep a question of the agent with its answer. */
+export function withAnswer(
+  state: ChatState,
+  { message, reason }: Interrupt,
+  { status, payload }: Omit<ResumeEntry, "interruptId">,
+): ChatState {
+  return withNotice(state, message ?? reason, status === "cancelled" ? "" : JSON.stringify(payload));
 }
 
 function compacted(data: Record<string, unknown>): string {

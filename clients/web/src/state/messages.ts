@@ -1,6 +1,7 @@
 /** Fold events into AG-UI messages, without changing what was there before. */
 
 import type { AssistantMessage, Message, ToolCall, UserMessage } from "@ag-ui/core";
+import type { ChatState } from "./types";
 
 /** Replace the message with this id, searching from the end because streams write there. */
 export function update(
@@ -58,8 +59,9 @@ export function appendArguments(messages: readonly Message[], callId: string, de
   return messages.with(index, { ...owner, toolCalls });
 }
 
-/** The calls of all assistant messages that have no result. */
-export function openCalls(messages: readonly Message[]): ToolCall[] {
+/** The calls since the user's last message that have no result. */
+export function openCalls(all: readonly Message[]): ToolCall[] {
+  const messages = all.slice(all.findLastIndex(({ role }) => role === "user") + 1);
   const answered = new Set(messages.flatMap((message) => (message.role === "tool" ? [message.toolCallId] : [])));
   return messages.flatMap((message) =>
     message.role === "assistant" ? (message.toolCalls ?? []).filter((call) => !answered.has(call.id)) : [],
@@ -72,17 +74,12 @@ export function textOf({ content }: UserMessage): string {
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
 
-/** The user messages at the end that the stored conversation does not have. A run that was refused leaves them. */
-export function unsent(messages: readonly Message[], stored: readonly Message[]): UserMessage[] {
-  const end = messages.slice(messages.findLastIndex(({ role }) => role !== "user") + 1) as UserMessage[];
-  return end.filter((message) => {
-    const known = find(stored, message.id);
-    return known?.role !== "user" || textOf(known) !== textOf(message);
-  });
+/** The messages that the server does not have and may still take. */
+export function unsent({ messages, unsent }: Pick<ChatState, "messages" | "unsent">): Message[] {
+  return messages.filter(({ id }) => unsent[id] === "");
 }
 
-/** The stored conversation, continued by unsent messages. An edited message replaces everything from its place on. */
-export function continued(stored: readonly Message[], rest: readonly UserMessage[]): readonly Message[] {
-  const edited = stored.findIndex(({ id }) => id === rest[0]?.id);
-  return [...(edited < 0 ? stored : stored.slice(0, edited)), ...rest];
+/** Those of the unsent messages that the server will not take. */
+export function refused(unsent: ChatState["unsent"]): ChatState["unsent"] {
+  return Object.fromEntries(Object.entries(unsent).filter(([, reason]) => reason !== ""));
 }

@@ -9,7 +9,7 @@ import { immutableJSONPatch, type JSONPatchDocument } from "immutable-json-patch
 import { changedPaths } from "./changes";
 import { reduceCustom } from "./custom";
 import * as fold from "./messages";
-import type { CallState, ChatState, Lane } from "./types";
+import type { CallPhase, CallState, ChatState, Lane, RunEnding } from "./types";
 
 /** Apply an event at a time in milliseconds. */
 export function reduce(state: ChatState, received: BaseEvent, now: number): ChatState {
@@ -22,13 +22,12 @@ export function reduce(state: ChatState, received: BaseEvent, now: number): Chat
         interrupts: [],
         pendingCalls: [],
         steps: [],
+        unsent: fold.refused(state.unsent),
       };
     case EventType.RUN_FINISHED:
       return finishRun(state, event, now);
     case EventType.RUN_ERROR: {
-      const retryable = event.metadata?.retryable === true;
-      const failure = { code: event.code ?? "ERROR", message: event.message, retryable };
-      return { ...closeMessages(state, now), run: { ...state.run, status: "failed", endedAt: now, failure } };
+      return endRun(closeMessages(state, now), now, { status: "failed", failure: failureOf(event) });
     }
     case EventType.TEXT_MESSAGE_START:
       return startMessage(state, event.messageId, { role: event.role ?? "assistant", ...named(event) }, event, now);
@@ -64,7 +63,7 @@ export function reduce(state: ChatState, received: BaseEvent, now: number): Chat
     case EventType.STATE_DELTA:
       return patchState(state, event.delta);
     case EventType.MESSAGES_SNAPSHOT:
-      return { ...state, messages: event.messages, open: {} };
+      return { ...state, messages: event.messages, open: {}, earlier: undefined };
     case EventType.ACTIVITY_SNAPSHOT:
       return showActivity(state, event);
     case EventType.ACTIVITY_DELTA: {
@@ -106,6 +105,23 @@ export function reduce(state: ChatState, received: BaseEvent, now: number): Chat
     default:
       return state;
   }
+}
+
+/** Describe RUN_ERROR, as it arrives or as it is stored with a run. */
+export function failureOf({ code, message, metadata }: Pick<Of<EventType.RUN_ERROR>, "code" | "message" | "metadata">) {
+  const { retryable, requestId } = metadata ?? {};
+  return {
+    code: code ?? "ERROR",
+    message,
+    retryable: retryable === true,
+    ...(typeof requestId === "string" ? { requestId } : {}),
+  };
+}
+
+/** End the run without a complete answer. */
+export function endRun(state: ChatState, now: number, ending: RunEnding): ChatState {
+  const endings = state.run.id === undefined ? state.endings : { ...state.endings, [state.run.id]: ending };
+  return { ...state, endings, run: { ...state.run, ...ending, endedAt: now } };
 }
 
 /** Time at which the page started this run, or undefined for a run of another client. */
@@ -160,20 +176,27 @@ function finishCall(state: ChatState, event: Of<EventType.TOOL_CALL_RESULT>, now
   const measured = metadata?.durationMs;
   const startedAt = state.calls[event.toolCallId]?.startedAt;
   const duration = typeof measured === "number" ? measured : startedAt === undefined ? undefined : now - startedAt;
-  const message: Message = {
+  const message = {
     id: event.messageId,
-    role: "tool",
+    role: "tool" as const,
     toolCallId: event.toolCallId,
     content: event.content,
     ...attributed(event),
     ...(metadata === undefined ? {} : { metadata }),
   };
-  const phase = metadata?.failed === true ? "failed" : "done";
+  const phase = phaseOf(message);
   return {
     ...withCall(state, event.toolCallId, { phase, ...(duration === undefined ? {} : { duration }) }),
     messages: fold.put(state.messages, message),
     runs: madeBy(state, event.messageId),
   };
+}
+
+/** The phase of a call that has a result. */
+export function phaseOf({ metadata, error }: Extract<Message, { role: "tool" }>): CallPhase {
+  const decision = metadata?.decision as { approved?: unknown } | undefined;
+  if (metadata?.denied === true || decision?.approved === false) return "denied";
+  return metadata?.failed === true || error !== undefined ? "failed" : "done";
 }
 
 function patched(document: unknown, patch: unknown): unknown {
@@ -224,12 +247,13 @@ function finishRun(state: ChatState, event: Of<EventType.RUN_FINISHED>, now: num
     const calls = withWaiting(ended.calls, outcome.interrupts);
     return { ...ended, calls, run: { ...run, status: "interrupted" }, interrupts: outcome.interrupts };
   }
-  if (outcome.type === "cancelled") return { ...ended, run: { ...run, status: "cancelled" } };
+  if (outcome.type === "cancelled") return endRun(ended, now, { status: "cancelled" });
   const pendingCalls = outcome.pendingToolCallIds ?? [];
   return { ...ended, run: { ...run, status: "finished" }, pendingCalls };
 }
 
-function withWaiting(calls: ChatState["calls"], interrupts: readonly Interrupt[]): ChatState["calls"] {
+/** Let the calls of interrupts wait for the user. */
+export function withWaiting(calls: ChatState["calls"], interrupts: readonly Interrupt[]): ChatState["calls"] {
   const ids = interrupts.flatMap(({ toolCallId }) => (toolCallId === undefined ? [] : [toolCallId]));
   return { ...calls, ...Object.fromEntries(ids.map((id) => [id, { ...calls[id], phase: "waiting" as const }])) };
 }

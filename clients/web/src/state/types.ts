@@ -2,8 +2,8 @@
 
 import type { Interrupt, Message, TokenUsage } from "@ag-ui/core";
 
-/** Phase of a tool call. A `waiting` call needs an answer of the user. */
-export type CallPhase = "streaming" | "running" | "waiting" | "done" | "failed";
+/** Phase of a tool call. A `waiting` call needs a decision of the user; a `decided` one has it, and it is not sent yet. */
+export type CallPhase = "streaming" | "running" | "waiting" | "decided" | "done" | "denied" | "failed";
 
 export interface CallState {
   phase: CallPhase;
@@ -55,6 +55,14 @@ export interface RunFailure {
   code: string;
   message: string;
   retryable: boolean;
+  /** Identifies the request in the server's log. */
+  requestId?: string;
+}
+
+/** End of a run that has no complete answer. */
+export interface RunEnding {
+  status: "cancelled" | "failed";
+  failure?: RunFailure;
 }
 
 export interface RunState {
@@ -70,6 +78,8 @@ export interface Notice {
   id: string;
   afterMessageId: string | null;
   text: string;
+  /** What the user has answered, if the line is a question. */
+  answer?: string;
 }
 
 export interface ChatState {
@@ -92,6 +102,12 @@ export interface ChatState {
   pendingCalls: readonly string[];
   /** Message id to the run that made it. */
   runs: Readonly<Record<string, string>>;
+  /** Ends of the runs that were stopped or have failed, by run id. */
+  endings: Readonly<Record<string, RunEnding>>;
+  /** Messages that the server does not have: their ids, and why it will not take them, or an empty text. */
+  unsent: Readonly<Record<string, string>>;
+  /** Where the page of messages before the first one begins; undefined if there are no earlier messages. */
+  earlier?: string | undefined;
 }
 
 export function emptyChat(threadId: string): ChatState {
@@ -111,5 +127,7 @@ export function emptyChat(threadId: string): ChatState {
     interrupts: [],
     pendingCalls: [],
     runs: {},
+    endings: {},
+    unsent: {},
   };
 }

@@ -19,11 +19,12 @@ Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume; docs/tools.md.
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from ag_ui.core import Interrupt
@@ -156,13 +157,13 @@ class Approvals:
         decision: PolicyDecision,
         interrupt_id: str,
         beside: Sequence[str] = (),
-        preview: str | None = None,
+        details: Mapping[str, object] = MappingProxyType({}),
     ) -> Approval:
-        """Create an approval for a call, with the tool's preview, if any. It is not stored yet."""
+        """Create an approval for a call. ``details`` are the tool's facts about it. It is not stored yet."""
         expires_at = datetime.fromtimestamp(self.now() + self._lifetime, UTC)
-        details = {"category": decision.category, "reason": decision.reason, "preview": preview}
-        metadata = {"toolName": call.name, "arguments": call.arguments}
-        metadata |= {name: detail for name, detail in details.items() if detail is not None}
+        facts = {"category": decision.category, "reason": decision.reason, **details}
+        metadata: dict[str, object] = {"toolName": call.name, "arguments": call.arguments}
+        metadata |= {name: fact for name, fact in facts.items() if fact is not None}
         interrupt = Interrupt(
             id=interrupt_id,
             reason=TOOL_CALL,

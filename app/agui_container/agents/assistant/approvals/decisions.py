@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from agui_container.agents.assistant.approvals.approvals import RESPONSE_SCHEMA, Approval, ApprovalAnswer
 from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.toolbox import is_object
+from agui_container.agents.assistant.toolbox import ToolResult, is_object
 from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.errors import AppError, ErrorCode
 
@@ -47,6 +47,14 @@ class Decision(Struct, frozen=True):
         if self.approval.suspension or not (self.answer and self.answer.approved) or self.answer.edited_args is None:
             return self.approval.call
         return replace(self.approval.call, arguments=to_json(self.answer.edited_args).decode())
+
+    def recorded_in(self, result: ToolResult) -> ToolResult:
+        """Return the result with this decision, so that a client can show it. A call that has started has none."""
+        if self.approval.suspension is not None:
+            return result
+        if self.answer is None:
+            return result.with_decision({"approved": False})
+        return result.with_decision(self.answer.model_dump(by_alias=True, exclude_none=True))
 
 
 def match_answers(approvals: Sequence[Approval], entries: Sequence[ResumeEntry], now: float) -> list[Decision]:

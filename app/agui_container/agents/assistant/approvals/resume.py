@@ -268,7 +268,7 @@ async def apply_decision(
         return approval
     decided = replace(approval, call=decision.call, answer=decision.answer)
     result = failed_result(CUT_OFF) if rejection is None else denied_result(rejection)
-    claimed = await approvals.claim(at, decided, result)
+    claimed = await approvals.claim(at, decided, decision.recorded_in(result))
     if claimed is None:
         ctx.logger.warning("approval already claimed by another run %s", format_fields({"call": approval.call.id}))
         return await load_claimed_elsewhere(approval, approvals, at)
@@ -277,7 +277,7 @@ async def apply_decision(
     outcome = await run_call(decided, decision.entries, toolbox, ctx)
     if isinstance(outcome, Suspension):
         return await approvals.reopen(at, claimed, outcome)
-    return await approvals.settle(at, claimed, outcome, ctx)
+    return await approvals.settle(at, claimed, decision.recorded_in(outcome), ctx)
 
 
 async def load_claimed_elsewhere(approval: Approval, approvals: Approvals, at: ScopeKey) -> Approval:

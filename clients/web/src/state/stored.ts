@@ -1,0 +1,48 @@
+/** A stored thread as a chat. */
+
+import type { RunFacts, StoredThread } from "../connection/api";
+import { openCalls } from "./messages";
+import { failureOf, withWaiting } from "./reducer";
+import { type ChatState, emptyChat, type RunEnding, type RunState } from "./types";
+
+/**
+ * Return the chat of a thread.
+ *
+ * @param runs runs of the thread that the server remembers, the newest first
+ */
+export function chatOf(stored: StoredThread, runs: readonly RunFacts[]): ChatState {
+  const empty = emptyChat(stored.threadId);
+  return {
+    ...empty,
+    messages: stored.messages,
+    earlier: stored.before,
+    runs: stored.runs,
+    shared: { value: stored.state, changed: [] },
+    goals: latestGoals(stored),
+    endings: endingsOf(runs),
+    run: runOf(stored, runs[0]),
+    interrupts: stored.waiting,
+    calls: withWaiting({}, stored.waiting),
+    pendingCalls: stored.status === "client_tool_turn" ? openCalls(stored.messages).map(({ id }) => id) : [],
+  };
+}
+
+function runOf(stored: StoredThread, latest: RunFacts | undefined): RunState {
+  if (stored.waiting.length > 0) return { ...(latest && { id: latest.runId }), status: "interrupted" };
+  return latest === undefined ? { status: "idle" } : { id: latest.runId, status: "idle", ...endingOf(latest) };
+}
+
+function endingsOf(runs: readonly RunFacts[]): ChatState["endings"] {
+  return Object.fromEntries(runs.flatMap((run) => endingOf(run) ?? []).map((ending) => [ending.id, ending]));
+}
+
+function endingOf({ runId, status, error }: RunFacts): (RunEnding & { id: string }) | undefined {
+  if (status === "cancelled") return { id: runId, status };
+  if (status !== "error") return undefined;
+  return { id: runId, status: "failed", ...(error && { failure: failureOf(error) }) };
+}
+
+function latestGoals({ goals }: StoredThread): ChatState["goals"] {
+  const runId = goals.at(-1)?.runId;
+  return goals.filter((goal) => goal.runId === runId).map(({ type, status, data }) => ({ type, status, data }));
+}

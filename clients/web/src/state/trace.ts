@@ -1,0 +1,196 @@
+/**
+ * The spans of a turn, from the frames that have arrived: model calls, tools, subagents, steps, and waits for the user.
+ *
+ * Times are those at which the page got the frames. A span that has no end yet lasts until now.
+ */
+
+import type { TokenUsage } from "@ag-ui/core";
+import type { Frame } from "../connection/frames";
+
+export type SpanKind = "run" | "model" | "tool" | "subagent" | "step" | "wait";
+
+export interface Span {
+  kind: SpanKind;
+  name: string;
+  /** Unix time in milliseconds. */
+  start: number;
+  end?: number;
+  depth: number;
+  detail: string;
+}
+
+/** What the user asked for, and the frames of the runs that answered it. */
+export interface Turn {
+  title: string;
+  frames: readonly Frame[];
+}
+
+interface TraceEvent {
+  type: string;
+  messageId?: string;
+  toolCallId?: string;
+  toolCallName?: string;
+  subagentRunId?: string;
+  parentSubagentRunId?: string;
+  parentToolCallId?: string;
+  name?: string;
+  stepName?: string;
+  code?: string;
+  outcome?: { type: string };
+  usage?: TokenUsage[];
+  metadata?: { failed?: boolean; denied?: boolean; durationMs?: number };
+}
+
+/** Frames of a thread, by the messages of the user that began them. Answers to questions belong to the same turn. */
+export function turnsOf(frames: readonly Frame[], threadId: string): Turn[] {
+  const turns: { title: string; frames: Frame[] }[] = [];
+  const runs = new Map<string, Frame[]>();
+  for (const frame of frames) {
+    if (frame.direction === "out") {
+      const input = JSON.parse(frame.text) as { threadId?: string; messages?: { role: string; content: unknown }[] };
+      if (input.threadId !== threadId) continue;
+      const said = input.messages?.findLast(({ role }) => role === "user")?.content;
+      if (said !== undefined || turns.length === 0) {
+        turns.push({ title: typeof said === "string" ? said : "Files", frames: [] });
+      }
+      runs.set(frame.runId, turns.at(-1)!.frames);
+    }
+    runs.get(frame.runId)?.push(frame);
+  }
+  return turns;
+}
+
+/** Return the spans of a turn, in the order in which they began. */
+export function spansOf(frames: readonly Frame[]): Span[] {
+  const trace = new Trace();
+  for (const frame of frames) {
+    if (frame.direction === "out") trace.begin(frame.at);
+    else if (!DELTAS.test(frame.type)) trace.add(JSON.parse(frame.text) as TraceEvent, frame.at);
+  }
+  return trace.spans.sort((one, other) => one.start - other.start);
+}
+
+const DELTAS = /_(?:CONTENT|ARGS|CHUNK)$|^FRAME$|^[a-z]/;
+const ROOT = "";
+
+class Trace {
+  readonly spans: Span[] = [];
+  private run: Span | undefined;
+  private wait: Span | undefined;
+  private readonly tools = new Map<string, Span>();
+  private readonly lanes = new Map<string, Span>();
+  private readonly steps = new Map<string, Span>();
+  /** The open model call of each lane, and the time from which the next one counts. */
+  private readonly models = new Map<string, Span>();
+  private readonly idleSince = new Map<string, number>();
+
+  begin(at: number): void {
+    if (this.wait !== undefined) this.wait.end = at;
+    this.wait = undefined;
+    this.run = this.open("run", "run", at, 0);
+    this.idleSince.set(ROOT, at);
+  }
+
+  add(event: TraceEvent, at: number): void {
+    const lane = event.subagentRunId ?? ROOT;
+    switch (event.type) {
+      case "TEXT_MESSAGE_START":
+      case "REASONING_MESSAGE_START":
+        this.say(lane, at);
+        break;
+      case "TEXT_MESSAGE_END":
+      case "REASONING_MESSAGE_END":
+        this.pause(lane, at);
+        break;
+      case "TOOL_CALL_START":
+        this.say(lane, at);
+        this.tools.set(event.toolCallId!, this.open("tool", event.toolCallName!, at, this.depthOf(lane)));
+        break;
+      case "TOOL_CALL_END": {
+        this.pause(lane, at);
+        const tool = this.tools.get(event.toolCallId!);
+        if (tool !== undefined) tool.start = at; // it runs once its arguments are complete
+        break;
+      }
+      case "TOOL_CALL_RESULT":
+        this.answer(event, lane, at);
+        break;
+      case "SUBAGENT_STARTED": {
+        const depth = this.depthOf(event.parentSubagentRunId ?? ROOT) + (event.parentToolCallId === undefined ? 0 : 1);
+        this.lanes.set(lane, this.open("subagent", event.name ?? "subagent", at, depth));
+        this.idleSince.set(lane, at);
+        break;
+      }
+      case "SUBAGENT_FINISHED":
+      case "SUBAGENT_ERROR":
+        this.close(this.lanes.get(lane), at, event.type === "SUBAGENT_ERROR" ? "failed" : "");
+        break;
+      case "STEP_STARTED":
+        this.steps.set(event.stepName!, this.open("step", event.stepName!, at, this.depthOf(lane)));
+        break;
+      case "STEP_FINISHED":
+        this.close(this.steps.get(event.stepName!), at);
+        break;
+      case "RUN_FINISHED":
+      case "RUN_ERROR":
+        this.end(event, at);
+        break;
+    }
+  }
+
+  private open(kind: SpanKind, name: string, start: number, depth: number): Span {
+    const span: Span = { kind, name, start, depth, detail: "" };
+    this.spans.push(span);
+    return span;
+  }
+
+  private close(span: Span | undefined, at: number, detail = ""): void {
+    if (span === undefined) return;
+    span.end = at;
+    if (detail !== "") span.detail = detail;
+  }
+
+  private depthOf(lane: string): number {
+    return lane === ROOT ? 1 : (this.lanes.get(lane)?.depth ?? 0) + 1;
+  }
+
+  /** The model of a lane says something: its call began when the lane had nothing else to do. */
+  private say(lane: string, at: number): void {
+    const open = this.models.get(lane);
+    const model = open ?? this.open("model", "model", this.idleSince.get(lane) ?? at, this.depthOf(lane));
+    if (open === undefined) model.detail = `first token after ${at - model.start} ms`;
+    delete model.end;
+    this.models.set(lane, model);
+  }
+
+  private pause(lane: string, at: number): void {
+    this.close(this.models.get(lane), at);
+  }
+
+  private answer({ toolCallId, metadata }: TraceEvent, lane: string, at: number): void {
+    const tool = this.tools.get(toolCallId!);
+    this.close(tool, at, metadata?.denied ? "denied" : metadata?.failed ? "failed" : "");
+    const measured = metadata?.durationMs;
+    if (tool !== undefined && measured !== undefined) tool.start = Math.min(tool.start, at - measured);
+    this.models.delete(lane);
+    this.idleSince.set(lane, at);
+  }
+
+  private end({ type, outcome, usage, code }: TraceEvent, at: number): void {
+    const ended = type === "RUN_ERROR" ? `failed: ${code ?? "ERROR"}` : (outcome?.type ?? "success");
+    this.close(this.run, at, [ended, tokensOf(usage ?? [])].filter(Boolean).join(" · "));
+    for (const span of this.models.values()) span.end ??= at;
+    this.models.clear();
+    const waiting = [...this.tools.values()].filter((tool) => tool.end === undefined);
+    if (outcome?.type !== "interrupt") return;
+    this.wait = this.open("wait", "waits for you", at, 0);
+    for (const tool of waiting) tool.detail = "waits for a decision";
+  }
+}
+
+/** The tokens of model calls, for people. */
+export function tokensOf(usage: readonly TokenUsage[]): string {
+  if (usage.length === 0) return "";
+  const sum = (name: "inputTokens" | "outputTokens") => usage.reduce((total, each) => total + (each[name] ?? 0), 0);
+  return `${sum("inputTokens").toLocaleString("en")} tokens in, ${sum("outputTokens").toLocaleString("en")} out`;
+}

@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { rowsOf } from "../src/components/events";
+import type { Frame } from "../src/connection/frames";
+import { spansOf, turnsOf } from "../src/state/trace";
+
+function frames(...events: [at: number, event: Record<string, unknown>][]): Frame[] {
+  return events.map(([at, event], index) => ({
+    number: index + 1,
+    at,
+    since: at,
+    runId: String(event.run ?? "r1"),
+    direction: event.type === undefined ? "out" : "in",
+    type: String(event.type ?? "RUN_INPUT"),
+    text: JSON.stringify(event),
+  }));
+}
+
+const ASKED = { threadId: "t", messages: [{ role: "user", content: "pay" }] };
+const PAID = frames(
+  [0, ASKED],
+  [10, { type: "RUN_STARTED" }],
+  [100, { type: "TOOL_CALL_START", toolCallId: "c", toolCallName: "pay" }],
+  [110, { type: "TOOL_CALL_ARGS", toolCallId: "c", delta: "{}" }],
+  [120, { type: "TOOL_CALL_END", toolCallId: "c" }],
+  [130, { type: "RUN_FINISHED", outcome: { type: "interrupt" }, usage: [{ inputTokens: 1200, outputTokens: 8 }] }],
+  [1000, { run: "r2", threadId: "t", messages: [] }],
+  [1100, { run: "r2", type: "TOOL_CALL_RESULT", toolCallId: "c" }],
+  [1150, { run: "r2", type: "TEXT_MESSAGE_START", messageId: "m" }],
+  [1200, { run: "r2", type: "TEXT_MESSAGE_END", messageId: "m" }],
+  [1210, { run: "r2", type: "RUN_FINISHED" }],
+);
+
+test("a turn has the spans of its model calls, its tools and the wait for the user", () => {
+  const [turn] = turnsOf(PAID, "t");
+  assert.equal(turn!.title, "pay");
+  assert.deepEqual(
+    spansOf(turn!.frames).map(({ kind, name, start, end, detail }) => [kind, name, start, end, detail]),
+    [
+      ["run", "run", 0, 130, "interrupt · 1,200 tokens in, 8 out"],
+      ["model", "model", 0, 120, "first token after 100 ms"],
+      ["tool", "pay", 120, 1100, "waits for a decision"],
+      ["wait", "waits for you", 130, 1000, ""],
+      ["run", "run", 1000, 1210, "success"],
+      ["model", "model", 1100, 1200, "first token after 50 ms"],
+    ],
+  );
+});
+
+test("each message of the user begins a turn, and other threads have their own", () => {
+  const other = frames([0, { ...ASKED, threadId: "u" }], [1, { type: "RUN_STARTED" }], [5, { ...ASKED, run: "r2" }]);
+  assert.equal(turnsOf(other, "t").length, 1);
+  assert.deepEqual(spansOf([]), []);
+});
+
+test("what a subagent does is inside its span", () => {
+  const spans = spansOf(
+    frames(
+      [0, ASKED],
+      [10, { type: "TOOL_CALL_START", toolCallId: "c", toolCallName: "delegate" }],
+      [20, { type: "TOOL_CALL_END", toolCallId: "c" }],
+      [30, { type: "SUBAGENT_STARTED", subagentRunId: "s", name: "helper", parentToolCallId: "c" }],
+      [40, { type: "TEXT_MESSAGE_START", messageId: "m", subagentRunId: "s" }],
+      [50, { type: "TEXT_MESSAGE_END", messageId: "m", subagentRunId: "s" }],
+      [60, { type: "SUBAGENT_FINISHED", subagentRunId: "s" }],
+    ),
+  );
+  assert.deepEqual(
+    spans.map(({ name, depth, end }) => [name, depth, end]),
+    [
+      ["run", 0, undefined],
+      ["model", 1, 20],
+      ["delegate", 1, undefined],
+      ["helper", 2, 60],
+      ["model", 3, 50],
+    ],
+  );
+});
+
+test("deltas of one message are one row, and the end of a run is readable", () => {
+  const log = frames(
+    [0, { type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta: "Hel" }],
+    [40, { type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta: "lo" }],
+    [50, { type: "TEXT_MESSAGE_CONTENT", messageId: "n", delta: "You" }],
+    [60, { type: "RUN_FINISHED", outcome: { type: "success" }, usage: [{ inputTokens: 5, outputTokens: 2 }] }],
+  );
+  assert.deepEqual(
+    rowsOf(log, false).map(({ count, took, text }) => [count, took, text]),
+    [
+      [2, 40, "Hello"],
+      [1, 0, "You"],
+      [1, 0, "success · 5 tokens in, 2 out"],
+    ],
+  );
+  assert.equal(rowsOf(log, true).length, 4);
+});

@@ -1,0 +1,55 @@
+"""What the top bar says about the agent and its model."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from ag_ui.core import AgentCapabilities, IdentityCapabilities, RunAgentInput
+from playwright.async_api import expect
+
+from agui_container import Settings, create_app
+from tests.behaviour.server import serving
+from tests.console.conftest import Visit, over_both
+from tests.console.driver import serve_page
+
+pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
+
+
+class Guide:
+    """An agent that says who it is."""
+
+    def capabilities(self) -> AgentCapabilities:
+        return AgentCapabilities(identity=IdentityCapabilities(name="Guide", description="Knows every tram."))
+
+    async def run(self, _input: RunAgentInput) -> AsyncIterator[str]:
+        yield "Go by tram."
+
+
+async def test_the_offline_model_is_named_as_what_it_is(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await expect(user.page.locator(".answerer")).to_have_text("assistantoffline model")
+
+
+async def test_an_agent_is_named_as_the_setting_names_it(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await expect(user.page.locator(".answerer")).to_have_text("tests.console.scripted:agent")
+
+
+async def test_an_agent_has_its_own_name_and_description(visit: Visit) -> None:
+    async with serving(create_app(Guide(), Settings())) as url:
+        user = await visit(url)
+        await expect(user.page.locator(".answerer")).to_have_text("Guide")
+        await expect(user.page.locator(".empty")).to_contain_text("Knows every tram.")
+        await user.page.close()
+
+
+async def test_a_model_is_chosen(visit: Visit) -> None:
+    with serve_page(AGUI_MODELS="spare=offline") as server:
+        user = await visit(server.url)
+        await user.inspect("Events")
+        await user.page.get_by_label("Model").select_option("spare")
+        await user.say("stream 1")
+        await user.reads("hello world,")
+        await user.page.get_by_label("Filter events").fill("RUN_INPUT")
+        await user.page.get_by_role("list", name="Events").get_by_role("button").first.click()
+        await expect(user.page.get_by_role("group", name="Frame")).to_contain_text('"model": "spare"')
+        await user.page.close()
