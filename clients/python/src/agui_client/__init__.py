@@ -3,6 +3,8 @@
 The models of messages and events are those of ``ag_ui.core``. See the README.
 """
 
+from ag_ui.core import Interrupt
+
 from agui_client.agentcore import SigV4, agentcore_url, new_session_id, presigned_url
 from agui_client.backoff import Reconnect, Retry
 from agui_client.client_tools import ClientTool, ClientToolResult, ClientToolResultStatus, client_tool
@@ -52,6 +54,7 @@ __all__ = [
     "GoalRecord",
     "GoalStatus",
     "GoalsFailed",
+    "Interrupt",
     "Outcome",
     "Reconnect",
     "Retry",

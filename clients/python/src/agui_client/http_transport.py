@@ -7,17 +7,19 @@ headers that are configured.
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
+from functools import cache
 
 import httpx
 from ag_ui.core import RunAgentInput
 
 from agui_client.caller import Caller
-from agui_client.errors import AgentClientError, ConnectionDropped, RunRefusedError
+from agui_client.errors import ConnectionDropped, RunRefusedError
 from agui_client.events import TERMINAL, parse_frame
 from agui_client.sse import EventStreamParser
-from agui_client.transport import Attach, Frame, Received, gateway_error, refusal
+from agui_client.transport import Attach, Frame, Received, refusal, refused_response
 
 CONNECT_SECONDS = 30.0
 
@@ -132,18 +134,25 @@ class HttpTransport:
     async def _error(self, response: httpx.Response) -> Exception:
         """The error of a response that is no success: the server's if its body has one, else a gateway's."""
         try:
-            async for data, _ in self._frames(response):
-                return refusal(parse_frame(data))
-        except (AgentClientError, httpx.HTTPError):
-            pass  # the body of a gateway has another format
-        return gateway_error(response.status_code)
+            async with asyncio.timeout(self._silence):
+                body = await response.aread()
+        except (TimeoutError, httpx.TransportError):
+            body = b""
+        return refused_response(response.status_code, body)
 
     @property
     def _client(self) -> httpx.AsyncClient:
         if self._opened is None:
             self._opened = httpx.AsyncClient(
+                verify=_trust(),
                 timeout=httpx.Timeout(None, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
                 limits=httpx.Limits(keepalive_expiry=KEEPALIVE_SECONDS),
                 follow_redirects=True,
             )
         return self._opened
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """The certificates that are trusted. Reading them takes longer than a request on a local network."""
+    return httpx.create_ssl_context()

@@ -1,7 +1,7 @@
 """A conversation as text, as Markdown and as HTML.
 
-Rule: text of a conversation never becomes markup. It is escaped in HTML, and indented in the transcript, so that it
-cannot imitate the heading of another message.
+Rule: the text of a message is escaped in HTML, and indented in the transcript, so that it cannot imitate the heading of
+another message. Markdown has it as it was written: show it with a renderer that runs no HTML.
 """
 
 import html

@@ -56,9 +56,15 @@ class RunReader:
         self._cursor = 0
         self._has_begun = False
         self._was_sent = False
+        self._is_cut_off = False
         self._cancelled = asyncio.Event()
         self._limit: asyncio.Timeout | None = None
         self._must_end_by: float | None = None
+
+    @property
+    def _is_unnumbered(self) -> bool:
+        """True if the server has not numbered its first event, so that it is another one than AGUI Container."""
+        return self._has_begun and not self._cursor
 
     @property
     def is_cancelled(self) -> bool:
@@ -104,7 +110,7 @@ class RunReader:
         if self.has_ended or self.is_cancelled:
             return
         self._cancelled.set()
-        if not self._was_sent:
+        if not self._was_sent and self.target.input is not None:
             self.has_ended = True
             return
         seconds = self._server.retry.cancel_timeout
@@ -121,7 +127,8 @@ class RunReader:
         command: Frame = {"type": "cancel", "threadId": self.target.thread_id, "runId": self.target.run_id}
         while not self.has_ended:
             try:
-                if not await self._server.knows("cancel"):
+                if self._is_unnumbered or not await self._server.knows("cancel"):
+                    self._is_cut_off = True
                     self._end_reading(loop.time())
                     return
                 await self._server.transport.command(command)
@@ -154,10 +161,10 @@ class RunReader:
         except TimeoutError as error:
             if self._must_end_by is None:
                 raise
-            if await self._server.knows("cancel"):
-                raise self._not_cancelled() from error
-            self.has_ended = True
-            return False
+            if self._is_cut_off:
+                self.has_ended = True
+                return False
+            raise self._not_cancelled() from error
         finally:
             self._limit = None
         if received is None:
@@ -196,7 +203,7 @@ class RunReader:
         """Raise ``ConnectionLostError`` if the server cannot continue a run. Ask until it says what it can do."""
         while True:
             try:
-                if await self._server.knows("attach") and (self._cursor or not self._has_begun):
+                if not self._is_unnumbered and await self._server.knows("attach"):
                     return
             except (ConnectionDropped, RunRefusedError) as failure:
                 if isinstance(failure, RunRefusedError) and not failure.retryable:

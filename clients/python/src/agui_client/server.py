@@ -4,6 +4,9 @@ Rule: AG-UI defines no commands. A command is sent if the capabilities name it i
 does, and the capabilities are asked for when a feature needs them, and not before.
 """
 
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 from ag_ui.core import AgentCapabilities
 
 from agui_client.backoff import Backoff, Retry
@@ -12,6 +15,8 @@ from agui_client.errors import ConnectionDropped, RunRefusedError, UnsupportedEr
 from agui_client.http_transport import HttpTransport
 from agui_client.transport import Frame, Transport
 from agui_client.websocket_transport import WebSocketTransport
+
+T = TypeVar("T")
 
 CALLER_REFUSED = frozenset({"UNAUTHORIZED", "ACCESS_DENIED", "HTTP_401", "HTTP_403"})
 
@@ -50,19 +55,27 @@ class Server:
         return command in (self._commands or ())
 
     async def command(self, command: str, **fields: object) -> Frame:
-        """Send a command, again after a drop or a refusal that is ``retryable``, and return its result.
+        """Send a command, as ``retrying`` does, and return its result.
 
         Raises:
             UnsupportedError: the server does not know the command.
             RunRefusedError: the server refuses it.
             ConnectionLostError: no connection for too long.
         """
+
+        async def ask() -> Frame:
+            if not await self.knows(command):
+                raise UnsupportedError(f"The capabilities of this server do not name the command {command}.")
+            return await self.transport.command({"type": command, **fields})
+
+        return await self.retrying(ask)
+
+    async def retrying(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask, and again after a drop or a refusal that is ``retryable``. Raises ``ConnectionLostError`` at last."""
         backoff = Backoff(self.retry)
         while True:
             try:
-                if not await self.knows(command):
-                    raise UnsupportedError(f"The capabilities of this server do not name the command {command}.")
-                return await self.transport.command({"type": command, **fields})
+                return await ask()
             except ConnectionDropped as error:
                 await backoff.pause(error)
             except RunRefusedError as error:

@@ -26,7 +26,7 @@ from agui_client.caller import Caller
 from agui_client.client_tools import ClientTool, ClientTools
 from agui_client.content import user_message
 from agui_client.conversation import Conversation
-from agui_client.errors import Declined, GoalsFailed, RunFailedError, RunRefusedError, UnsupportedError
+from agui_client.errors import Declined, GoalsFailed, RunFailedError, UnsupportedError
 from agui_client.events import ToolCallEvent
 from agui_client.feedback import Feedback, FeedbackCategory, FeedbackSentiment
 from agui_client.goals import Goal
@@ -267,10 +267,9 @@ class Session(SessionView):
                     yield self._apply(event)
             if self._record.is_reading:
                 self._record.end(Outcome.CANCELLED)
-        except RunRefusedError:
-            self._record.is_reading, self._reader = False, None
-            raise
         finally:
+            if self._reader is None or self._reader.has_ended:
+                self._record.is_reading = False
             self._reading.release()
 
     async def cancel(self) -> None:
@@ -322,7 +321,7 @@ class Session(SessionView):
 
     async def capabilities(self) -> AgentCapabilities | None:
         """Return what the server can do. None if it does not answer that question."""
-        return await self._server.capabilities()
+        return await self._server.retrying(self._server.capabilities)
 
     async def command(self, command: str, /, **fields: object) -> Frame:
         """Send any command that the capabilities name, for example ``threads.list``, and return its result.

@@ -7,7 +7,9 @@ from typing import Protocol
 
 from ag_ui.core import RunAgentInput
 
-from agui_client.errors import ConnectionDropped, RunRefusedError
+from agui_client.errors import AgentClientError, ConnectionDropped, RunRefusedError
+from agui_client.events import parse_frame
+from agui_client.sse import EventStreamParser
 
 Frame = dict[str, object]
 """An event, or the answer to a command, as JSON."""
@@ -23,6 +25,9 @@ GATEWAY_STATUSES = frozenset({429, 502, 503, 504})
 
 MAY_HAVE_PASSED = frozenset({502, 504})
 """Those of them after which the server may have got the request."""
+
+SHOWN_BYTES = 500
+"""Bytes of another body that are shown in the message of an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +102,17 @@ def refusal(fields: Mapping[str, object]) -> RunRefusedError:
     )
 
 
-def gateway_error(status: int) -> ConnectionDropped | RunRefusedError:
-    """Make an error of a response whose body is not the server's."""
+def refused_response(status: int, body: bytes) -> ConnectionDropped | RunRefusedError:
+    """Make an error of a response that is no success: of the server's own if the body has one."""
+    try:
+        for event in EventStreamParser().feed(body):
+            return refusal(parse_frame(event.data))
+    except AgentClientError:
+        pass  # the body of a gateway or of another server has a format of its own
     if status in GATEWAY_STATUSES:
         return ConnectionDropped(f"A gateway answered with status {status}.", was_sent=status in MAY_HAVE_PASSED)
-    return RunRefusedError(f"HTTP_{status}", f"The request was answered with status {status}.")
+    shown = " ".join(body[:SHOWN_BYTES].decode("utf-8", "replace").split())
+    return RunRefusedError(f"HTTP_{status}", f"The request was answered with status {status}: {shown or 'no reason'}")
 
 
 def _text(value: object) -> str | None:

@@ -22,10 +22,10 @@ from websockets.protocol import State
 
 from agui_client.agentcore import is_presigned
 from agui_client.caller import Address, Caller
-from agui_client.errors import AgentClientError, ConnectionDropped, RunRefusedError
+from agui_client.errors import ConnectionDropped, RunRefusedError
 from agui_client.events import TERMINAL, parse_frame
 from agui_client.sse import EventStreamParser
-from agui_client.transport import Attach, Frame, Received, gateway_error, refusal
+from agui_client.transport import Attach, Frame, Received, refusal, refused_response
 
 CONNECT_SECONDS = 30.0
 PING_SECONDS = 15.0
@@ -39,6 +39,11 @@ MAX_FRAME = 32_000_000
 """Bytes of a frame that the client takes."""
 
 TOO_LARGE = 1009
+UNANSWERED = 3
+"""Sockets that end with the question for capabilities, after which the server does not know it. AWS's ``AGUIApp`` means
+to close a socket with a reason, and its reason is longer than a socket allows.
+"""
+
 REFUSED = frozenset({1003, 1007})
 """Close codes of servers that do not understand a frame."""
 
@@ -53,6 +58,7 @@ class WebSocketTransport:
         self._idle: ClientConnection | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._is_numbered = False
+        self._unanswered = 0
 
     async def stream(self, request: RunAgentInput | Attach) -> AsyncGenerator[Received, None]:
         """Yield the events of a run."""
@@ -78,6 +84,15 @@ class WebSocketTransport:
 
     async def command(self, command: Frame) -> Frame:
         """Send a command, and return its result."""
+        try:
+            return await self._ask(command)
+        except ConnectionDropped as error:
+            self._unanswered += error.was_sent and command["type"] == "capabilities"
+            if self._unanswered < UNANSWERED:
+                raise
+            raise _unknown(command) from error
+
+    async def _ask(self, command: Frame) -> Frame:
         async with self._socket() as socket:
             await _send(socket, json.dumps({"command": command, "id": 1}))
             async for frame in _frames(socket):
@@ -88,7 +103,7 @@ class WebSocketTransport:
                     return frame
                 if frame.get("type") in TERMINAL:
                     break
-        raise RunRefusedError("UNKNOWN_COMMAND", f"The server does not know the command {command['type']}.")
+        raise _unknown(command)
 
     async def aclose(self) -> None:
         """Close the unused socket."""
@@ -133,9 +148,13 @@ class WebSocketTransport:
                 compression=None,
             )
         except InvalidStatus as error:
-            raise _refused_handshake(error) from error
+            raise refused_response(error.response.status_code, bytes(error.response.body or b"")) from error
         except (OSError, TimeoutError, WebSocketException) as error:
             raise ConnectionDropped(f"The socket did not open: {error}", was_sent=False) from error
+
+
+def _unknown(command: Frame) -> RunRefusedError:
+    return RunRefusedError("UNKNOWN_COMMAND", f"The server does not know the command {command['type']}.")
 
 
 def _with_cursor(url: str) -> str:
@@ -149,17 +168,6 @@ def _headers(address: Address, url: str) -> dict[str, str]:
     if address.sigv4 is None:
         return address.headers
     return {**address.headers, **address.sigv4.headers("GET", url, address.headers)}
-
-
-def _refused_handshake(error: InvalidStatus) -> Exception:
-    """The error of a handshake: the server's if the body has one, else a gateway's."""
-    response = error.response
-    try:
-        for event in EventStreamParser().feed(bytes(response.body or b"")):
-            return refusal(parse_frame(event.data))
-    except AgentClientError:
-        pass  # the body of a gateway has another format
-    return gateway_error(response.status_code)
 
 
 async def _send(socket: ClientConnection, text: str) -> None:

@@ -1,0 +1,32 @@
+"""An agent that asks for a color, and one event of its own. Run with AGUI_AGENT."""
+
+from collections.abc import AsyncIterator
+
+from ag_ui.core import (
+    BaseEvent,
+    CustomEvent,
+    Interrupt,
+    RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    UserMessage,
+)
+
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+async def agent(run_input: RunAgentInput) -> AsyncIterator[BaseEvent | str]:
+    """Ask after ``paint``, and say the answer."""
+    last = run_input.messages[-1]
+    if run_input.resume:
+        (entry,) = run_input.resume
+        yield f"{entry.status}: {entry.payload}"
+    elif isinstance(last, UserMessage) and last.content == "custom":
+        yield CustomEvent(name="test.own", value={"a": [1, None]})
+    else:
+        interrupt = Interrupt(id=f"color-{run_input.run_id}", reason="input_required", response_schema=SCHEMA)
+        yield RunFinishedEvent(
+            thread_id=run_input.thread_id,
+            run_id=run_input.run_id,
+            outcome=RunFinishedInterruptOutcome(interrupts=[interrupt]),
+        )

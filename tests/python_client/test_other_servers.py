@@ -1,0 +1,217 @@
+"""Other AG-UI servers: AWS's ``AGUIApp``, ag-ui-strands and Pydantic AI's adapter.
+
+They have no commands, so a dropped run is lost and never sent again, and a cancel closes the connection.
+"""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from ag_ui.core import BaseEvent, EventType, TextMessageContentEvent
+
+from agui_client import (
+    ConnectionLostError,
+    Goal,
+    Outcome,
+    Retry,
+    RunRefusedError,
+    Session,
+    SessionStatus,
+    ToolCallEvent,
+    UnsupportedError,
+    client_tool,
+)
+from tests.ports import free_port
+from tests.python_client.relay import Relay, relay_to
+from tests.sockets.process import ROOT
+
+PYTHON = ROOT / ".venv" / "bench" / "bin" / "python"
+PEERS = ["agentcore", "strands", "pydantic_adapter"]
+START_SECONDS = 300.0
+FAST = Retry(initial_delay=0.02, max_delay=0.1)
+
+_started: dict[str, int] = {}
+
+
+@client_tool
+def toss(sides: int) -> str:
+    """Toss a coin with sides."""
+    return f"tossed {sides}"
+
+
+@contextmanager
+def peer(name: str, log: Path) -> Iterator[int]:
+    """Serve a peer and give its port."""
+    port = free_port()
+    command = [str(PYTHON), "-m", "bench.peers.serve", f"tests.python_client.peers.{name}", str(port)]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdout=output, stderr=output)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.02)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
+    """The ports of all peers. Without the environment of bench/ they cannot run; ``make test`` makes it."""
+    if not PYTHON.exists():
+        reason = f"{PYTHON} is missing (make test makes it): the Python client was not tried with other servers."
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("peers")
+    with ExitStack() as stack:
+        yield {name: stack.enter_context(peer(name, folder / name)) for name in PEERS}
+
+
+def http(port: int) -> str:
+    """URL of a peer over HTTP."""
+    return f"http://127.0.0.1:{port}/invocations"
+
+
+@pytest.fixture(params=[http, lambda port: f"ws://127.0.0.1:{port}/ws"], ids=["sse", "websocket"])
+def agentcore(request: pytest.FixtureRequest, ports: dict[str, int]) -> str:
+    """``AGUIApp`` over each of its transports. Over a WebSocket it sends frames of SSE."""
+    url: str = request.param(ports["agentcore"])
+    return url
+
+
+async def test_chunks_arrive_as_the_events_that_they_stand_for(agentcore: str) -> None:
+    async with Session.start("hello", url=agentcore) as session:
+        events = [event async for event in session.events()]
+        assert [event.type.value for event in events] == [
+            "RUN_STARTED",
+            "STATE_SNAPSHOT",
+            "STATE_DELTA",
+            "TEXT_MESSAGE_START",
+            "TEXT_MESSAGE_CONTENT",
+            "TEXT_MESSAGE_CONTENT",
+            "TEXT_MESSAGE_END",
+            "RUN_FINISHED",
+        ]
+        number = session.state["runs"]  # type: ignore[index]
+        assert session.messages[-1].content == f"run {number}: hello of 1"
+        await session.send_text("again").run()
+        assert session.messages[-1].content == f"run {number + 1}: again of 3"
+
+
+async def test_a_client_tool_is_run_for_aws_own_server(agentcore: str) -> None:
+    calls: list[object] = []
+    async with Session.start("use toss", url=agentcore, client_tools=[toss]) as session:
+        await session.run(
+            on_event=lambda event: calls.append(event.input) if isinstance(event, ToolCallEvent) else None
+        )
+    assert calls == [{"sides": 6}]
+    assert str(session.messages[-1].content).endswith(": tossed 6 of 3")
+
+
+async def test_a_cancel_closes_the_connection_of_a_server_without_commands(agentcore: str) -> None:
+    async with Session.start("wait", url=agentcore) as session:
+
+        async def stop(event: BaseEvent) -> None:
+            if isinstance(event, TextMessageContentEvent):
+                await session.cancel()
+
+        await session.run(on_event=stop)
+        assert (session.outcome, session.status) == (Outcome.CANCELLED, SessionStatus.USER_TURN)
+        await session.send_text("hello").run()
+        assert str(session.messages[-1].content).endswith(": hello of 3")
+
+
+async def test_a_refusal_of_another_server_says_why(ports: dict[str, int]) -> None:
+    async with Session.start("hello", url=f"http://127.0.0.1:{ports['pydantic_adapter']}/nowhere") as session:
+        with pytest.raises(RunRefusedError, match="Not Found") as caught:
+            await session.run()
+    assert (caught.value.code, caught.value.retryable) == ("HTTP_404", False)
+
+
+async def test_features_of_agui_container_are_refused_by_name(agentcore: str) -> None:
+    async with Session.start("hello", url=agentcore) as session:
+        await session.run()
+        assert await session.capabilities() is None
+        with pytest.raises(UnsupportedError, match=r"threads\.delta|threads\.get"):
+            await session.refresh()
+        with pytest.raises(UnsupportedError, match=r"threads\.fork"):
+            await session.fork(0)
+        with pytest.raises(UnsupportedError, match="goals"):
+            await session.send(goals=[Goal("price", {"type": "object"})]).run()
+
+
+@pytest.fixture
+async def relay(ports: dict[str, int]) -> AsyncIterator[Relay]:
+    """A relay to ``AGUIApp``."""
+    async with relay_to(ports["agentcore"]) as relay:
+        yield relay
+
+
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+@pytest.mark.parametrize("after", [0, 1, 4])
+async def test_a_run_that_drops_is_lost_and_is_not_run_twice(relay: Relay, transport: str, after: int) -> None:
+    url = relay.http if transport == "sse" else relay.ws
+    async with Session.start("hello", url=url, retry=FAST) as session:
+        await session.run()
+        before = session.state["runs"]  # type: ignore[index]
+        relay.cuts = [after]
+        with pytest.raises(ConnectionLostError):
+            await session.send_text("hello").run()
+        await session.cancel()
+        await session.send_text("hello").run()
+        assert session.state["runs"] == before + 2  # type: ignore[index]
+
+
+@pytest.mark.parametrize("transport", ["sse", "websocket"])
+async def test_a_connection_that_was_never_made_is_tried_again(relay: Relay, transport: str) -> None:
+    relay.refuses = 2
+    url = relay.http if transport == "sse" else relay.ws
+    async with Session.start("hello", url=url, retry=FAST) as session:
+        if transport == "sse":  # it was accepted, so that the request may have arrived
+            with pytest.raises(ConnectionLostError):
+                await session.run()
+        else:
+            await session.run()
+            assert session.outcome is Outcome.SUCCESS
+
+
+@pytest.mark.parametrize("name", ["strands", "pydantic_adapter"])
+async def test_text_and_tools_of_both_sides_work(ports: dict[str, int], name: str) -> None:
+    async with Session.start("say hello world", url=http(ports[name]), client_tools=[toss]) as session:
+        await session.run()
+        assert session.messages[-1].content == "helloworld"
+        await session.send_text("use toss").run()
+        assert session.messages[-1].content == "result: tossed 6"
+        await session.send_text("count").run()
+        assert session.messages[-1].content == "3 messages"
+
+
+async def test_a_tool_of_pydantic_ai_runs_at_its_server(ports: dict[str, int]) -> None:
+    async with Session.start("use roll", url=http(ports["pydantic_adapter"])) as session:
+        events = [event async for event in session.events()]
+    assert EventType.TOOL_CALL_RESULT in [event.type for event in events]
+    assert session.messages[-1].content == "result: rolled 6"
+    assert session.pending_calls == []
+
+
+async def test_an_interrupt_of_strands_is_answered(ports: dict[str, int]) -> None:
+    async with Session.start("use roll", url=http(ports["strands"])) as session:
+        await session.run()
+        assert session.outcome is Outcome.INTERRUPT
+        (interrupt,) = session.interrupts
+        assert interrupt.reason
+        await session.run(on_approval=lambda approval: approval.approve(), on_interrupt=lambda _: {"approved": True})
+        assert session.messages[-1].content == "result: rolled 6"
