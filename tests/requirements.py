@@ -19,6 +19,7 @@ from tests.requirements_security import AUTH
 from tests.requirements_speed import SPEED
 from tests.requirements_start import START
 from tests.requirements_telemetry import TELEMETRY
+from tests.requirements_terminal import TERMINAL
 from tests.requirements_threads import DURABLE
 
 
@@ -480,6 +481,7 @@ GROUPS = (
     THREADS,
     FEEDBACK,
     TELEMETRY,
+    TERMINAL,
     PROTOCOLS,
 )
 

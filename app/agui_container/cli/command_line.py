@@ -23,12 +23,15 @@ SUMMARIES = {
     "serve": "Serve an agent.",
     "doctor": "Check what an agent needs, and say what to do.",
     "config": "Print the settings and where they come from.",
+    "chat": "Talk to an agent in the terminal.",
+    "invoke": "Send one message to an agent, for scripts.",
+    "threads": "List, show, export, rename and delete threads.",
     "runs": "List and cancel runs.",
     "feedback": "List and triage feedback.",
 }
 """Commands in the order of ``agui --help``."""
 
-EXTRA = ("prompt_toolkit", "rich", "watchfiles")
+EXTRA = ("agui_client", "prompt_toolkit", "rich", "watchfiles")
 """Packages of the extra ``cli``."""
 
 _load = lazy_attributes(__name__, {name: f"cli.{name}" for name in SUMMARIES})

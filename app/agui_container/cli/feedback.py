@@ -9,9 +9,12 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agui_client import Session
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import config_option
+from agui_container.cli.server_commands import each_listed, run_with_server, url_option
 from agui_container.cli.shared_stores import SharedStores, print_json, run_with_stores
+from agui_container.cli.target import token_option
 from agui_container.ports.records import Review, ThreadKey, Triage
 from agui_container.ports.store import FeedbackStore
 
@@ -27,14 +30,22 @@ class TriageChange(Struct, frozen=True):
 
 @click.group()
 def feedback() -> None:
-    """List and triage feedback in the database of AGUI_STORE."""
+    """List and triage feedback in the database of AGUI_STORE, or list that of a server's caller."""
 
 
 @feedback.command("list")
 @click.option("--all", "include_resolved", is_flag=True, help="Include resolved feedback.")
+@url_option
+@token_option
 @config_option
-def list_command(*, include_resolved: bool, config: Path | None) -> None:
-    """List unresolved feedback as JSON lines, newest first."""
+def list_command(*, include_resolved: bool, url: str | None, token: str | None, config: Path | None) -> None:
+    """List unresolved feedback as JSON lines, newest first.
+
+    With --url, all feedback of the caller, thread by thread: users never see what is resolved.
+    """
+    if url is not None:
+        run_with_server(url, token, print_feedback_of)
+        return
     run_with_stores(config, partial(print_feedback, resolved=None if include_resolved else False))
 
 
@@ -63,6 +74,15 @@ def triage_command(
         raise click.UsageError("--resolved-by and --reopen exclude each other")
     key, change = ThreadKey(owner, thread), TriageChange(label, note, resolved_by, reopen)
     run_with_stores(config, partial(triage_feedback, thread=key, message_id=message, change=change))
+
+
+async def print_feedback_of(session: Session) -> None:
+    """Print the feedback that the caller of a server has given."""
+    async for thread in each_listed(session, "threads.list", "threads"):
+        view = await session.command("threads.get", threadId=thread["threadId"], messages=False)
+        given = view.get("feedback")
+        for each in given if isinstance(given, list) else ():
+            print_json({"threadId": thread["threadId"], **each})
 
 
 async def print_feedback(stores: SharedStores, *, resolved: bool | None) -> None:

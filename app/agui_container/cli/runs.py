@@ -1,4 +1,4 @@
-"""``agui runs``: list and cancel the runs of all servers on one database.
+"""``agui runs``: list and cancel the runs of all servers on one database, or of one server by its URL.
 
 Rule: only the replica of a run ends it. ``agui runs cancel`` requests the cancellation.
 """
@@ -10,9 +10,12 @@ from pathlib import Path
 
 import click
 
+from agui_client import Session
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import config_option
+from agui_container.cli.server_commands import each_listed, run_with_server, url_option
 from agui_container.cli.shared_stores import SharedStores, print_json, run_with_stores
+from agui_container.cli.target import token_option
 from agui_container.engine.persistence.cluster import ReplicaCommand, encode_command
 from agui_container.engine.threads.views import stored_run_view
 from agui_container.ports.bus import Bus, BusUnavailable
@@ -21,14 +24,19 @@ from agui_container.ports.records import RunKey, RunRecord
 
 @click.group()
 def runs() -> None:
-    """List and cancel the runs of all servers on the database of AGUI_STORE."""
+    """List and cancel the runs of all servers on the database of AGUI_STORE, or of a server."""
 
 
 @runs.command("list")
 @click.option("--all", "include_ended", is_flag=True, help="Include ended runs.")
+@url_option
+@token_option
 @config_option
-def list_command(*, include_ended: bool, config: Path | None) -> None:
-    """List open runs as JSON lines, newest first."""
+def list_command(*, include_ended: bool, url: str | None, token: str | None, config: Path | None) -> None:
+    """List open runs as JSON lines, newest first. With --url, those of the caller."""
+    if url is not None:
+        run_with_server(url, token, partial(print_runs_of, include_ended=include_ended))
+        return
     run_with_stores(config, partial(print_runs, include_ended=include_ended))
 
 
@@ -36,13 +44,30 @@ def list_command(*, include_ended: bool, config: Path | None) -> None:
 @click.argument("owner")
 @click.argument("thread")
 @click.argument("run")
+@url_option
+@token_option
 @config_option
-def cancel_command(owner: str, thread: str, run: str, config: Path | None) -> None:
+def cancel_command(owner: str, thread: str, run: str, url: str | None, token: str | None, config: Path | None) -> None:
     """Cancel a run on any server. Its OWNER, THREAD and RUN are those of the list.
 
-    Without AGUI_BUS it takes two seconds.
+    Without AGUI_BUS it takes two seconds. With --url the owner is the caller, whatever OWNER says.
     """
+    if url is not None:
+        run_with_server(url, token, partial(cancel_run_of, thread_id=thread, run_id=run))
+        return
     run_with_stores(config, partial(cancel_run, key=RunKey(owner, thread, run)))
+
+
+async def print_runs_of(session: Session, *, include_ended: bool) -> None:
+    """Print the runs that a server lists for its caller."""
+    async for run in each_listed(session, "runs.list", "runs"):
+        if include_ended or "endedAt" not in run:
+            print_json(run)
+
+
+async def cancel_run_of(session: Session, thread_id: str, run_id: str) -> None:
+    """Cancel a run of a server. Raises ``AgentClientError``."""
+    print_json(await session.command("cancel", threadId=thread_id, runId=run_id))
 
 
 async def print_runs(stores: SharedStores, *, include_ended: bool) -> None:

@@ -73,8 +73,8 @@ class Approval:
         return Decision(approved=False, reason=reason)
 
 
-Approver = Callable[[Approval], "Decision | bool | Awaitable[Decision | bool]"]
-"""Decides about an approval. True approves the call as it is, and False denies it."""
+Approver = Callable[[Approval], "Decision | bool | Awaitable[Decision | bool | None] | None"]
+"""Decides about an approval. True approves the call as it is, False denies it, and None leaves it waiting."""
 
 Answerer = Callable[[Interrupt], object]
 """Answers any other interrupt, with a value that its schema allows. May be ``async``."""

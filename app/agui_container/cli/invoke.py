@@ -1,0 +1,201 @@
+"""``agui invoke``: send one message to an agent and print its answer, for scripts.
+
+Rule: the standard output has the answer and nothing else, or with ``--json`` one event on each line. Everything about
+the run goes to the standard error. The exit status says how the run ended.
+"""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Callable
+from enum import IntEnum
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+import click
+from ag_ui.core import BaseEvent, RawEvent, TextMessageContentEvent, TextMessageEndEvent, ToolCallResultEvent
+
+from agui_client import (
+    AgentClientError,
+    Approval,
+    ConnectionLostError,
+    Decision,
+    Outcome,
+    RunFailedError,
+    RunRefusedError,
+    Session,
+    ToolCallEvent,
+    UnsupportedError,
+    user_message,
+)
+from agui_client.rendering import text_of
+from agui_container.cli.failure import CommandFailed
+from agui_container.cli.target import open_target, session_option, target_argument, token_option, ws_option
+from agui_container.cli.terminal.chat_state import error_text
+from agui_container.cli.terminal.control_characters import without_controls
+
+
+class ExitStatus(IntEnum):
+    """Ends of a run. 2 is click's own, for a wrong command line."""
+
+    SUCCESS = 0
+    FAILED = 1
+    REFUSED = 3
+    INTERRUPTED = 4
+    CANCELLED = 130
+
+
+EXIT_STATUSES = """\b
+Exit status:
+  0    the run ended with success
+  1    the run failed
+  2    the command line is wrong, or the agent cannot be served
+  3    the server refused the run, or cannot be reached
+  4    the run waits for an approval or an answer
+  130  the run was cancelled, for example by Ctrl-C"""
+
+
+@click.command(epilog=EXIT_STATUSES)
+@click.argument("text", required=False)
+@target_argument
+@click.option("--json", "as_json", is_flag=True, help="Print the events as JSON lines.")
+@click.option("--thread", "thread_id", metavar="ID", help="Continue this thread, or begin it.")
+@click.option("--state", "state", metavar="FILE", type=click.File(), help="Send the JSON in FILE as the shared state.")
+@click.option("--file", "files", metavar="PATH", type=Path, multiple=True, help="Send a file. May be repeated.")
+@click.option(
+    "--approve",
+    type=click.Choice(["all", "none", "ask"]),
+    help="Allow calls that wait for an approval, deny them, or ask. Otherwise the run ends as interrupted.",
+)
+@ws_option
+@token_option
+@session_option
+def invoke(
+    text: str | None,
+    target: str,
+    thread_id: str | None,
+    state: IO[str] | None,
+    files: tuple[Path, ...],
+    approve: str | None,
+    token: str | None,
+    session_id: str | None,
+    *,
+    as_json: bool,
+    websocket: bool,
+) -> int:
+    """Send TEXT to an agent and print its answer.
+
+    The text is read from the standard input if that is no terminal. With TEXT, the input follows it.
+    """
+
+    async def run() -> int:
+        async with open_target(target, websocket=websocket, token=token, session_id=session_id) as opened:
+            options = opened.options
+            if state is not None:
+                options["state"] = read_state(state.read())
+            try:
+                session = Session(opened.url, thread_id=thread_id, **options)
+                session.send(user_message(whole_text(text), files))
+            except (ValueError, OSError) as error:
+                raise CommandFailed(str(error)) from None
+            async with session:
+                return await answer(session, print_json if as_json else TextPrinter().show, approve)
+
+    return asyncio.run(run())
+
+
+async def answer(session: Session, show: Callable[[BaseEvent], None], approve: str | None) -> int:
+    """Run a session until it is the user's turn, and return the exit status. Ctrl-C cancels the run."""
+    loop = asyncio.get_running_loop()
+    cancels: list[asyncio.Task[None]] = []
+    loop.add_signal_handler(signal.SIGINT, lambda: cancels.append(loop.create_task(session.cancel())))
+    try:
+        await session.run(on_event=show, on_approval=partial(decide, how=approve))
+    except RunFailedError as error:
+        click.echo(error_text(error), err=True)
+        return ExitStatus.FAILED
+    except (RunRefusedError, ConnectionLostError, UnsupportedError) as error:
+        click.echo(error_text(error), err=True)
+        return ExitStatus.REFUSED
+    except AgentClientError as error:
+        click.echo(error_text(error), err=True)
+        return ExitStatus.CANCELLED if cancels else ExitStatus.FAILED
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        await asyncio.gather(*cancels, return_exceptions=True)
+    return status_of(session)
+
+
+def status_of(session: Session) -> int:
+    """Return the exit status of a session whose run has ended."""
+    if session.outcome is Outcome.CANCELLED:
+        return ExitStatus.CANCELLED
+    for interrupt in session.interrupts:
+        click.echo(f"waits: {without_controls(interrupt.message or interrupt.reason)}", err=True)
+    for call in session.pending_calls:
+        click.echo(f"waits for a result of: {without_controls(call.function.name)}", err=True)
+    return ExitStatus.INTERRUPTED if session.interrupts or session.pending_calls else ExitStatus.SUCCESS
+
+
+async def decide(approval: Approval, how: str | None) -> Decision | None:
+    """Decide about a call as ``--approve`` says. None leaves it waiting."""
+    match how:
+        case "all":
+            return approval.approve()
+        case "none":
+            return approval.deny()
+        case "ask":
+            call = without_controls(f"{approval.tool_name} {json.dumps(approval.arguments, ensure_ascii=False)}")
+            is_allowed = await asyncio.to_thread(click.confirm, f"Allow {call}?", err=True)
+            return approval.approve() if is_allowed else approval.deny()
+    return None
+
+
+class TextPrinter:
+    """Prints the agent's text on the standard output, and its tool calls on the standard error."""
+
+    def show(self, event: BaseEvent) -> None:
+        """Print an event. The text of subagents is not part of the answer."""
+        match event:
+            case TextMessageContentEvent(subagent_run_id=None):
+                click.echo(printable(event.delta), nl=False)
+                sys.stdout.flush()
+            case TextMessageEndEvent(subagent_run_id=None):
+                click.echo()
+            case ToolCallEvent():
+                click.echo(without_controls(f"calls {event.name} {json.dumps(event.input)}"), err=True)
+            case ToolCallResultEvent():
+                click.echo(without_controls(f"result: {text_of(event.content)}"), err=True)
+
+
+def print_json(event: BaseEvent) -> None:
+    """Print an event as one line of JSON. An event of an unknown type is printed as the server sent it."""
+    if isinstance(event, RawEvent) and event.source is None:
+        click.echo(json.dumps(event.event, ensure_ascii=False))
+    else:
+        click.echo(event.model_dump_json(by_alias=True, exclude_none=True))
+    sys.stdout.flush()
+
+
+def printable(text: str) -> str:
+    """Return text for the standard output: as it is for a program, without control characters for a terminal."""
+    return without_controls(text) if sys.stdout.isatty() else text
+
+
+def whole_text(text: str | None) -> str:
+    """Return the text of the command line and of the standard input. Raises ``UsageError`` if there is none."""
+    read = "" if sys.stdin.isatty() else sys.stdin.read().strip()
+    whole = "\n\n".join(filter(None, [text, read]))
+    if not whole:
+        raise click.UsageError("give a text, or write it to the standard input")
+    return whole
+
+
+def read_state(text: str) -> object:
+    """Parse the shared state. Raises ``CommandFailed``."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise CommandFailed(f"--state is no JSON: {error}") from None

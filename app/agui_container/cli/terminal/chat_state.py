@@ -1,0 +1,66 @@
+"""State of a chat: its server, its session, and the options of the next message."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ag_ui.core import AgentCapabilities
+
+from agui_client import AgentClientError, Session
+from agui_container.cli.target import Target
+from agui_container.cli.terminal.server_files import ServerFiles
+from agui_container.cli.terminal.view import View
+
+
+@dataclass
+class ChatState:
+    """A chat.
+
+    Attributes:
+        capabilities: of the server; None if it does not say.
+        forwarded_props: sent with each message, for example the model.
+        listed: ids of the threads that were listed last, which the user opens by their numbers.
+    """
+
+    target: Target
+    files: ServerFiles
+    view: View
+    session: Session
+    capabilities: AgentCapabilities | None = None
+    forwarded_props: dict[str, object] = field(default_factory=dict)
+    listed: list[str] = field(default_factory=list)
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Names of the models that the server lets its callers choose from."""
+        named = self._custom("models")
+        return [str(name) for name in named] if isinstance(named, list) else []
+
+    @property
+    def agent_name(self) -> str:
+        """Name of the agent, or of its server."""
+        identity = self.capabilities.identity if self.capabilities else None
+        return (identity.name if identity else None) or self.target.name
+
+    def _custom(self, name: str) -> object:
+        return ((self.capabilities.custom if self.capabilities else None) or {}).get(name)
+
+    async def load_capabilities(self) -> None:
+        """Ask the server what it can do. Raises ``AgentClientError`` if it cannot be reached."""
+        self.capabilities = await self.session.capabilities()
+
+    async def change_session(self, session: Session) -> None:
+        """Continue with another session."""
+        await self.session.aclose()
+        self.session = session
+
+    async def open_thread(self, thread_id: str) -> None:
+        """Continue a thread of the server, and show it. Raises ``AgentClientError``."""
+        await self.change_session(await Session.from_id(thread_id, url=self.target.url, **self.target.options))
+        self.view.markdown(self.session._repr_markdown_())
+
+
+def error_text(error: AgentClientError) -> str:
+    """Return an error for the person: its code, its message, and the id that the server's log has."""
+    code, request_id = getattr(error, "code", None), getattr(error, "request_id", None)
+    text = f"{code}: {error}" if code else str(error)
+    return f"{text} (request {request_id})" if request_id else text

@@ -1,0 +1,209 @@
+"""A conversation on a terminal: Markdown that is drawn while it arrives, spinners, indentation.
+
+Rule: what is complete is printed once, for good, and scrolls away as any output does. Only what still changes is drawn
+again, ``FRAMES`` times a second whatever the number of events, and never higher than the terminal. So nothing flickers,
+and a fast agent costs no more than a slow one.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from time import monotonic
+
+from ag_ui.core import BaseEvent
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.text import Text as Line
+
+from agui_container.cli.terminal.control_characters import without_controls
+from agui_container.cli.terminal.markdown_blocks import MarkdownBlocks
+from agui_container.cli.terminal.turn import Call, Item, Note, Reasoning, Text, Turn
+
+FRAMES = 10
+"""Drawings in one second."""
+
+INDENT = 3
+"""Columns for each subagent around an item."""
+
+RESULT_LINES = 8
+ARGUMENT_CHARS = 200
+"""Limits of the shown part of a call. ``/export`` has all of it."""
+
+MARKDOWN_CHARS = 4_000
+"""Longest unfinished block that is drawn as Markdown. Only the end of a longer one is drawn, as it is."""
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+SPARE_ROWS = 3
+"""Rows of the terminal that are never drawn again, so that it does not scroll in between."""
+
+
+class Tail:
+    """The last rows of something, so that it fits on the terminal."""
+
+    def __init__(self, content: RenderableType) -> None:
+        self._content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = console.render_lines(self._content, options.update(height=None), pad=False)
+        for row in rows[-max(console.height - SPARE_ROWS, 1) :]:
+            yield from row
+            yield Segment.line()
+
+
+class Screen:
+    """Implements ``View`` on a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self.shows_reasoning = False
+        self._console = console
+        self._turn = Turn(monotonic)
+        self._blocks: tuple[Text, MarkdownBlocks] | None = None
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[Callable[[BaseEvent], None]]:
+        """Provide the function that shows the events of one turn."""
+        drawing = asyncio.create_task(self._draw(), name="drawing of a turn")
+        try:
+            with self._live:
+                try:
+                    yield self._turn.feed
+                finally:
+                    self._end()
+        finally:
+            drawing.cancel()
+            with suppress(asyncio.CancelledError):
+                await drawing
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the terminal to a question in the middle of a turn."""
+        self._end()
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self._live.start()
+
+    def _end(self) -> None:
+        """Print everything, and clear what was drawn."""
+        self._turn.end()
+        self._print_finished()
+        self._live.update("", refresh=True)
+
+    def markdown(self, text: str) -> None:
+        """Show a text in Markdown."""
+        self._console.print(Markdown(without_controls(text)))
+
+    def note(self, text: str) -> None:
+        """Show a line of this program."""
+        self._console.print(Line(without_controls(text), style="dim"))
+
+    def error(self, text: str) -> None:
+        """Show what went wrong."""
+        self._console.print(Line(without_controls(text), style="red"))
+
+    # --- drawing ------------------------------------------------------------------------------------------------------
+
+    async def _draw(self) -> None:
+        while True:
+            if self._live.is_started:
+                self._print_finished()
+                self._live.update(Tail(Group(*self._unfinished())), refresh=True)
+            await asyncio.sleep(1 / FRAMES)
+
+    def _print_finished(self) -> None:
+        while (item := self._turn.pop_finished()) is not None:
+            if isinstance(item, Text):
+                blocks = self._blocks_of(item)
+                self._print_markdown(item, blocks.pop_all())
+                self._blocks = None
+            else:
+                self._console.print(self._indented(item, self._finished(item)))
+        if self._turn.items and isinstance(first := self._turn.items[0], Text):
+            self._print_markdown(first, self._blocks_of(first).pop_complete())
+
+    def _print_markdown(self, item: Text, text: str) -> None:
+        if text.strip():
+            self._console.print(self._indented(item, Markdown(text)))
+            self._console.print()
+
+    def _blocks_of(self, item: Text) -> MarkdownBlocks:
+        """Return the blocks of the first text, with all that has arrived."""
+        if self._blocks is None or self._blocks[0] is not item:
+            self._blocks = item, MarkdownBlocks()
+        blocks = self._blocks[1]
+        blocks.feed(without_controls(item.take()))
+        return blocks
+
+    def _unfinished(self) -> Iterable[RenderableType]:
+        if not self._turn.items:
+            yield Line(spinner())
+        for place, item in enumerate(self._turn.items):
+            if isinstance(item, Text):
+                text = self._blocks_of(item).rest if place == 0 else without_controls("".join(item.pieces))
+                yield self._indented(item, growing(text))
+            elif item.is_finished:
+                yield self._indented(item, self._finished(item))
+            else:
+                yield self._indented(item, self._growing(item))
+
+    def _growing(self, item: Item) -> RenderableType:
+        match item:
+            case Reasoning():
+                return Line(f"Thinking…\n{tail(without_controls(item.text))}", style="dim italic")
+            case Call():
+                return Line.assemble(f"{spinner()} ", call_line(item))
+        return ""
+
+    def _finished(self, item: Item) -> RenderableType:
+        match item:
+            case Reasoning():
+                summary = f"Thought for {item.seconds:.1f} s"
+                text = f"{summary}\n{without_controls(item.text)}" if self.shows_reasoning else summary
+                return Line(text, style="dim italic")
+            case Call():
+                return finished_call(item)
+            case Note():
+                return Line(f"• {without_controls(item.text)}", style="cyan")
+        return ""
+
+    def _indented(self, item: Item, content: RenderableType) -> RenderableType:
+        return Padding(content, (0, 0, 0, INDENT * item.depth)) if item.depth else content
+
+
+def spinner() -> str:
+    """Return the sign of work at this moment."""
+    return SPINNER[int(monotonic() * FRAMES) % len(SPINNER)]
+
+
+def growing(text: str) -> RenderableType:
+    """Return an unfinished block: as Markdown, or only its end if it is long."""
+    return Markdown(text) if len(text) <= MARKDOWN_CHARS else Line(text[-MARKDOWN_CHARS:])
+
+
+def tail(text: str, lines: int = 3) -> str:
+    """Return the last lines of a text."""
+    return "\n".join(text.rstrip().splitlines()[-lines:])
+
+
+def call_line(call: Call) -> Line:
+    """Return the name and the arguments of a call."""
+    arguments = without_controls(call.arguments)
+    clipped = arguments if len(arguments) <= ARGUMENT_CHARS else f"{arguments[:ARGUMENT_CHARS]}…"
+    return Line.assemble((without_controls(call.name), "bold"), f" {clipped}")
+
+
+def finished_call(call: Call) -> RenderableType:
+    """Return a call with its result and how long it took. A call without a result waits for somebody."""
+    if call.result is None:
+        return Line.assemble("◌ ", call_line(call), (" waits", "yellow"))
+    mark = ("✗ ", "red") if call.has_failed else ("✓ ", "green")
+    head = Line.assemble(mark, call_line(call), (f"  {call.seconds:.1f} s", "dim"))
+    lines = without_controls(call.result).rstrip().splitlines()
+    shown = lines[:RESULT_LINES] + ([f"… {len(lines) - RESULT_LINES} more lines"] if len(lines) > RESULT_LINES else [])
+    return Group(head, Padding(Line("\n".join(shown), style="dim"), (0, 0, 0, 2))) if shown else head

@@ -1,0 +1,32 @@
+"""Servers for the commands of the terminal."""
+
+import json
+import sys
+from collections.abc import Iterator
+from io import StringIO
+
+import pytest
+
+from tests.sockets.process import ServerProcess
+
+ASKS = json.dumps([{"tool_pattern": "calculate", "policy": "ask", "reason": "numbers matter"}])
+
+
+@pytest.fixture(autouse=True)
+def stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A standard input without text."""
+    monkeypatch.setattr(sys, "stdin", StringIO())
+
+
+@pytest.fixture(scope="session")
+def scripted() -> Iterator[ServerProcess]:
+    """A server with the agent that does what a message says."""
+    with ServerProcess(AGUI_AGENT="tests.cli.terminal_agent:agent") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def assistant() -> Iterator[ServerProcess]:
+    """A server with the built-in assistant on the offline model. ``calculate`` needs an approval there."""
+    with ServerProcess(AGUI_AGENT="assistant", AGUI_TOOL_POLICY=ASKS) as running:
+        yield running

@@ -1,0 +1,117 @@
+"""A real terminal for tests: keys go in, and the screen that a person would see comes out.
+
+Rule: waits end when the screen shows what is waited for. The outer limit is for a program that hangs.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pexpect  # type: ignore[import-untyped]
+import pyte
+
+ROOT = Path(__file__).parents[2]
+PYTHONPATH = f"{ROOT}:{ROOT / 'app'}:{ROOT / 'clients/python/src'}"
+
+WAIT_SECONDS = 60.0
+"""Outer limit of one wait."""
+
+READ_SECONDS = 0.2
+HISTORY_LINES = 100_000
+
+
+class Screen(pyte.HistoryScreen):
+    """A screen that tells the program where its cursor is, as terminals do."""
+
+    answer: Callable[[str], object]
+
+    def write_process_input(self, data: str) -> None:
+        """Send an answer to the program."""
+        self.answer(data)
+
+
+class Terminal:
+    """A program in a terminal.
+
+    Attributes:
+        screen: what is on the terminal, with the lines that have scrolled away.
+        written: everything that the program has written.
+    """
+
+    def __init__(self, arguments: Sequence[str], columns: int, env: Mapping[str, str]) -> None:
+        self.written = ""
+        self._rows = 40
+        self.screen = Screen(columns, self._rows, history=HISTORY_LINES, ratio=0.5)
+        self._stream = pyte.Stream(self.screen)
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
+        self._child = pexpect.spawn(
+            sys.executable,
+            ["-m", "agui_container", *arguments],
+            env={**inherited, **env},
+            dimensions=(self._rows, columns),
+            encoding="utf-8",
+            codec_errors="replace",
+            timeout=None,
+        )
+        self.screen.answer = self._child.send
+
+    @property
+    def text(self) -> str:
+        """The lines that the terminal shows and has shown."""
+        gone = ["".join(line[at].data for at in sorted(line)).rstrip() for line in self.screen.history.top]
+        return "\n".join([*gone, *(line.rstrip() for line in self.screen.display)])
+
+    def send(self, keys: str) -> None:
+        """Type keys."""
+        self._child.send(keys)
+
+    def resize(self, columns: int) -> None:
+        """Change the width of the terminal."""
+        self.screen.resize(self._rows, columns)
+        self._child.setwinsize(self._rows, columns)
+
+    def wait_for(self, *texts: str, count: int = 1) -> None:
+        """Wait until the terminal shows each text so many times. Fail with the screen if the program ends before."""
+        limit = time.monotonic() + WAIT_SECONDS
+        while any(self.text.count(text) < count for text in texts):
+            is_running = self._read()
+            if any(self.text.count(text) < count for text in texts) and (not is_running or time.monotonic() > limit):
+                raise AssertionError(f"{texts} did not appear on:\n{self.text}")
+
+    def wait_for_end(self) -> int:
+        """Wait until the program ends, and return its exit status."""
+        limit = time.monotonic() + WAIT_SECONDS
+        while self._read():
+            assert time.monotonic() < limit, f"the program did not end:\n{self.text}"
+        self._child.close()
+        return int(self._child.exitstatus if self._child.exitstatus is not None else -1)
+
+    def _read(self) -> bool:
+        """Show what the program has written, for a moment. Return False at its end."""
+        try:
+            text = self._child.read_nonblocking(65536, READ_SECONDS)
+        except pexpect.TIMEOUT:
+            return True
+        except pexpect.EOF:
+            return False
+        self.written += text
+        self._stream.feed(text)
+        return True
+
+    def close(self) -> None:
+        """End the program."""
+        self._child.close(force=True)
+
+
+@contextmanager
+def open_terminal(*arguments: str, home: Path, columns: int = 80, **env: str) -> Iterator[Terminal]:
+    """Run ``agui`` in a terminal. Files about servers are in ``home``."""
+    own = {"XDG_STATE_HOME": str(home), "TERM": "xterm-256color", "PYTHONPATH": PYTHONPATH, **env}
+    terminal = Terminal(arguments, columns, own)
+    try:
+        yield terminal
+    finally:
+        terminal.close()

@@ -1,0 +1,124 @@
+"""``agui invoke``: what is on which output, and what the exit status says."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from agui_container.cli.command_line import main
+from tests.cli.terminal import PYTHONPATH
+from tests.ports import free_port
+from tests.requirements import requirement
+from tests.sockets.process import ServerProcess
+
+FAILED, REFUSED, INTERRUPTED, CANCELLED = 1, 3, 4, 130
+
+
+@requirement("invoke.text")
+@pytest.mark.parametrize("transport", [[], ["--ws"]], ids=["sse", "websocket"])
+def test_only_the_answer_is_on_the_standard_output(
+    assistant: ServerProcess, capsys: pytest.CaptureFixture[str], transport: list[str]
+) -> None:
+    assert main(["invoke", "calculate 6*7", assistant.invocations, "--approve", "all", *transport]) == 0
+    output = capsys.readouterr()
+    assert output.out == "The result of calculate is 42.\n"
+    assert 'calls calculate {"expression": "6*7"}' in output.err
+    assert "result: 42" in output.err
+
+
+@requirement("invoke.text")
+def test_the_text_of_a_subagent_is_no_part_of_the_answer(
+    scripted: ServerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["invoke", "subagent", scripted.invocations]) == 0
+    assert capsys.readouterr().out == "It is painted.\n"
+
+
+@requirement("invoke.events")
+def test_events_are_json_lines(scripted: ServerProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["invoke", "reason", scripted.invocations, "--json"]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event["type"] for event in events][:2] == ["RUN_STARTED", "REASONING_MESSAGE_START"]
+    assert events[-1]["type"] == "RUN_FINISHED"
+    assert "".join(event["delta"] for event in events if event["type"] == "TEXT_MESSAGE_CONTENT") == "42"
+
+
+@requirement("invoke.status")
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [("fail now", FAILED, "AGENT_ERROR: "), ("form", INTERRUPTED, "waits: Which paint?"), ("hello", 0, "")],
+)
+def test_the_exit_status_says_how_the_run_ended(
+    scripted: ServerProcess, capsys: pytest.CaptureFixture[str], text: str, status: int, said: str
+) -> None:
+    assert main(["invoke", text, scripted.invocations]) == status
+    assert said in capsys.readouterr().err
+
+
+@requirement("invoke.status")
+def test_a_server_that_does_not_know_the_thread_of_a_refused_run_has_a_status_of_its_own(
+    scripted: ServerProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["invoke", "hello", scripted.invocations, "--thread", "t" * 2_000]) == REFUSED
+    assert "VALIDATION_ERROR" in capsys.readouterr().err
+
+
+@requirement("invoke.status")
+def test_ctrl_c_cancels_the_run(scripted: ServerProcess) -> None:
+    command = [sys.executable, "-m", "agui_container", "invoke", "wait", scripted.invocations]
+    env = {**os.environ, "PYTHONPATH": PYTHONPATH}
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=env) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(7) == b"I wait."
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == CANCELLED
+
+
+@requirement("invoke.status")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["hello", "ftp://localhost"], "is no URL of http, https, ws or wss"),
+        (["hello", "arn:aws:s3:::bucket"], "is no ARN of an AgentCore runtime"),
+        (["hello", "tests.cli.terminal_agent:nothing"], "The agent could not be served."),
+        ([], "give a text, or write it to the standard input"),
+        (["hello", "--file", "nothing.png"], "nothing.png"),
+    ],
+)
+def test_a_wrong_command_line_is_explained(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+    assert main(["invoke", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+@requirement("invoke.input")
+def test_text_state_files_and_thread_of_a_run_are_given(
+    scripted: ServerProcess, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "state.json").write_text('{"count": 1}')
+    (tmp_path / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    thread = f"thread-{free_port()}"
+    monkeypatch.setattr(sys, "stdin", StringIO("from the input\n"))
+    assert main(["invoke", "hello", scripted.invocations, "--state", f"{tmp_path}/state.json", "--thread", thread]) == 0
+    assert main(["invoke", "parts", scripted.invocations, "--file", f"{tmp_path}/photo.png", "--thread", thread]) == 0
+    assert main(["threads", "show", thread, "--url", scripted.invocations]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("1 messages, state {'count': 1}, props {}.\nI have ['text', 'image'].\n")
+    assert "hello\n\nfrom the input" in output
+
+
+@requirement("invoke.approve")
+@pytest.mark.parametrize(
+    ("how", "status", "said"),
+    [("all", 0, "The result of calculate is 42."), ("none", 0, "denied"), (None, INTERRUPTED, "")],
+)
+def test_approvals_are_given_denied_or_left(
+    assistant: ServerProcess, capsys: pytest.CaptureFixture[str], how: str | None, status: int, said: str
+) -> None:
+    option = ["--approve", how] if how else []
+    assert main(["invoke", "calculate 6*7", assistant.invocations, *option]) == status
+    assert said in capsys.readouterr().out
