@@ -23,7 +23,7 @@ READ_SECONDS = 0.2
 HISTORY_LINES = 100_000
 
 
-class Screen(pyte.HistoryScreen):
+class EmulatedScreen(pyte.HistoryScreen):
     """A screen that tells the program where its cursor is, as terminals do."""
 
     answer: Callable[[str], object]
@@ -33,7 +33,7 @@ class Screen(pyte.HistoryScreen):
         self.answer(data)
 
 
-class Terminal:
+class EmulatedTerminal:
     """A program in a terminal.
 
     Attributes:
@@ -44,7 +44,7 @@ class Terminal:
     def __init__(self, arguments: Sequence[str], columns: int, env: Mapping[str, str]) -> None:
         self.written = ""
         self._rows = 40
-        self.screen = Screen(columns, self._rows, history=HISTORY_LINES, ratio=0.5)
+        self.screen = EmulatedScreen(columns, self._rows, history=HISTORY_LINES, ratio=0.5)
         self._stream = pyte.Stream(self.screen)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
         self._child = pexpect.spawn(
@@ -107,10 +107,10 @@ class Terminal:
 
 
 @contextmanager
-def open_terminal(*arguments: str, home: Path, columns: int = 80, **env: str) -> Iterator[Terminal]:
+def open_terminal(*arguments: str, home: Path, columns: int = 80, **env: str) -> Iterator[EmulatedTerminal]:
     """Run ``agui`` in a terminal. Files about servers are in ``home``."""
     own = {"XDG_STATE_HOME": str(home), "TERM": "xterm-256color", "PYTHONPATH": PYTHONPATH, **env}
-    terminal = Terminal(arguments, columns, own)
+    terminal = EmulatedTerminal(arguments, columns, own)
     try:
         yield terminal
     finally:

@@ -17,7 +17,8 @@ from agui_container.cli.init import FRAMEWORKS
 from tests.docs.documents import ROOT
 from tests.frameworks.conftest import STRANDS_PYTHON
 from tests.requirements import requirement
-from tests.server.test_embedding import COMMAND, WAIT, start_server
+from tests.server.test_embedding import COMMAND, WAIT
+from tests.sockets.process import ServerProcess
 
 PROJECT = {
     *(".dockerignore", ".gitignore", "Dockerfile", "README.md", "agent.py", "agui.schema.json", "agui.toml"),
@@ -73,10 +74,11 @@ def test_a_new_project_is_served_and_asks_before_its_tool_runs(framework: str, t
     python = python_of(framework)
     folder = make(tmp_path / "my-agent", "--framework", framework)
     options = ("serve", "--host", "127.0.0.1", "--port", "0")
-    with start_server(folder, *COMMAND, *options, python=str(python), PYTHONPATH=str(ROOT / "app")) as server:
+    command = ("env", "-u", "AGUI_AGENT", str(python), *COMMAND[1:], *options)
+    with ServerProcess(command, folder, PYTHONPATH=str(ROOT / "app")) as server:
         message = {"id": "m1", "role": "user", "content": 'call publish {"text": "hello"}'}
         body = {"threadId": "t1", "runId": "r1", "messages": [message]}
-        answer = httpx.post(f"http://127.0.0.1:{server.port()}/invocations", json=body, timeout=WAIT).text
+        answer = httpx.post(f"http://127.0.0.1:{server.port}/invocations", json=body, timeout=WAIT).text
     (last,) = re.findall(r'^data: (\{"type":"RUN_FINISHED".*)$', answer, re.MULTILINE)
     assert len(json.loads(last)["outcome"]["interrupts"]) == 1
     assert "Done: hello" not in answer

@@ -14,7 +14,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.commands import ThreadsDelete
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever, log_memory, raises_code, wait_for_event
+from tests.engine.doubles import asking, caller, envelopes, eventually, forever, raises_code, wait_for_event
 from tests.engine.replicas import Replicas, hold_claims
 from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, open_service, talker, wait_until_stored
 from tests.requirements import requirement

@@ -11,7 +11,7 @@ from msgspec import structs
 from agui_container.agents.assistant.approvals.approvals import Approval, ApprovalAnswer, Approvals
 from agui_container.agents.assistant.goals.goal_store import LIFETIME, StoredGoalRecords
 from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.toolbox import ToolResult
+from agui_container.agents.assistant.tool_result import ToolResult
 from agui_container.ports import Goal, GoalRecord, GoalStatus, Suspension
 from agui_container.ports.records import InterruptScope, ThreadKey
 from agui_container.ports.store import Store

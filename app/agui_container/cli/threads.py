@@ -29,7 +29,7 @@ EVERYBODY = "everybody"
 """Owner of the threads of callers without a token and a session."""
 
 
-class Threads(Protocol):
+class OwnedThreads(Protocol):
     """Threads of one owner."""
 
     def list(self) -> AsyncIterator[Mapping[str, object]]:
@@ -50,7 +50,7 @@ class Threads(Protocol):
 
 
 class ServerThreads:
-    """Implements ``Threads`` by commands of a server."""
+    """Implements ``OwnedThreads`` by commands of a server."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -73,7 +73,7 @@ class ServerThreads:
 
 
 class StoredThreads:
-    """Implements ``Threads`` in the database. The server that runs a thread is not told of a change."""
+    """Implements ``OwnedThreads`` in the database. The server that runs a thread is not told of a change."""
 
     def __init__(self, threads: ThreadStore, owner: str) -> None:
         self._threads = threads
@@ -122,13 +122,13 @@ def place_options(command: Callable[..., None]) -> Callable[..., None]:
     return url_option(token_option(owner(config_option(command))))
 
 
-class Place:
+class ThreadsLocation:
     """The place of the threads, as the options name it."""
 
     def __init__(self, url: str | None, token: str | None, owner: str, config: Path | None) -> None:
         self._url, self._token, self._owner, self._config = url, token, owner, config
 
-    def run(self, work: Callable[[Threads], Awaitable[None]]) -> None:
+    def run(self, work: Callable[[OwnedThreads], Awaitable[None]]) -> None:
         """Run a function on the threads. Raises ``CommandFailed``."""
         if self._url is not None:
             run_with_server(self._url, self._token, lambda session: work(ServerThreads(session)))
@@ -150,11 +150,11 @@ def threads() -> None:
 def list_command(url: str | None, token: str | None, owner: str, config: Path | None) -> None:
     """List threads as JSON lines, the last changed first."""
 
-    async def work(threads: Threads) -> None:
+    async def work(threads: OwnedThreads) -> None:
         async for thread in threads.list():
             print_json(thread)
 
-    Place(url, token, owner, config).run(work)
+    ThreadsLocation(url, token, owner, config).run(work)
 
 
 @threads.command("show")
@@ -163,10 +163,10 @@ def list_command(url: str | None, token: str | None, owner: str, config: Path | 
 def show_command(thread: str, url: str | None, token: str | None, owner: str, config: Path | None) -> None:
     """Print a thread as Markdown."""
 
-    async def work(threads: Threads) -> None:
+    async def work(threads: OwnedThreads) -> None:
         click.echo(without_controls(as_markdown(await threads.get(thread))))
 
-    Place(url, token, owner, config).run(work)
+    ThreadsLocation(url, token, owner, config).run(work)
 
 
 @threads.command("export")
@@ -178,13 +178,13 @@ def export_command(
 ) -> None:
     """Write a thread to FILE: as JSON if its name ends with .json, otherwise as Markdown."""
 
-    async def work(threads: Threads) -> None:
+    async def work(threads: OwnedThreads) -> None:
         view = await threads.get(thread)
         text = json.dumps(view, indent=2, ensure_ascii=False) if file.suffix == ".json" else as_markdown(view)
         file.write_text(f"{text}\n", encoding="utf-8")  # noqa: ASYNC240 - nothing else runs meanwhile
 
     try:
-        Place(url, token, owner, config).run(work)
+        ThreadsLocation(url, token, owner, config).run(work)
     except OSError as error:
         raise CommandFailed(f"{file} cannot be written: {error.strerror}") from None
 
@@ -197,7 +197,7 @@ def rename_command(
     thread: str, title: str | None, url: str | None, token: str | None, owner: str, config: Path | None
 ) -> None:
     """Give a thread a title. Without TITLE it has none."""
-    Place(url, token, owner, config).run(lambda threads: threads.rename(thread, title))
+    ThreadsLocation(url, token, owner, config).run(lambda threads: threads.rename(thread, title))
 
 
 @threads.command("delete")
@@ -205,7 +205,7 @@ def rename_command(
 @place_options
 def delete_command(thread: str, url: str | None, token: str | None, owner: str, config: Path | None) -> None:
     """Delete a thread and everything that belongs to it."""
-    Place(url, token, owner, config).run(lambda threads: threads.delete(thread))
+    ThreadsLocation(url, token, owner, config).run(lambda threads: threads.delete(thread))
 
 
 def as_markdown(view: Mapping[str, object]) -> str:

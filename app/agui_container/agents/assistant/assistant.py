@@ -55,8 +55,9 @@ from agui_container.agents.assistant.prompt.skills import (
 )
 from agui_container.agents.assistant.prompt.system_text import application_context, system_text
 from agui_container.agents.assistant.subagents import Subagent
+from agui_container.agents.assistant.tool_result import result_event
 from agui_container.agents.assistant.tool_sources import SourceFailure, gather_tools
-from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, result_event
+from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox
 from agui_container.agents.run_limits import check_step, with_limits
 from agui_container.ports import (
     Caller,

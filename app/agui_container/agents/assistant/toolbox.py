@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeGuard, TypeVar
+from typing import TypeGuard, TypeVar
 
 from ag_ui.core import (
     MessagesSnapshotEvent,
@@ -20,15 +20,13 @@ from ag_ui.core import (
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
     TextPart,
-    ToolCallResultEvent,
-    ToolMessage,
 )
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct, structs
-from msgspec.structs import replace as replace_struct
 from pydantic import ValidationError
 
 from agui_container.agents.assistant.model_turn import ModelToolCall
+from agui_container.agents.assistant.tool_result import ToolResult, failed_result
 from agui_container.ports import (
     CallRules,
     Permission,
@@ -43,59 +41,11 @@ from agui_container.ports import (
     ToolError,
     ToolSuspension,
 )
-from agui_container.protocol.conversation.transcript import DECISION, DENIED, DURATION, FAILED
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.strict_json import parse_finite_json, whole_text
 from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import ToolCall
-
-
-class ToolResult(Struct, frozen=True):
-    """The result of a call.
-
-    Attributes:
-        content: text or parts for the model.
-        metadata: the duration, the failure mark and the decision of a person, with the keys of
-            ``protocol.conversation.transcript``, or None.
-    """
-
-    content: ToolContent
-    metadata: dict[str, Any] | None = None
-
-    def with_duration(self, seconds: float) -> "ToolResult":
-        """Return a copy with the duration of the call. It is recorded in milliseconds."""
-        return replace_struct(self, metadata={**(self.metadata or {}), DURATION: round(seconds * 1000)})
-
-    def with_decision(self, decision: Mapping[str, object]) -> "ToolResult":
-        """Return a copy with the decision of a person on the call: the payload of the answer."""
-        return replace_struct(self, metadata={**(self.metadata or {}), DECISION: dict(decision)})
-
-    def to_message(self, message_id: str, call_id: str) -> ToolMessage:
-        """Return the result as a tool message."""
-        return ToolMessage(id=message_id, tool_call_id=call_id, content=self.content, metadata=self.metadata)
-
-
-def failed_result(text: str) -> ToolResult:
-    """Return the result of a call that failed or was not run."""
-    return ToolResult(text, {FAILED: True})
-
-
-def denied_result(text: str) -> ToolResult:
-    """Return the result of a call that a person has denied or cancelled."""
-    return ToolResult(text, {FAILED: True, DENIED: True})
-
-
-def result_event(result: ToolMessage) -> ToolCallResultEvent:
-    """Return the event for a tool message, with the same ids, so that client and server have the same history."""
-    return ToolCallResultEvent(
-        message_id=result.id,
-        tool_call_id=result.tool_call_id,
-        content=result.content,
-        role="tool",
-        metadata=result.metadata,
-    )
-
 
 T = TypeVar("T")
 

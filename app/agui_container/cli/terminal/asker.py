@@ -97,7 +97,7 @@ class PipeAsker:
         if self._prompts:
             sys.stdout.write(prompt)
             sys.stdout.flush()
-        line = await asyncio.to_thread(sys.stdin.readline)
+        line: str = await asyncio.to_thread(sys.stdin.readline)
         if not line:
             raise EOFError
         return line.rstrip("\n")

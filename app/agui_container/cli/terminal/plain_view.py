@@ -9,7 +9,7 @@ import click
 from ag_ui.core import BaseEvent
 
 from agui_container.cli.terminal.control_characters import without_controls
-from agui_container.cli.terminal.turn import Call, Item, Note, Reasoning, Text, Turn
+from agui_container.cli.terminal.turn import CallItem, NoteItem, ReasoningItem, ShownTurn, TextItem, TurnItem
 
 INDENT = "  "
 
@@ -19,8 +19,8 @@ class PlainView:
 
     def __init__(self) -> None:
         self.shows_reasoning = False
-        self._turn = Turn(monotonic)
-        self._open: Text | None = None
+        self._turn = ShownTurn(monotonic)
+        self._open: TextItem | None = None
         """The text whose line has not ended."""
 
     @asynccontextmanager
@@ -59,12 +59,12 @@ class PlainView:
 
     def _write_items(self) -> None:
         while (item := self._turn.pop_finished()) is not None:
-            self._write_text(item) if isinstance(item, Text) else self._write_line(item)
+            self._write_text(item) if isinstance(item, TextItem) else self._write_line(item)
             self._end_line()
-        if self._turn.items and isinstance(first := self._turn.items[0], Text):
+        if self._turn.items and isinstance(first := self._turn.items[0], TextItem):
             self._write_text(first)
 
-    def _write_text(self, item: Text) -> None:
+    def _write_text(self, item: TextItem) -> None:
         if text := item.take():
             if self._open is None:
                 click.echo(INDENT * item.depth, nl=False)
@@ -77,21 +77,21 @@ class PlainView:
             click.echo()
             self._open = None
 
-    def _write_line(self, item: Item) -> None:
+    def _write_line(self, item: TurnItem) -> None:
         if line := plain_line(item, shows_reasoning=self.shows_reasoning):
             click.echo(INDENT * item.depth + without_controls(line))
 
 
-def plain_line(item: Item, *, shows_reasoning: bool) -> str:
+def plain_line(item: TurnItem, *, shows_reasoning: bool) -> str:
     """Return an item other than a text as one line, or an empty text if nothing of it is shown."""
     match item:
-        case Reasoning():
+        case ReasoningItem():
             return item.text if shows_reasoning else f"(thought for {item.seconds:.1f} s)"
-        case Call(result=None):
+        case CallItem(result=None):
             return f"[{item.name} {item.arguments}] waits"
-        case Call():
+        case CallItem():
             mark = " failed" if item.has_failed else ""
             return f"[{item.name} {item.arguments}]{mark} {item.seconds:.1f} s: {item.result}"
-        case Note():
+        case NoteItem():
             return f"- {item.text}"
     return ""

@@ -20,7 +20,7 @@ from rich.text import Text as Line
 
 from agui_container.cli.terminal.control_characters import without_controls
 from agui_container.cli.terminal.markdown_blocks import MarkdownBlocks
-from agui_container.cli.terminal.turn import Call, Item, Note, Reasoning, Text, Turn
+from agui_container.cli.terminal.turn import CallItem, NoteItem, ReasoningItem, ShownTurn, TextItem, TurnItem
 
 FRAMES = 10
 """Drawings in one second."""
@@ -60,8 +60,8 @@ class Screen:
     def __init__(self, console: Console) -> None:
         self.shows_reasoning = False
         self._console = console
-        self._turn = Turn(monotonic)
-        self._blocks: tuple[Text, MarkdownBlocks] | None = None
+        self._turn = ShownTurn(monotonic)
+        self._blocks: tuple[TextItem, MarkdownBlocks] | None = None
         self._live = Live(console=console, auto_refresh=False, transient=True)
 
     @asynccontextmanager
@@ -118,21 +118,21 @@ class Screen:
 
     def _print_finished(self) -> None:
         while (item := self._turn.pop_finished()) is not None:
-            if isinstance(item, Text):
+            if isinstance(item, TextItem):
                 blocks = self._blocks_of(item)
                 self._print_markdown(item, blocks.pop_all())
                 self._blocks = None
             else:
                 self._console.print(self._indented(item, self._finished(item)))
-        if self._turn.items and isinstance(first := self._turn.items[0], Text):
+        if self._turn.items and isinstance(first := self._turn.items[0], TextItem):
             self._print_markdown(first, self._blocks_of(first).pop_complete())
 
-    def _print_markdown(self, item: Text, text: str) -> None:
+    def _print_markdown(self, item: TextItem, text: str) -> None:
         if text.strip():
             self._console.print(self._indented(item, Markdown(text)))
             self._console.print()
 
-    def _blocks_of(self, item: Text) -> MarkdownBlocks:
+    def _blocks_of(self, item: TextItem) -> MarkdownBlocks:
         """Return the blocks of the first text, with all that has arrived."""
         if self._blocks is None or self._blocks[0] is not item:
             self._blocks = item, MarkdownBlocks()
@@ -144,7 +144,7 @@ class Screen:
         if not self._turn.items:
             yield Line(spinner())
         for place, item in enumerate(self._turn.items):
-            if isinstance(item, Text):
+            if isinstance(item, TextItem):
                 text = self._blocks_of(item).rest if place == 0 else without_controls("".join(item.pieces))
                 yield self._indented(item, growing(text))
             elif item.is_finished:
@@ -152,27 +152,27 @@ class Screen:
             else:
                 yield self._indented(item, self._growing(item))
 
-    def _growing(self, item: Item) -> RenderableType:
+    def _growing(self, item: TurnItem) -> RenderableType:
         match item:
-            case Reasoning():
+            case ReasoningItem():
                 return Line(f"Thinking…\n{tail(without_controls(item.text))}", style="dim italic")
-            case Call():
+            case CallItem():
                 return Line.assemble(f"{spinner()} ", call_line(item))
         return ""
 
-    def _finished(self, item: Item) -> RenderableType:
+    def _finished(self, item: TurnItem) -> RenderableType:
         match item:
-            case Reasoning():
+            case ReasoningItem():
                 summary = f"Thought for {item.seconds:.1f} s"
                 text = f"{summary}\n{without_controls(item.text)}" if self.shows_reasoning else summary
                 return Line(text, style="dim italic")
-            case Call():
+            case CallItem():
                 return finished_call(item)
-            case Note():
+            case NoteItem():
                 return Line(f"• {without_controls(item.text)}", style="cyan")
         return ""
 
-    def _indented(self, item: Item, content: RenderableType) -> RenderableType:
+    def _indented(self, item: TurnItem, content: RenderableType) -> RenderableType:
         return Padding(content, (0, 0, 0, INDENT * item.depth)) if item.depth else content
 
 
@@ -191,14 +191,14 @@ def tail(text: str, lines: int = 3) -> str:
     return "\n".join(text.rstrip().splitlines()[-lines:])
 
 
-def call_line(call: Call) -> Line:
+def call_line(call: CallItem) -> Line:
     """Return the name and the arguments of a call."""
     arguments = without_controls(call.arguments)
     clipped = arguments if len(arguments) <= ARGUMENT_CHARS else f"{arguments[:ARGUMENT_CHARS]}…"
     return Line.assemble((without_controls(call.name), "bold"), f" {clipped}")
 
 
-def finished_call(call: Call) -> RenderableType:
+def finished_call(call: CallItem) -> RenderableType:
     """Return a call with its result and how long it took. A call without a result waits for somebody."""
     if call.result is None:
         return Line.assemble("◌ ", call_line(call), (" waits", "yellow"))

@@ -30,14 +30,14 @@ from ag_ui.core import (
 
 from agui_client.rendering import text_of
 
-T = TypeVar("T", bound="Item")
+T = TypeVar("T", bound="TurnItem")
 
 FAILED, DENIED, DURATION = "failed", "denied", "durationMs"
 """Keys of a result's metadata, as AGUI Container sets them."""
 
 
 @dataclass
-class Item:
+class TurnItem:
     """Something to show.
 
     Attributes:
@@ -50,7 +50,7 @@ class Item:
 
 
 @dataclass
-class Text(Item):
+class TextItem(TurnItem):
     """A message of the agent, in Markdown. ``pieces`` are its deltas, which ``take`` joins and removes."""
 
     pieces: list[str] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Text(Item):
 
 
 @dataclass
-class Reasoning(Item):
+class ReasoningItem(TurnItem):
     """Reasoning of the model. ``seconds`` is how long it has taken, once it is finished."""
 
     started_at: float = 0.0
@@ -77,7 +77,7 @@ class Reasoning(Item):
 
 
 @dataclass
-class Call(Item):
+class CallItem(TurnItem):
     """A tool call.
 
     Attributes:
@@ -101,13 +101,13 @@ class Call(Item):
 
 
 @dataclass
-class Note(Item):
+class NoteItem(TurnItem):
     """One line: a step, the begin or the failure of a subagent, or an activity."""
 
     text: str = ""
 
 
-class Turn:
+class ShownTurn:
     """Items of one turn, in the order of their begin.
 
     Attributes:
@@ -115,14 +115,14 @@ class Turn:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.items: list[Item] = []
+        self.items: list[TurnItem] = []
         self._clock = clock
-        self._texts: dict[str, Text] = {}
-        self._reasoning: dict[str, Reasoning] = {}
-        self._calls: dict[str, Call] = {}
+        self._texts: dict[str, TextItem] = {}
+        self._reasoning: dict[str, ReasoningItem] = {}
+        self._calls: dict[str, CallItem] = {}
         self._depths: dict[str, int] = {}
 
-    def pop_finished(self) -> Item | None:
+    def pop_finished(self) -> TurnItem | None:
         """Remove the first item and return it if it is finished."""
         return self.items.pop(0) if self.items and self.items[0].is_finished else None
 
@@ -140,7 +140,7 @@ class Turn:
     @feed.register
     def _(self, event: TextMessageStartEvent) -> None:
         if (event.role or "assistant") == "assistant":
-            self._texts[event.message_id] = self._add(Text(self._depth(event.subagent_run_id)))
+            self._texts[event.message_id] = self._add(TextItem(self._depth(event.subagent_run_id)))
 
     @feed.register
     def _(self, event: TextMessageContentEvent) -> None:
@@ -154,7 +154,7 @@ class Turn:
 
     @feed.register
     def _(self, event: ReasoningMessageStartEvent) -> None:
-        reasoning = Reasoning(self._depth(event.subagent_run_id), started_at=self._clock())
+        reasoning = ReasoningItem(self._depth(event.subagent_run_id), started_at=self._clock())
         self._reasoning[event.message_id] = self._add(reasoning)
 
     @feed.register
@@ -172,7 +172,7 @@ class Turn:
 
     @feed.register
     def _(self, event: ToolCallStartEvent) -> None:
-        call = Call(self._depth(event.subagent_run_id), name=event.tool_call_name, started_at=self._clock())
+        call = CallItem(self._depth(event.subagent_run_id), name=event.tool_call_name, started_at=self._clock())
         self._calls[event.tool_call_id] = self._add(call)
 
     @feed.register
@@ -206,7 +206,7 @@ class Turn:
         depth = self._depth(event.parent_subagent_run_id)
         self._depths[event.subagent_run_id] = depth + 1
         about = f": {event.description}" if event.description else ""
-        self._add(Note(depth, is_finished=True, text=f"{event.name}{about}"))
+        self._add(NoteItem(depth, is_finished=True, text=f"{event.name}{about}"))
 
     @feed.register
     def _(self, event: SubagentFinishedEvent) -> None:
@@ -215,15 +215,15 @@ class Turn:
     @feed.register
     def _(self, event: SubagentErrorEvent) -> None:
         depth = self._depths.pop(event.subagent_run_id, 1)
-        self._add(Note(depth, is_finished=True, text=f"failed: {event.message}"))
+        self._add(NoteItem(depth, is_finished=True, text=f"failed: {event.message}"))
 
     @feed.register
     def _(self, event: StepStartedEvent) -> None:
-        self._add(Note(self._depth(event.subagent_run_id), is_finished=True, text=event.step_name))
+        self._add(NoteItem(self._depth(event.subagent_run_id), is_finished=True, text=event.step_name))
 
     @feed.register
     def _(self, event: ActivitySnapshotEvent) -> None:
-        self._add(Note(self._depth(event.subagent_run_id), is_finished=True, text=event.activity_type))
+        self._add(NoteItem(self._depth(event.subagent_run_id), is_finished=True, text=event.activity_type))
 
     def _depth(self, subagent_run_id: str | None) -> int:
         return self._depths.get(subagent_run_id or "", 0)

@@ -38,7 +38,7 @@ from agui_container.agents.assistant.interrupt_scope import (
     wait_for_store,
 )
 from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.toolbox import ToolResult
+from agui_container.agents.assistant.tool_result import ToolResult
 from agui_container.ports import CallRules, PolicyDecision, RunContext, Suspension, ToolContent
 from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors

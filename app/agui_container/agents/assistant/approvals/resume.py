@@ -20,13 +20,8 @@ from msgspec import Struct, structs
 from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
 from agui_container.agents.assistant.approvals.decisions import Decision, match_answers
 from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key
-from agui_container.agents.assistant.toolbox import (
-    CallOutcome,
-    Toolbox,
-    denied_result,
-    failed_result,
-    iterate_side_by_side,
-)
+from agui_container.agents.assistant.tool_result import denied_result, failed_result
+from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, iterate_side_by_side
 from agui_container.ports import RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
