@@ -26,7 +26,7 @@ from msgspec import Struct, structs
 from pydantic import ValidationError
 
 from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.tool_result import ToolResult, failed_result
+from agui_container.agents.assistant.tool_result import ToolResult, failed_result, result_event
 from agui_container.ports import (
     CallRules,
     Permission,
