@@ -198,6 +198,7 @@ AT_START = {
     ),
     *("msgspec", "opentelemetry", "orjson", "pydantic", "pydantic_core", "python_multipart", "multipart", "sniffio"),
     *("sse_starlette", "starlette", "typing_extensions", "typing_inspection", "uvicorn", "uvloop", "websockets"),
+    "watchfiles",  # uvicorn imports it where the extra cli has installed it, which the image has not
 }
 """Packages that a server with default settings may import before the first ``/ping``."""
 

@@ -66,6 +66,7 @@ DESCRIPTIONS = {
     "limit": "Most items of a page: threads of a list, or messages of a thread.",
     "before": "Id of a message: `before` of an earlier answer. The page ends before it.",
     "page": "`next` of an earlier answer.",
+    "text": "Only threads whose title or messages contain this text.",
     "messages": "`false` leaves out messages and runs.",
     "since": "`continuationToken` of an earlier answer. Without it the answer has everything.",
 }
