@@ -128,7 +128,6 @@ class AppendBatcher:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._queue: list[AppendRequest] = []
-        self._isolated: set[RunKey] = set()
         self._detached: set[RunKey] = set()
         self._is_working = False
 
@@ -149,10 +148,6 @@ class AppendBatcher:
         self._start_worker()
         await self._database.with_timeout(request.done)
 
-    def forget(self, run: RunKey) -> None:
-        """Drop the state of a run that will get no more appends."""
-        self._isolated.discard(run)
-
     def _start_worker(self) -> None:
         if not self._is_working:
             self._is_working = True
@@ -166,23 +161,13 @@ class AppendBatcher:
             self._is_working = False
 
     def _next_batch(self) -> Sequence[AppendRequest]:
-        """Take the requests of the next transaction: at most one per run.
-
-        An isolated run gets a transaction of its own.
-        """
+        """Take the requests of the next transaction: at most one per run."""
         batch: dict[RunKey, AppendRequest] = {}
         remaining, size = [], 0
         for request in self._queue:
             first = next(iter(batch.values()), request)
-            is_isolated = batch and not self._isolated.isdisjoint((first.run, request.run))
             is_full = len(batch) == MAX_RUNS or size > MAX_BYTES
-            if (
-                is_full
-                or is_isolated
-                or request.replica != first.replica
-                or request.run in batch
-                or request.run in self._detached
-            ):
+            if is_full or request.replica != first.replica or request.run in batch or request.run in self._detached:
                 remaining.append(request)
             else:
                 batch[request.run] = request
@@ -197,13 +182,11 @@ class AppendBatcher:
         remaining = batch
         try:
             remaining = await self._append_batch(batch)
-        except StoreUnavailable as error:
-            if not isinstance(error.__cause__, OUTAGES):
-                self._isolated.update(request.run for request in batch)
-            for request in batch:
-                resolve(request, error)
-            return
-        except Exception:
+        except Exception as error:
+            if isinstance(error, StoreUnavailable) and isinstance(error.__cause__, OUTAGES):
+                for request in batch:
+                    resolve(request, error)
+                return
             logger.exception("batched append failed, retrying one by one %s", format_fields({"runs": len(batch)}))
         for request in remaining:
             self._detached.add(request.run)
@@ -236,7 +219,6 @@ class AppendBatcher:
         except Exception as error:  # noqa: BLE001 - passed to the waiting caller
             resolve(request, error)
         else:
-            self._isolated.discard(request.run)
             resolve(request)
         finally:
             self._detached.discard(request.run)

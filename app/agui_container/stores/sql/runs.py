@@ -97,7 +97,6 @@ class SqlRuns:
 
         Raises as ``append``.
         """
-        self._appends.forget(run)
         end = {"status": ending.status, "ended_at": ending.ended_at, "usage": ending.usage, "error": ending.error}
         async with self._database.write_transaction() as connection:
             thread = await lock_thread(connection, run.thread)
