@@ -89,7 +89,7 @@ schema: $(VENV)/.dev ## Make the JSON Schema of agui.toml
 lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes newer versions
 	$(COMPILE) --output-file requirements.lock
 	$(COMPILE) tests/servers.in --output-file requirements-dev.lock --constraint requirements.lock \
-		--extra dev --extra langgraph --extra pydantic-ai --extra cli
+		--extra dev --extra langgraph --extra pydantic-ai
 	$(COMPILE) --output-file requirements-strands.lock --extra strands
 	$(COMPILE_ONLY) tests/roboto/newest.in --output-file requirements-roboto.lock
 	$(COMPILE_ONLY) tests/roboto/oldest.in --output-file requirements-roboto-oldest.lock

@@ -26,6 +26,11 @@ def test_the_help_lists_each_command_and_imports_none() -> None:
     assert imported == {"agui_container.cli", "agui_container.cli.command_line"}
 
 
+def test_a_command_that_is_misspelt_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sevre"]) == 2
+    assert capsys.readouterr().err.endswith("Error: No such command 'sevre'. Did you mean 'serve'?\n")
+
+
 def test_a_command_whose_package_is_missing_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

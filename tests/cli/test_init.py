@@ -17,7 +17,7 @@ from agui_container.cli.init import FRAMEWORKS
 from tests.docs.documents import ROOT
 from tests.frameworks.conftest import STRANDS_PYTHON
 from tests.requirements import requirement
-from tests.server.test_embedding import COMMAND, WAIT
+from tests.server.test_embedding import WAIT
 from tests.sockets.process import ServerProcess
 
 PROJECT = {
@@ -73,12 +73,11 @@ def test_the_tests_of_a_new_project_pass(framework: str, tmp_path: Path) -> None
 def test_a_new_project_is_served_and_asks_before_its_tool_runs(framework: str, tmp_path: Path) -> None:
     python = python_of(framework)
     folder = make(tmp_path / "my-agent", "--framework", framework)
-    options = ("serve", "--host", "127.0.0.1", "--port", "0")
-    command = ("env", "-u", "AGUI_AGENT", str(python), *COMMAND[1:], *options)
-    with ServerProcess(command, folder, PYTHONPATH=str(ROOT / "app")) as server:
+    command = ("env", "-u", "AGUI_AGENT", str(python), "-m", "agui_container", "serve")
+    with ServerProcess(command, folder) as server:
         message = {"id": "m1", "role": "user", "content": 'call publish {"text": "hello"}'}
         body = {"threadId": "t1", "runId": "r1", "messages": [message]}
-        answer = httpx.post(f"http://127.0.0.1:{server.port}/invocations", json=body, timeout=WAIT).text
+        answer = httpx.post(server.invocations, json=body, timeout=WAIT).text
     (last,) = re.findall(r'^data: (\{"type":"RUN_FINISHED".*)$', answer, re.MULTILINE)
     assert len(json.loads(last)["outcome"]["interrupts"]) == 1
     assert "Done: hello" not in answer
@@ -97,7 +96,7 @@ def test_a_project_has_all_that_it_needs(framework: str, tmp_path: Path, capsys:
     Draft202012Validator(json.loads((folder / "agui.schema.json").read_text())).validate(settings)
     assert (folder / "agui.toml").read_text().startswith("#:schema ./agui.schema.json\n")
     extra = FRAMEWORKS[framework].extra
-    assert (folder / "requirements.txt").read_text().endswith(f"agui-container[{f'{extra},' if extra else ''}cli]\n")
+    assert (folder / "requirements.txt").read_text().endswith(f"agui-container{f'[{extra}]' if extra else ''}\n")
     readme = (folder / "README.md").read_text()
     assert f"A real model: {FRAMEWORKS[framework].model}\n" in readme
     assert "$" not in "".join(path.read_text() for path in folder.iterdir() if path.name != "agui.schema.json")

@@ -11,13 +11,15 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
-from ag_ui.core import EventType, RunAgentInput, TextMessageContentEvent
+from ag_ui.core import EventType, RunAgentInput, TextMessageContentEvent, ToolCallStartEvent
 from fastapi import FastAPI
 
-from agui_container import Settings, create_app
+from agui_container import Assistant, Settings, create_app, tool
 from agui_container.agents.as_agent import AgentLoadError
 from agui_container.cli.command_line import main
-from agui_container.testing import run_agent
+from agui_container.models import OfflineModel
+from agui_container.testing import open_thread, run_agent
+from agui_container.tools.policy import PolicyRule, ToolPolicy
 from tests.engine.doubles import ask
 from tests.sockets.process import ServerProcess
 from tests.websocket import socket_to
@@ -130,6 +132,35 @@ async def test_the_helper_for_tests_shows_how_a_run_failed() -> None:
 
     events = await run_agent(broken, RunAgentInput.model_validate(ask("t1", "r1")))
     assert events[-1].type == EventType.RUN_ERROR
+
+
+@tool
+def pour(cups: int) -> str:
+    """Pour tea."""
+    return f"poured {cups}"
+
+
+@pytest.mark.parametrize(("approved", "said"), [(True, "poured 2"), (False, "denied")])
+async def test_the_helper_for_tests_answers_an_approval_on_the_same_thread(*, approved: bool, said: str) -> None:
+    policy = ToolPolicy([PolicyRule(tool_pattern="pour", policy="ask")])
+    agent = Assistant(OfflineModel(), (pour,), policy=policy)
+    async with open_thread(agent) as thread:
+        assert (thread.events, thread.interrupts, thread.text) == ([], [], "")
+        events = await thread.send('call pour {"cups": 2}')
+        assert [interrupt.tool_call_id for interrupt in thread.interrupts] == [
+            event.tool_call_id for event in events if isinstance(event, ToolCallStartEvent)
+        ]
+        await thread.answer({"approved": approved})
+        assert thread.interrupts == []
+        assert said in thread.text
+        await thread.send("hello")
+        assert "offline model" in thread.text
+
+
+async def test_the_helper_for_tests_takes_the_agent_of_the_settings() -> None:
+    async with open_thread(settings=Settings(agent="tests.server.test_embedding:teapot")) as thread:
+        await thread.send("handle")
+        assert thread.text == "short and stout: handle"
 
 
 # --- processes --------------------------------------------------------------------------------------------------------

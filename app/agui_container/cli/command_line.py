@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 
 import click
+from click.exceptions import NoSuchCommand
 
 from agui_container import __version__
 from agui_container.imports import lazy_attributes
@@ -44,10 +45,15 @@ class CommandGroup(click.Group):
         """Return the names of all commands."""
         return list(SUMMARIES)
 
-    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command. Raises ``ClickException`` if a package of the extra is missing."""
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command.
+
+        Raises:
+            NoSuchCommand: there is no such command. The message names similar ones.
+            ClickException: a package of the extra is missing.
+        """
         if cmd_name not in SUMMARIES:
-            return None
+            raise NoSuchCommand(cmd_name, possibilities=SUMMARIES, ctx=ctx)
         try:
             command = _load(cmd_name)
         except ModuleNotFoundError as error:

@@ -97,7 +97,6 @@ def write_project(folder: Path, framework: str, tools: tuple[str, ...]) -> list[
 def values_of(name: str, framework: str, tools: tuple[str, ...]) -> dict[str, str]:
     """Return the values of the placeholders."""
     folder, chosen = TEMPLATES / framework, FRAMEWORKS[framework]
-    extras = [chosen.extra, "cli"] if chosen.extra else ["cli"]
     policy = folder / "policy.txt"
     rules = [fill(policy, {"tool": tool}) for tool in tools] if policy.exists() else []
     return {
@@ -105,7 +104,7 @@ def values_of(name: str, framework: str, tools: tuple[str, ...]) -> dict[str, st
         "title": chosen.title,
         "model": chosen.model,
         "version": __version__,
-        "extras": f"[{','.join(extras)}]",
+        "extras": f"[{chosen.extra}]" if chosen.extra else "",
         "tool": tools[0],
         "tools": ", ".join(tools),
         "tool_strings": ", ".join(f'"{tool}"' for tool in tools),
