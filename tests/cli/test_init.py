@@ -73,12 +73,11 @@ def test_the_tests_of_a_new_project_pass(framework: str, tmp_path: Path) -> None
 def test_a_new_project_is_served_and_asks_before_its_tool_runs(framework: str, tmp_path: Path) -> None:
     python = python_of(framework)
     folder = make(tmp_path / "my-agent", "--framework", framework)
-    options = ("serve", "--host", "127.0.0.1", "--port", "0")
-    command = ("env", "-u", "AGUI_AGENT", str(python), *COMMAND[1:], *options)
+    command = (str(python), *COMMAND[1:], "serve", "--host", "127.0.0.1", "--port", "0")
     with ServerProcess(command, folder, PYTHONPATH=str(ROOT / "app")) as server:
         message = {"id": "m1", "role": "user", "content": 'call publish {"text": "hello"}'}
         body = {"threadId": "t1", "runId": "r1", "messages": [message]}
-        answer = httpx.post(f"http://127.0.0.1:{server.port}/invocations", json=body, timeout=WAIT).text
+        answer = httpx.post(server.invocations, json=body, timeout=WAIT).text
     (last,) = re.findall(r'^data: (\{"type":"RUN_FINISHED".*)$', answer, re.MULTILINE)
     assert len(json.loads(last)["outcome"]["interrupts"]) == 1
     assert "Done: hello" not in answer
