@@ -3,18 +3,16 @@
 import json
 from collections.abc import Sequence
 from random import Random
-from typing import Any
 
 import pytest
 from ag_ui.core import BaseEvent, CustomEvent, MessagesSnapshotEvent, StateDeltaEvent, TextMessageStartEvent
 
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.wire.protobuf.encoder import encode_frame
-from tests.official.judge import Binary, Json, Judge
+from tests.official.judge import Binary, Judge
 from tests.protocol.random_events import CLASSES, event
 from tests.protocol.samples import SAMPLES
 from tests.requirements import requirement
-from tests.sockets.process import ServerProcess
 
 EACH = 60
 """Arbitrary events of one class."""
@@ -71,27 +69,3 @@ EXTENDED: dict[str, BaseEvent] = {
 def test_rare_fields_are_encoded_as_officially(judge: Judge, extended: BaseEvent) -> None:
     ours, theirs = official(judge, [extended])
     assert theirs.encoded == ours
-
-
-@requirement("binary.accept")
-def test_a_client_tool_is_left_pending_and_continued(judge: Judge, assistant: ServerProcess) -> None:
-    confirm = {"name": "confirm", "description": "Ask.", "parameters": {"type": "object"}}
-    turns: list[Json] = [{"tools": [confirm]}, {"tools": [confirm], "answer": "yes, do"}]
-    ask: dict[str, Any] = {"initialMessages": [{"id": "u", "role": "user", "content": "call confirm {}"}]}
-    report = judge.run(assistant.invocations, turns, threadId="binary-tool", binary=True, **ask)
-    first, second = report.turns
-    assert (first.error, second.error, first.printed, second.printed) == (None, None, [], [])
-    assert first.wire["headers"]["content-type"] == "application/vnd.ag-ui.event+proto"
-    assert len(first.pending) == 1
-    assert "yes, do" in second.text
-
-
-@requirement("binary.leave")
-def test_a_client_that_aborts_can_go_on_in_the_same_thread(judge: Judge, assistant: ServerProcess) -> None:
-    turns: list[Json] = [
-        {"add": [{"id": "u1", "role": "user", "content": "wait 30"}], "abortAfter": 3},
-        {"add": [{"id": "u2", "role": "user", "content": "stream 2"}]},
-    ]
-    _, second = judge.run(assistant.invocations, turns, threadId="binary-abort", binary=True).turns
-    assert second.error is None
-    assert second.text == "hello world, hello world, "

@@ -26,7 +26,7 @@ LISTENING = re.compile(r"listening host=127\.0\.0\.1 port=(\d+)")
 def environment(settings: dict[str, str]) -> dict[str, str]:
     """Return this process's environment with ``settings`` in place of its own ``AGUI_*`` variables."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
-    defaults = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0", "AGUI_AGENT": AGENT}
+    defaults = {"AGUI_HOST": "127.0.0.1", "AGUI_PORT": "0"}
     return {**inherited, "PYTHONPATH": f"{ROOT}:{ROOT / 'app'}", **defaults, **settings}
 
 
@@ -41,7 +41,7 @@ class ServerProcess:
 
     Args:
         command: what starts it, where it is started by something else.
-        folder: where it is started.
+        folder: where it is started. Elsewhere than in this repository it has no agent of the tests.
         settings: of its environment.
     """
 
@@ -49,8 +49,14 @@ class ServerProcess:
         self.log: list[str] = []
         self._changed = threading.Condition()
         self._silent = False
+        agent = {"AGUI_AGENT": AGENT} if folder == ROOT else {}
         self._process = subprocess.Popen(
-            command, cwd=folder, env=environment(settings), stderr=subprocess.PIPE, text=True, encoding="utf-8"
+            command,
+            cwd=folder,
+            env=environment({**agent, **settings}),
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
         )
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._watcher.start()
