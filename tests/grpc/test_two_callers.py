@@ -11,7 +11,6 @@ from grpclib.exceptions import GRPCError
 from agui_container.engine.admission.quota import Limit
 from agui_container.engine.policy import IdentityLimits
 from agui_container.ports import Item, RunContext
-from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc.connection import MAX_STREAMS
 from tests.engine.doubles import eventually

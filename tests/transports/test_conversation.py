@@ -18,7 +18,6 @@ from ag_ui.core import (
 
 from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Subscription
-from agui_container.engine.service import Service
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
@@ -125,7 +124,7 @@ class TextTalk:
             async for item in agent(given):
                 yield item
 
-        self.service: Service = make_service(recorded)
+        self.service = make_service(recorded)
         self.service.health.start()
         self.client = TextClient()
         self._loop = ConversationLoop[str, Said, str](self.service, self.client, translator or TextTranslator())

@@ -81,6 +81,10 @@ class Threads(Protocol):
 class HealthStatus(Protocol):
     """Health of the process."""
 
+    @property
+    def started_at(self) -> float | None:
+        """End of initialisation in Unix seconds, or None."""
+
     def report(self) -> dict[str, str | int]:
         """Return the body of ``/ping``."""
 
