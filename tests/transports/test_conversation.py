@@ -125,7 +125,7 @@ class TextTalk:
             async for item in agent(given):
                 yield item
 
-        self.service: Engine = make_service(recorded)
+        self.service = make_service(recorded)
         self.service.health.start()
         self.client = TextClient()
         self._loop = ConversationLoop[str, Said, str](self.service, self.client, translator or TextTranslator())

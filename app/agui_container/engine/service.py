@@ -83,7 +83,7 @@ class HealthStatus(Protocol):
 
     @property
     def started_at(self) -> float | None:
-        """End of the initialisation in Unix seconds, or None before it."""
+        """End of initialisation in Unix seconds, or None."""
 
     def report(self) -> dict[str, str | int]:
         """Return the body of ``/ping``."""

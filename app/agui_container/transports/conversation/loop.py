@@ -87,7 +87,10 @@ class ConversationLoop(Generic[Request, In, Out]):
 
     async def _receive(self) -> None:
         while (message := await self._client.receive()) is not None:
-            await self.take(self._translator.answers(message))
+            answers = self._translator.answers(message)
+            if not answers:
+                logger.info("client message ignored %s", format_fields({"thread": self._thread_id}))
+            await self.take(answers)
         self.half_close(cancels=True)
 
     async def take(self, answers: Sequence[Answer | Cancellation], size: int = 0) -> None:
