@@ -43,7 +43,7 @@ from agui_container.ports import (
     ToolError,
     ToolSuspension,
 )
-from agui_container.protocol.conversation.transcript import DECISION, DENIED, DURATION, FAILED
+from agui_container.protocol.conversation.transcript import DENIED, DURATION, FAILED
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.strict_json import parse_finite_json, whole_text
@@ -66,10 +66,6 @@ class ToolResult(Struct, frozen=True):
     def with_duration(self, seconds: float) -> "ToolResult":
         """Return a copy with the duration of the call. It is recorded in milliseconds."""
         return replace_struct(self, metadata={**(self.metadata or {}), DURATION: round(seconds * 1000)})
-
-    def with_decision(self, decision: Mapping[str, object]) -> "ToolResult":
-        """Return a copy with the decision of a person on the call: the payload of the answer."""
-        return replace_struct(self, metadata={**(self.metadata or {}), DECISION: dict(decision)})
 
     def to_message(self, message_id: str, call_id: str) -> ToolMessage:
         """Return the result as a tool message."""
@@ -178,11 +174,6 @@ class Toolbox(Struct, frozen=True):
         if decision.permission is Permission.DENY:
             return f"Error: this tool is not allowed{f': {decision.reason}' if decision.reason else '.'}"
         return None
-
-    async def details(self, call: ModelToolCall, ctx: RunContext) -> Mapping[str, object]:
-        """Return the preview of a call and the JSON Schema of its arguments, each None if there is none."""
-        tool = self.server.get(call.name)
-        return {"preview": await self.preview(call, ctx), "parameters": tool.spec.parameters if tool else None}
 
     async def preview(self, call: ModelToolCall, ctx: RunContext) -> str | None:
         """Return the tool's description of the effect of a call, or None if it has no preview or the preview failed."""
