@@ -319,7 +319,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
             "execution": execution.model_copy(update={"max_execution_time": int(settings.run_timeout * 1000)}),
             "custom": {
                 **(own.custom or {}),
-                **({} if settings.console_suggestions is None else {"suggestions": list(settings.console_suggestions)}),
+                **({"suggestions": list(settings.console_suggestions)} if settings.console_suggestions else {}),
                 **({} if settings.agent == "assistant" else {"agent": settings.agent}),
                 "commands": list(COMMANDS),
                 **({"grpc": services} if services else {}),

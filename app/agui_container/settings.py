@@ -199,7 +199,7 @@ class Settings(BaseModel):
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Colour = "#4a5bd4"
-    console_suggestions: Suggestions | None = None
+    console_suggestions: Suggestions = ()
     roboto: bool = True
 
     @field_validator(

@@ -1,4 +1,4 @@
-"""What the top bar says about the agent and its model."""
+"""The agent and its model in the top bar."""
 
 from collections.abc import AsyncIterator
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
 
 class Guide:
-    """An agent that says who it is."""
+    """An agent with a name and a description."""
 
     def capabilities(self) -> AgentCapabilities:
         return AgentCapabilities(identity=IdentityCapabilities(name="Guide", description="Knows every tram."))

@@ -27,7 +27,7 @@ async def test_the_inspector_is_made_wider_with_keys_and_lies_over_a_scrim_on_a_
     user = await visit(assistant)
     await user.press("Inspector")
     inspector = user.page.get_by_role("complementary", name="Inspector")
-    before = await inspector.evaluate("element => element.offsetWidth")
+    before = await inspector.evaluate("(panel) => panel.offsetWidth")
     await user.page.get_by_role("separator", name="Width of the inspector").press("ArrowLeft")
     await expect(inspector).not_to_have_css("width", f"{before}px")
     await user.page.set_viewport_size({"width": 820, "height": 1000})
@@ -54,7 +54,7 @@ async def test_a_long_text_is_folded_and_a_picture_of_another_server_says_that_i
     user = await visit(scripted)
     await user.say("line\n" * 60)
     await user.is_done()
-    assert await user.messages.evaluate("element => element.offsetHeight") < 400
+    assert await user.messages.evaluate("(message) => message.offsetHeight") < 400
     await user.press("Show all")
     await expect(user.page.get_by_role("button", name="Show less")).to_be_visible()
     await user.say("hostile")

@@ -234,7 +234,9 @@ class Assistant:
         outcomes = await toolbox.run_all(ready, ctx)
         results = result_messages(ready, outcomes, ctx)
         approvals = [
-            self.approvals.create(call, to_approve[call.id], ctx.new_id(), beside, await toolbox.details(call, ctx))
+            self.approvals.create(
+                call, to_approve[call.id], ctx.new_id(), beside, await call_details(call, toolbox, ctx)
+            )
             for call in calls
             if call.id in to_approve
         ]
@@ -307,6 +309,12 @@ def with_policy(spec: ToolSpec, policy: Policy) -> ToolSpec:
     details = {"policy": decision.permission.value, "category": decision.category, "reason": decision.reason}
     details = {name: value for name, value in details.items() if value is not None}
     return spec.model_copy(update={"metadata": {**(spec.metadata or {}), **details}})
+
+
+async def call_details(call: ModelToolCall, toolbox: Toolbox, ctx: RunContext) -> Mapping[str, object]:
+    """Return the preview of a call and the JSON Schema of its arguments, each None if there is none."""
+    tool = toolbox.server.get(call.name)
+    return {"preview": await toolbox.preview(call, ctx), "parameters": tool.spec.parameters if tool else None}
 
 
 def finish_event(ctx: RunContext, waiting: Sequence[Approval]) -> RunFinishedEvent:

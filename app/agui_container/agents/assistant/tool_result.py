@@ -4,7 +4,6 @@ Rule: a failure, a denial, a decision and the duration are in the metadata, neve
 freely.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 from ag_ui.core import ToolCallResultEvent, ToolMessage
@@ -12,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agui_container.ports import ToolContent
-from agui_container.protocol.conversation.transcript import DECISION, DENIED, DURATION, FAILED
+from agui_container.protocol.conversation.transcript import DENIED, DURATION, FAILED
 
 
 class ToolResult(Struct, frozen=True):
@@ -30,10 +29,6 @@ class ToolResult(Struct, frozen=True):
     def with_duration(self, seconds: float) -> "ToolResult":
         """Return a copy with the duration of the call. It is recorded in milliseconds."""
         return replace(self, metadata={**(self.metadata or {}), DURATION: round(seconds * 1000)})
-
-    def with_decision(self, decision: Mapping[str, object]) -> "ToolResult":
-        """Return a copy with the decision of a person on the call: the payload of the answer."""
-        return replace(self, metadata={**(self.metadata or {}), DECISION: dict(decision)})
 
     def to_message(self, message_id: str, call_id: str) -> ToolMessage:
         """Return the result as a tool message."""

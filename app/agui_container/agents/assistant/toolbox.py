@@ -129,11 +129,6 @@ class Toolbox(Struct, frozen=True):
             return f"Error: this tool is not allowed{f': {decision.reason}' if decision.reason else '.'}"
         return None
 
-    async def details(self, call: ModelToolCall, ctx: RunContext) -> Mapping[str, object]:
-        """Return the preview of a call and the JSON Schema of its arguments, each None if there is none."""
-        tool = self.server.get(call.name)
-        return {"preview": await self.preview(call, ctx), "parameters": tool.spec.parameters if tool else None}
-
     async def preview(self, call: ModelToolCall, ctx: RunContext) -> str | None:
         """Return the tool's description of the effect of a call, or None if it has no preview or the preview failed."""
         tool = self.server.get(call.name)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from ag_ui.core import Interrupt, ResumeEntry
-from msgspec import Struct
+from msgspec import Struct, structs
 from pydantic import ValidationError
 from pydantic_core import to_json
 
@@ -17,6 +17,7 @@ from agui_container.agents.assistant.model_turn import ModelToolCall
 from agui_container.agents.assistant.tool_result import ToolResult
 from agui_container.agents.assistant.toolbox import is_object
 from agui_container.ports.tool import MAX_REASON
+from agui_container.protocol.conversation.transcript import DECISION
 from agui_container.protocol.errors import AppError, ErrorCode
 
 MAX_SHOWN_FIELD = 64
@@ -53,9 +54,9 @@ class Decision(Struct, frozen=True):
         """Return the result with this decision, so that a client can show it. A call that has started has none."""
         if self.approval.suspension is not None:
             return result
-        if self.answer is None:
-            return result.with_decision({"approved": False})
-        return result.with_decision(self.answer.model_dump(by_alias=True, exclude_none=True))
+        answer = self.answer or ApprovalAnswer(approved=False)
+        decision = answer.model_dump(by_alias=True, exclude_none=True)
+        return structs.replace(result, metadata={**(result.metadata or {}), DECISION: decision})
 
 
 def match_answers(approvals: Sequence[Approval], entries: Sequence[ResumeEntry], now: float) -> list[Decision]:
