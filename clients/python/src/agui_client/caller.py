@@ -23,7 +23,7 @@ DEFAULT_PATHS = {"http": "/invocations", "https": "/invocations", "ws": "/ws", "
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to connect, and with which headers. ``sigv4`` signs them, where there is one."""
+    """Target of one connection, and the headers that it sends. ``sigv4`` signs them, if there is one."""
 
     url: str
     headers: dict[str, str]

@@ -5,25 +5,24 @@ continuation after a drop are features of AGUI Container, and are used if the se
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
-from typing import Self, TypedDict, Unpack
+from typing import Self, Unpack
 from uuid import uuid4
 
 from ag_ui.core import (
     AgentCapabilities,
     BaseEvent,
-    Context,
     Message,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
     SystemMessage,
-    Tool,
     ToolCallEndEvent,
 )
 
-from agui_client.agentcore import SigV4
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
-from agui_client.client_tools import ClientTool, ClientTools
+from agui_client.client_tools import ClientToolResult, ClientTools
 from agui_client.content import user_message
 from agui_client.conversation import Conversation
 from agui_client.errors import Declined, GoalsFailed, RunFailedError, UnsupportedError
@@ -33,46 +32,17 @@ from agui_client.goals import Goal
 from agui_client.interrupts import Answerer, Approver, approval_of
 from agui_client.run_reader import RunReader, RunTarget
 from agui_client.server import Server
+from agui_client.session_options import LOCAL_URL, SessionOptions
 from agui_client.session_record import Outcome, SessionRecord, SessionStatus
 from agui_client.session_view import SessionView
 from agui_client.threads import apply_thread, message_id_of
 from agui_client.transport import Frame, Provided
 
-LOCAL_URL = "http://localhost:8080/invocations"
-
 CLOSE_SECONDS = 2.0
-"""How long a new reading waits for the end of a reading that was left."""
+"""Time that a new reading waits for the end of a reading that was left."""
 
 OnEvent = Callable[[BaseEvent], object]
 """Called for each event. May be ``async``."""
-
-
-class SessionOptions(TypedDict, total=False):
-    """Options of a session. All may be left out.
-
-    Attributes:
-        client_tools: functions of this program that the agent may call.
-        context: ambient information for the agent.
-        forwarded_props: values that are passed to the agent unchanged.
-        state: the state that agent and client share, any JSON value.
-        token: bearer token, or a function, plain or ``async``, that is asked for one before each connection.
-        session_id: of AgentCore, 33 to 256 characters. One is made for a URL of AgentCore.
-        headers: sent with each request.
-        sigv4: signs requests to AgentCore, in place of a signer with the environment's credentials.
-        retry: pauses and limits of connections that fail.
-        tool_timeout: seconds of a client tool that has no limit of its own.
-    """
-
-    client_tools: Iterable[ClientTool | Tool]
-    context: Iterable[Context]
-    forwarded_props: Mapping[str, object]
-    state: object
-    token: Provided
-    session_id: str
-    headers: Mapping[str, str]
-    sigv4: SigV4
-    retry: Retry
-    tool_timeout: float
 
 
 class Session(SessionView):
@@ -108,6 +78,7 @@ class Session(SessionView):
         )
         self._reader: RunReader | None = None
         self._reading = asyncio.Lock()
+        self._calls: asyncio.Task[list[ClientToolResult]] | None = None
         self._continuation_token: str | None = None
 
     @classmethod
@@ -156,8 +127,12 @@ class Session(SessionView):
         session = cls(url, thread_id=thread_id, **options)
         if "state" not in options:
             session.state = None  # the thread's own counts
-        if load_messages:
-            await session._load()
+        try:
+            if load_messages:
+                await session._load()
+        except BaseException:
+            await session.aclose()
+            raise
         return session
 
     async def __aenter__(self) -> Self:
@@ -219,9 +194,24 @@ class Session(SessionView):
                     if on_event is not None:
                         await _result(on_event(event))
             if self.status is SessionStatus.CLIENT_TOOL_TURN:
-                self.submit_client_tool_results(await self._record.tools.dispatch(self.pending_calls))
+                if not await self._run_client_tools():
+                    return
             elif not await self._ask(on_approval, on_interrupt):
                 return
+
+    async def _run_client_tools(self) -> bool:
+        """Run the calls that wait. Return False if the turn was cancelled meanwhile."""
+        self._calls = asyncio.create_task(self._record.tools.dispatch(self.pending_calls))
+        try:
+            await asyncio.wait({self._calls})
+            if self._calls.cancelled():
+                self._record.end(Outcome.CANCELLED)
+                return False
+            self.submit_client_tool_results(self._calls.result())
+            return True
+        finally:
+            self._calls.cancel()
+            self._calls = None
 
     async def _ask(self, on_approval: Approver | None, on_interrupt: Answerer | None) -> bool:
         """Ask for answers to the interrupts, one after the other. Return False if there are none."""
@@ -279,6 +269,8 @@ class Session(SessionView):
             CancelTimeoutError: the server did not confirm it in time.
         """
         self._record.draft.is_due = False
+        if self._calls is not None:
+            self._calls.cancel()
         if self._reader is not None:
             await self._reader.cancel()
 
@@ -356,17 +348,15 @@ class Session(SessionView):
     async def submit_feedback(
         self,
         message: str | int,
-        sentiment: FeedbackSentiment,
-        categories: Iterable[FeedbackCategory] | None = None,
+        sentiment: FeedbackSentiment | str,
+        categories: Iterable[FeedbackCategory | str] = (),
         notes: str | None = None,
     ) -> Feedback:
         """Say what was good or bad about a message of the agent, named by its id or its index. Raises as ``fork``."""
         fields: dict[str, object] = {"threadId": self.thread_id, "messageId": message_id_of(self.messages, message)}
         if notes is not None:
             fields["notes"] = notes
-        result = await self.command(
-            "threads.feedback", **fields, sentiment=sentiment, categories=list(categories or ())
-        )
+        result = await self.command("threads.feedback", **fields, sentiment=sentiment, categories=list(categories))
         return Feedback.model_validate(result)
 
     async def rename(self, title: str | None) -> Self:
@@ -390,18 +380,20 @@ class Session(SessionView):
         if isinstance(active, str) and (self._reader is None or self._reader.has_ended):
             self._reader = RunReader(self._server, RunTarget(self.thread_id, active))
             self._record.is_reading = True
-        elif thread.get("waiting") and not self._record.interrupts:
-            await self._show_interrupts()
+        elif thread.get("waiting") or (self._record.interrupts and thread.get("messages")):
+            await self._ask_for_interrupts()
 
-    async def _show_interrupts(self) -> None:
+    async def _ask_for_interrupts(self) -> None:
         """Ask for the interrupts that wait: a run without messages shows them."""
         run_id = str(uuid4())
         empty = self._record.run_input(run_id).model_copy(
             update={"messages": [], "state": None, "resume": None, "forwarded_props": {}}
         )
+        self._record.interrupts = []
         async with aclosing(RunReader(self._server, RunTarget(self.thread_id, run_id, empty)).events()) as events:
             async for event in events:
-                self._record.apply(event)
+                if isinstance(event, RunFinishedEvent) and isinstance(event.outcome, RunFinishedInterruptOutcome):
+                    self._record.interrupts = event.outcome.interrupts
 
 
 async def _result(value: object) -> object:
