@@ -5,9 +5,9 @@ continuation after a drop are features of AGUI Container, and are used if the se
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Sequence
 from contextlib import aclosing
-from typing import Self, Unpack
+from typing import Self, TypeVar, Unpack
 from uuid import uuid4
 
 from ag_ui.core import (
@@ -22,14 +22,14 @@ from ag_ui.core import (
 
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
-from agui_client.client_tools import ClientToolResult, ClientTools
+from agui_client.client_tools import ClientTools
 from agui_client.content import user_message
 from agui_client.conversation import Conversation
-from agui_client.errors import Declined, GoalsFailed, RunFailedError, UnsupportedError
+from agui_client.errors import GoalsFailed, RunFailedError, UnsupportedError
 from agui_client.events import ToolCallEvent
 from agui_client.feedback import Feedback, FeedbackCategory, FeedbackSentiment
 from agui_client.goals import Goal
-from agui_client.interrupts import Answerer, Approver, approval_of
+from agui_client.interrupts import Answerer, Approver
 from agui_client.run_reader import RunReader, RunTarget
 from agui_client.server import Server
 from agui_client.session_options import LOCAL_URL, SessionOptions
@@ -37,12 +37,12 @@ from agui_client.session_record import Outcome, SessionRecord, SessionStatus
 from agui_client.session_view import SessionView
 from agui_client.threads import apply_thread, message_id_of
 from agui_client.transport import Frame, Provided
+from agui_client.turn import Handlers, OnEvent, Turn
+
+T = TypeVar("T")
 
 CLOSE_SECONDS = 2.0
 """Time that a new reading waits for the end of a reading that was left."""
-
-OnEvent = Callable[[BaseEvent], object]
-"""Called for each event. May be ``async``."""
 
 
 class Session(SessionView):
@@ -66,7 +66,7 @@ class Session(SessionView):
     ) -> None:
         self._url, self._options = url, options
         self._caller = Caller(
-            url, options.get("token"), options.get("session_id"), options.get("headers", {}), options.get("sigv4")
+            url, options.get("token"), options.get("session_id"), options.get("headers"), options.get("sigv4")
         )
         self._server = Server(self._caller, options.get("retry", Retry()))
         self._record = SessionRecord(
@@ -78,7 +78,7 @@ class Session(SessionView):
         )
         self._reader: RunReader | None = None
         self._reading = asyncio.Lock()
-        self._calls: asyncio.Task[list[ClientToolResult]] | None = None
+        self._turn: Turn | None = None
         self._continuation_token: str | None = None
 
     @classmethod
@@ -172,10 +172,12 @@ class Session(SessionView):
             RunRefusedError: the server refused the run. The next ``run()`` sends it again.
             ConnectionLostError: the server could not be reached, or cannot continue the run.
         """
+        self._record.failure = None  # of an earlier run
+        self._turn = Turn(self, self._record, self.events, Handlers(on_event, on_approval, on_interrupt))
         limit = asyncio.timeout(timeout)
         try:
             async with limit:
-                await self._run(on_event, on_approval, on_interrupt)
+                await self._turn.run()
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -186,48 +188,6 @@ class Session(SessionView):
         if self.status is SessionStatus.GOALS_FAILED:
             raise GoalsFailed(self.thread_id, self._record.goals.failed)
         return self
-
-    async def _run(self, on_event: OnEvent | None, on_approval: Approver | None, on_interrupt: Answerer | None) -> None:
-        while True:
-            async with aclosing(self.events()) as events:
-                async for event in events:
-                    if on_event is not None:
-                        await _result(on_event(event))
-            if self.status is SessionStatus.CLIENT_TOOL_TURN:
-                if not await self._run_client_tools():
-                    return
-            elif not await self._ask(on_approval, on_interrupt):
-                return
-
-    async def _run_client_tools(self) -> bool:
-        """Run the calls that wait. Return False if the turn was cancelled meanwhile."""
-        self._calls = asyncio.create_task(self._record.tools.dispatch(self.pending_calls))
-        try:
-            await asyncio.wait({self._calls})
-            if self._calls.cancelled():
-                self._record.end(Outcome.CANCELLED)
-                return False
-            self.submit_client_tool_results(self._calls.result())
-            return True
-        finally:
-            self._calls.cancel()
-            self._calls = None
-
-    async def _ask(self, on_approval: Approver | None, on_interrupt: Answerer | None) -> bool:
-        """Ask for answers to the interrupts, one after the other. Return False if there are none."""
-        for interrupt in self.interrupts:
-            call = self._record.conversation.call(interrupt.tool_call_id or "")
-            approval = approval_of(interrupt, call)
-            try:
-                if approval is not None and on_approval is not None:
-                    decision = await _result(on_approval(approval))
-                    if decision is not None:
-                        self.answer(interrupt.id, decision)
-                elif approval is None and on_interrupt is not None:
-                    self.answer(interrupt.id, await _result(on_interrupt(interrupt)))
-            except Declined:
-                self.abandon(interrupt.id)
-        return self._record.draft.is_due
 
     async def events(
         self,
@@ -249,11 +209,7 @@ class Session(SessionView):
             if reader is None:
                 return
             async with aclosing(reader.events()) as events:
-                while True:
-                    async with asyncio.timeout_at(deadline):
-                        event = await anext(events, None)
-                    if event is None:
-                        break
+                while (event := await _before(deadline, anext(events, None))) is not None:
                     yield self._apply(event)
             if self._record.is_reading:
                 self._record.end(Outcome.CANCELLED)
@@ -269,8 +225,8 @@ class Session(SessionView):
             CancelTimeoutError: the server did not confirm it in time.
         """
         self._record.draft.is_due = False
-        if self._calls is not None:
-            self._calls.cancel()
+        if self._turn is not None:
+            self._turn.cancel()
         if self._reader is not None:
             await self._reader.cancel()
 
@@ -396,6 +352,13 @@ class Session(SessionView):
                     self._record.interrupts = event.outcome.interrupts
 
 
-async def _result(value: object) -> object:
-    """The result of a handler, which may be ``async``."""
-    return await value if isinstance(value, Awaitable) else value
+async def _before(deadline: float | None, awaited: Awaitable[T]) -> T:
+    """The result, if it comes before the deadline. Raises ``TimeoutError``."""
+    limit = asyncio.timeout_at(deadline)
+    try:
+        async with limit:
+            return await awaited
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise TimeoutError("The run did not end in time.") from None
