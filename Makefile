@@ -45,7 +45,7 @@ issuer: $(VENV)/.run ## Serve a token issuer on port 9000, to try AGUI_AUTH=jwt
 	@exec $(BIN)/python examples/local_issuer.py
 
 .PHONY: test
-test: $(VENV)/.dev $(STRANDS)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools browser ## Run the tests of this project; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
+test: $(VENV)/.dev $(STRANDS)/.done $(BENCH)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools browser ## Run the tests of this project; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --ignore tests/front_ends $(ARGS)
 
 .PHONY: test-front-ends

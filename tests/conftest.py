@@ -34,8 +34,8 @@ hypothesis.settings.load_profile("suite")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    root = Path(__file__).parents[1]
-    os.environ["PYTHONPATH"] = f"{root / 'app'}{os.pathsep}{root / 'clients/python/src'}"  # for processes of tests
+    root = Path(__file__).parents[1]  # for the processes that tests start
+    os.environ["PYTHONPATH"] = f"{root / 'app'}{os.pathsep}{root / 'clients' / 'python' / 'src'}"
     config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
     config.pluginmanager.register(secret_search)
     config.addinivalue_line("markers", "durable: what must be true with a database, too")

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
-    *("add-a-protocol", "chat-page", "embedding", "install", "limits", "security", "start"),
+    *("add-a-protocol", "chat-page", "embedding", "install", "limits", "python", "security", "start"),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
@@ -33,7 +33,8 @@ DECISIONS = [Document.read(path, ROOT) for path in sorted((ROOT / "docs" / "deci
 SECURITY = Document.read(ROOT / "SECURITY.md", ROOT)
 NOTES = Document.read(ROOT / "bench" / "NOTES.md", ROOT)
 CHANGELOG = Document.read(ROOT / "CHANGELOG.md", ROOT)
-DOCUMENTS = [README, SECURITY, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
+PYTHON_CLIENT = Document.read(ROOT / "clients" / "python" / "README.md", ROOT)
+DOCUMENTS = [README, PYTHON_CLIENT, SECURITY, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
 BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
 
 NPM = "needs-npm"

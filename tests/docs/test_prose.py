@@ -16,6 +16,7 @@ NAMELESS = re.compile(r"(?:^|[.:!?] |- )(?:What|Who|Whoever|Nobody)\b.{,60}")
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 TEST_WITHOUT_SUBJECT = re.compile(r"test_(what|whatever|who|whoever|where|how|nobody)_")
 PACKAGE = [path for path in sorted((ROOT / "app").rglob("*.py")) if not path.name.endswith("_pb2.py")]
+CLIENT = sorted((ROOT / "clients" / "python" / "src").rglob("*.py"))
 PROGRAMS = [
     path
     for folder in ("bench", "examples", "tests")
@@ -40,12 +41,12 @@ def class_names(statements: Iterable[ast.stmt]) -> Iterator[str]:
             yield from class_names(child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt))
 
 
-@pytest.mark.parametrize("path", [*PACKAGE, *PROGRAMS], ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", [*PACKAGE, *CLIENT, *PROGRAMS], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_docstrings_begin_with_no_pronoun(path: Path) -> None:
     assert [text.splitlines()[0] for text in docstrings(path) if PRONOUN.match(text)] == []
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", [*PACKAGE, *CLIENT], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_sentences_of_the_package_name_their_subjects(path: Path) -> None:
     assert [match for text in docstrings(path) for match in NAMELESS.findall(" ".join(text.split()))] == []
 

@@ -14,7 +14,7 @@ CHUNK = 65_536
 HEAD_END = b"\r\n\r\n"
 
 
-class Relay:
+class EventRelay:
     """Connections go to the servers in turn.
 
     Attributes:
@@ -68,7 +68,7 @@ class Relay:
         task.add_done_callback(self._tasks.discard)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Relay one connection until either side ends it."""
+        """EventRelay one connection until either side ends it."""
         self.connections += 1
         if self.refuses:
             self.refuses -= 1
@@ -97,7 +97,7 @@ class Relay:
 class Meter:
     """The events of one connection, and the end of it."""
 
-    def __init__(self, relay: Relay) -> None:
+    def __init__(self, relay: EventRelay) -> None:
         self._relay = relay
         self._asks_capabilities = False
         self._cut: int | None = None
@@ -136,9 +136,9 @@ async def pass_on(
 
 
 @asynccontextmanager
-async def relay_to(*ports: int) -> AsyncIterator[Relay]:
-    """Relay to the servers until the block ends."""
-    relay = Relay(ports)
+async def relay_to(*ports: int) -> AsyncIterator[EventRelay]:
+    """EventRelay to the servers until the block ends."""
+    relay = EventRelay(ports)
     listener = await asyncio.start_server(relay.accept, "127.0.0.1", 0)
     relay.port = listener.sockets[0].getsockname()[1]
     async with listener:

@@ -18,7 +18,7 @@ from agui_client import (
     Session,
 )
 from tests.python_client.conftest import TRANSPORTS
-from tests.python_client.relay import Relay, relay_to
+from tests.python_client.relay import EventRelay, relay_to
 from tests.sockets.process import ServerProcess
 
 QUESTION = "think about a\u2028b\u2029c\u0085d"
@@ -29,14 +29,14 @@ FAST = Retry(initial_delay=0.02, max_delay=0.1)
 
 
 @pytest.fixture
-async def relay(server: ServerProcess) -> AsyncIterator[Relay]:
+async def relay(server: ServerProcess) -> AsyncIterator[EventRelay]:
     """A relay to the server."""
     async with relay_to(server.port) as relay:
         yield relay
 
 
 @pytest.fixture(params=TRANSPORTS)
-def relayed(request: pytest.FixtureRequest, relay: Relay) -> str:
+def relayed(request: pytest.FixtureRequest, relay: EventRelay) -> str:
     """The URL of the server behind the relay, over each transport."""
     return relay.http if request.param == "sse" else relay.ws
 
@@ -68,7 +68,7 @@ async def runs_of(session: Session) -> int:
 
 
 @pytest.mark.parametrize("within", [0, 20], ids=["between events", "within an event"])
-async def test_a_drop_at_any_event_loses_and_doubles_nothing(relay: Relay, relayed: str, within: int) -> None:
+async def test_a_drop_at_any_event_loses_and_doubles_nothing(relay: EventRelay, relayed: str, within: int) -> None:
     _, whole = await read(relayed)
     assert len(whole) > 8
     for after in range(len(whole)):
@@ -81,7 +81,7 @@ async def test_a_drop_at_any_event_loses_and_doubles_nothing(relay: Relay, relay
         await session.aclose()
 
 
-async def test_a_run_ends_though_each_connection_brings_one_event(relay: Relay, relayed: str) -> None:
+async def test_a_run_ends_though_each_connection_brings_one_event(relay: EventRelay, relayed: str) -> None:
     _, whole = await read(relayed)
     relay.cuts = [1] * (len(whole) - 1)
     session, events = await read(relayed)
@@ -90,7 +90,7 @@ async def test_a_run_ends_though_each_connection_brings_one_event(relay: Relay, 
     await session.aclose()
 
 
-async def test_an_input_that_is_lost_three_times_is_run_once(relay: Relay, relayed: str) -> None:
+async def test_an_input_that_is_lost_three_times_is_run_once(relay: EventRelay, relayed: str) -> None:
     relay.cuts = [0, 0, 0]
     session, _ = await read(relayed)
     assert session.messages[-1].content == ANSWER
@@ -98,7 +98,7 @@ async def test_an_input_that_is_lost_three_times_is_run_once(relay: Relay, relay
     await session.aclose()
 
 
-async def test_the_pauses_between_attempts_grow_until_the_client_gives_up(relay: Relay, relayed: str) -> None:
+async def test_the_pauses_between_attempts_grow_until_the_client_gives_up(relay: EventRelay, relayed: str) -> None:
     pauses: list[Reconnect] = []
     relay.refuses = 1_000
     retry = Retry(initial_delay=0.02, max_delay=10, give_up_after=0.1, on_reconnect=pauses.append)
@@ -111,7 +111,7 @@ async def test_the_pauses_between_attempts_grow_until_the_client_gives_up(relay:
         assert 0.01 * 2**index <= pause.delay <= 0.02 * 2**index
 
 
-async def test_a_server_that_comes_back_is_waited_for(relay: Relay, relayed: str) -> None:
+async def test_a_server_that_comes_back_is_waited_for(relay: EventRelay, relayed: str) -> None:
     attempts: list[int] = []
 
     def come_back(reconnect: Reconnect) -> None:
@@ -124,7 +124,7 @@ async def test_a_server_that_comes_back_is_waited_for(relay: Relay, relayed: str
     assert attempts == [1, 2, 3]
 
 
-async def test_a_reading_that_is_left_continues_after_its_last_event(relay: Relay, relayed: str) -> None:
+async def test_a_reading_that_is_left_continues_after_its_last_event(relay: EventRelay, relayed: str) -> None:
     _, whole = await read(relayed)
     events: list[BaseEvent] = []
     async with Session.start(QUESTION, url=relayed) as session:
@@ -135,7 +135,7 @@ async def test_a_reading_that_is_left_continues_after_its_last_event(relay: Rela
     assert seen(events) == seen(whole)
 
 
-async def test_a_cancel_reaches_the_server_though_the_connection_drops(relay: Relay, relayed: str) -> None:
+async def test_a_cancel_reaches_the_server_though_the_connection_drops(relay: EventRelay, relayed: str) -> None:
     async with Session.start("wait 600", url=relayed, retry=FAST) as session:
 
         async def stop(event: BaseEvent) -> None:

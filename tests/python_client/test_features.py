@@ -29,14 +29,14 @@ from tests.sockets.process import ServerProcess
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 
 
-class Price(BaseModel):
-    """A price."""
+class Amount(BaseModel):
+    """An amount of money."""
 
     amount: float
 
 
 async def test_goals_are_declared_and_bring_their_data(url: str) -> None:
-    goals = [Goal("price", Price, "What it costs."), Goal("greeting", {"type": "object"})]
+    goals = [Goal("price", Amount, "What it costs."), Goal("greeting", {"type": "object"})]
     async with Session.start('call achieve_price {"amount": 2.5}', url=url, goals=goals) as session:
         await session.run()
         found = {goal.type: (goal.status, goal.data) for goal in session.goals}
@@ -52,7 +52,7 @@ async def test_goals_are_declared_and_bring_their_data(url: str) -> None:
 
 
 async def test_goals_that_fail_are_raised(url: str) -> None:
-    async with Session.start(url=url, goals=[Goal("price", Price)]) as session:
+    async with Session.start(url=url, goals=[Goal("price", Amount)]) as session:
         with pytest.raises(GoalsFailed) as caught:
             await session.run()
         assert (caught.value.thread_id, caught.value.goals) == (session.thread_id, ("price",))
@@ -78,6 +78,37 @@ async def test_events_leave_client_tools_to_the_caller(url: str) -> None:
         async for _ in session.submit_client_tool_results([result]).events():
             pass
     assert session.messages[-1].content == "The result of get_weather is hot."
+
+
+async def test_a_cancel_stops_a_turn_that_waits_for_client_tools(url: str) -> None:
+    begun = asyncio.Event()
+
+    @client_tool
+    async def hang() -> None:
+        """Hang."""
+        begun.set()
+        await asyncio.Event().wait()
+
+    async with Session.start("call hang {}", url=url, client_tools=[hang]) as session:
+        running = asyncio.create_task(session.run())
+        await begun.wait()
+        await session.cancel()
+        await running
+        assert (session.outcome, session.status) == (Outcome.CANCELLED, SessionStatus.CLIENT_TOOL_TURN)
+        await session.send_text("calculate 1+1").run()
+        assert session.messages[-1].content == "The result of calculate is 2."
+
+
+async def test_a_question_that_was_answered_elsewhere_no_longer_waits(url: str) -> None:
+    async with Session.start("what time is it", url=url) as session:
+        await session.run()
+        await session.refresh()
+        assert len(session.interrupts) == 1
+        async with await Session.from_id(session.thread_id, url=url) as other:
+            await other.run(on_approval=lambda approval: approval.deny())
+        await session.refresh()
+        assert session.interrupts == []
+        assert session.messages == other.messages
 
 
 async def test_a_withdrawn_tool_is_not_offered(url: str) -> None:

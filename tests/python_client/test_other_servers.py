@@ -27,7 +27,7 @@ from agui_client import (
     client_tool,
 )
 from tests.ports import free_port
-from tests.python_client.relay import Relay, relay_to
+from tests.python_client.relay import EventRelay, relay_to
 from tests.sockets.process import ROOT
 
 PYTHON = ROOT / ".venv" / "bench" / "bin" / "python"
@@ -154,7 +154,7 @@ async def test_features_of_agui_container_are_refused_by_name(agentcore: str) ->
 
 
 @pytest.fixture
-async def relay(ports: dict[str, int]) -> AsyncIterator[Relay]:
+async def relay(ports: dict[str, int]) -> AsyncIterator[EventRelay]:
     """A relay to ``AGUIApp``."""
     async with relay_to(ports["agentcore"]) as relay:
         yield relay
@@ -162,7 +162,7 @@ async def relay(ports: dict[str, int]) -> AsyncIterator[Relay]:
 
 @pytest.mark.parametrize("transport", ["sse", "websocket"])
 @pytest.mark.parametrize("after", [0, 1, 4])
-async def test_a_run_that_drops_is_lost_and_is_not_run_twice(relay: Relay, transport: str, after: int) -> None:
+async def test_a_run_that_drops_is_lost_and_is_not_run_twice(relay: EventRelay, transport: str, after: int) -> None:
     url = relay.http if transport == "sse" else relay.ws
     async with Session.start("hello", url=url, retry=FAST) as session:
         await session.run()
@@ -176,7 +176,7 @@ async def test_a_run_that_drops_is_lost_and_is_not_run_twice(relay: Relay, trans
 
 
 @pytest.mark.parametrize("transport", ["sse", "websocket"])
-async def test_a_connection_that_was_never_made_is_tried_again(relay: Relay, transport: str) -> None:
+async def test_a_connection_that_was_never_made_is_tried_again(relay: EventRelay, transport: str) -> None:
     relay.refuses = 2
     url = relay.http if transport == "sse" else relay.ws
     async with Session.start("hello", url=url, retry=FAST) as session:

@@ -117,7 +117,7 @@ def test_threads_are_listed_renamed_forked_rated_and_deleted(url: str) -> None:
     assert session.rename("Sums").title == "Sums"
     fork = session.fork(0)
     assert [message.role for message in fork.messages] == ["user"]
-    assert session.submit_feedback(-1, "positive", ["correct"]).message_id == session.messages[-1].id  # type: ignore[arg-type, list-item]
+    assert session.submit_feedback(-1, "positive", ["correct"]).message_id == session.messages[-1].id
     listed = session.command("threads.list", limit=1)["threads"]
     assert listed[0]["threadId"] == fork.thread_id  # type: ignore[index]
     fork.delete()

@@ -17,7 +17,6 @@ from ag_ui.core import (
 )
 
 from agui_container.engine.admission.quota import Limit
-from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode

@@ -30,7 +30,8 @@ from agui_client.feedback import (
 )
 from agui_client.goals import Goal, GoalRecord, GoalStatus
 from agui_client.interrupts import Approval, Decision
-from agui_client.session import LOCAL_URL, Session, SessionOptions
+from agui_client.session import Session
+from agui_client.session_options import LOCAL_URL, SessionOptions
 from agui_client.session_record import Outcome, SessionStatus
 from agui_client.sync_session import SyncSession
 

@@ -26,7 +26,7 @@ class Reconnect:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How a session deals with connections that fail. Times are seconds.
+    """Treatment of connections that fail. Times are seconds.
 
     Attributes:
         initial_delay: longest first pause.

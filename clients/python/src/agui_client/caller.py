@@ -4,7 +4,7 @@ Rule: a URL, a token and a signature are made anew for each connection, so that 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
 from agui_client.agentcore import (
@@ -23,18 +23,17 @@ DEFAULT_PATHS = {"http": "/invocations", "https": "/invocations", "ws": "/ws", "
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to connect, and with which headers. ``sigv4`` signs them, where there is one."""
+    """Target of one connection, and the headers that it sends. ``sigv4`` signs them, if there is one."""
 
     url: str
     headers: dict[str, str]
     sigv4: SigV4 | None
 
 
-@dataclass(frozen=True)
 class Caller:
     """The caller of one server.
 
-    Attributes:
+    Args:
         url: of HTTP or WebSocket, or the ARN of an AgentCore runtime. Without a path, the paths of AGUI Container.
         token: bearer token.
         session_id: of AgentCore, 33 to 256 characters. One is made for a URL of AgentCore.
@@ -45,19 +44,23 @@ class Caller:
         ValueError: the URL, the ARN or the session id cannot be right.
     """
 
-    url: Provided
-    token: Provided | None = None
-    session_id: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-    sigv4: SigV4 | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.url, str):
-            object.__setattr__(self, "url", complete_url(self.url))
-        if self.session_id is not None:
-            check_session_id(self.session_id)
+    def __init__(
+        self,
+        url: Provided,
+        token: Provided | None = None,
+        session_id: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        sigv4: SigV4 | None = None,
+    ) -> None:
+        self.url = complete_url(url) if isinstance(url, str) else url
+        self.session_id = session_id
+        self._token = token
+        self._headers = dict(headers or {})
+        self._sigv4 = sigv4
+        if session_id is not None:
+            check_session_id(session_id)
         elif isinstance(self.url, str) and agentcore_region(self.url):
-            object.__setattr__(self, "session_id", new_session_id())
+            self.session_id = new_session_id()
 
     @property
     def uses_websocket(self) -> bool:
@@ -68,15 +71,15 @@ class Caller:
         """Make the address of a new connection. Raises ``ConnectionDropped`` if a function of it fails."""
         url = await provide(self.url)
         if is_presigned(url):
-            return Address(url, dict(self.headers), None)
-        headers = dict(self.headers)
+            return Address(url, self._headers, None)
+        headers = dict(self._headers)
         if self.session_id is not None:
             headers[SESSION_HEADER] = self.session_id
-        if self.token is not None:
-            headers["Authorization"] = f"Bearer {await provide(self.token)}"
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {await provide(self._token)}"
             return Address(url, headers, None)
         region = agentcore_region(url)
-        return Address(url, headers, self.sigv4 or (SigV4(region) if region else None))
+        return Address(url, headers, self._sigv4 or (SigV4(region) if region else None))
 
 
 def complete_url(url: str) -> str:

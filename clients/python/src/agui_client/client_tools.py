@@ -31,7 +31,7 @@ Function = Callable[..., object]
 
 
 class ClientToolResultStatus(StrEnum):
-    """How a call ended."""
+    """End of a call."""
 
     SUCCESS = "success"
     ERROR = "error"

@@ -7,14 +7,14 @@ from pydantic.alias_generators import to_camel
 
 
 class FeedbackSentiment(StrEnum):
-    """Whether an answer was good."""
+    """Opinion about an answer."""
 
     POSITIVE = "positive"
     NEGATIVE = "negative"
 
 
 class FeedbackCategory(StrEnum):
-    """What was good or bad. ``OTHER`` needs notes."""
+    """Reason of an opinion. ``OTHER`` needs notes."""
 
     CORRECT = "correct"
     HELPFUL = "helpful"

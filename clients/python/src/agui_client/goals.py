@@ -12,7 +12,7 @@ Schema = Mapping[str, object] | type[BaseModel]
 
 
 class GoalStatus(StrEnum):
-    """How a goal stands."""
+    """State of a goal."""
 
     PENDING = "pending"
     ACHIEVED = "achieved"

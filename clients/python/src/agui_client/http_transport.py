@@ -30,7 +30,7 @@ FOREIGN_SILENCE_SECONDS = 900.0
 """The same before the first number, because other servers may be silent while a tool runs."""
 
 KEEPALIVE_SECONDS = 2.0
-"""How long an unused connection stays open: less than servers do, so that no request meets one that just closes."""
+"""Time that an unused connection stays open: less than servers do, so that no request meets one that just closes."""
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError, httpx.UnsupportedProtocol)
 

@@ -5,74 +5,44 @@ continuation after a drop are features of AGUI Container, and are used if the se
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Sequence
 from contextlib import aclosing
-from typing import Self, TypedDict, Unpack
+from typing import Self, TypeVar, Unpack
 from uuid import uuid4
 
 from ag_ui.core import (
     AgentCapabilities,
     BaseEvent,
-    Context,
     Message,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
     SystemMessage,
-    Tool,
     ToolCallEndEvent,
 )
 
-from agui_client.agentcore import SigV4
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
-from agui_client.client_tools import ClientTool, ClientTools
+from agui_client.client_tools import ClientTools
 from agui_client.content import user_message
 from agui_client.conversation import Conversation
-from agui_client.errors import Declined, GoalsFailed, RunFailedError, UnsupportedError
+from agui_client.errors import GoalsFailed, RunFailedError, UnsupportedError
 from agui_client.events import ToolCallEvent
 from agui_client.feedback import Feedback, FeedbackCategory, FeedbackSentiment
 from agui_client.goals import Goal
-from agui_client.interrupts import Answerer, Approver, approval_of
+from agui_client.interrupts import Answerer, Approver
 from agui_client.run_reader import RunReader, RunTarget
 from agui_client.server import Server
+from agui_client.session_options import LOCAL_URL, SessionOptions
 from agui_client.session_record import Outcome, SessionRecord, SessionStatus
 from agui_client.session_view import SessionView
 from agui_client.threads import apply_thread, message_id_of
 from agui_client.transport import Frame, Provided
+from agui_client.turn import Handlers, OnEvent, Turn
 
-LOCAL_URL = "http://localhost:8080/invocations"
+T = TypeVar("T")
 
 CLOSE_SECONDS = 2.0
-"""How long a new reading waits for the end of a reading that was left."""
-
-OnEvent = Callable[[BaseEvent], object]
-"""Called for each event. May be ``async``."""
-
-
-class SessionOptions(TypedDict, total=False):
-    """Options of a session. All may be left out.
-
-    Attributes:
-        client_tools: functions of this program that the agent may call.
-        context: ambient information for the agent.
-        forwarded_props: values that are passed to the agent unchanged.
-        state: the state that agent and client share, any JSON value.
-        token: bearer token, or a function, plain or ``async``, that is asked for one before each connection.
-        session_id: of AgentCore, 33 to 256 characters. One is made for a URL of AgentCore.
-        headers: sent with each request.
-        sigv4: signs requests to AgentCore, in place of a signer with the environment's credentials.
-        retry: pauses and limits of connections that fail.
-        tool_timeout: seconds of a client tool that has no limit of its own.
-    """
-
-    client_tools: Iterable[ClientTool | Tool]
-    context: Iterable[Context]
-    forwarded_props: Mapping[str, object]
-    state: object
-    token: Provided
-    session_id: str
-    headers: Mapping[str, str]
-    sigv4: SigV4
-    retry: Retry
-    tool_timeout: float
+"""Time that a new reading waits for the end of a reading that was left."""
 
 
 class Session(SessionView):
@@ -96,7 +66,7 @@ class Session(SessionView):
     ) -> None:
         self._url, self._options = url, options
         self._caller = Caller(
-            url, options.get("token"), options.get("session_id"), options.get("headers", {}), options.get("sigv4")
+            url, options.get("token"), options.get("session_id"), options.get("headers"), options.get("sigv4")
         )
         self._server = Server(self._caller, options.get("retry", Retry()))
         self._record = SessionRecord(
@@ -108,6 +78,7 @@ class Session(SessionView):
         )
         self._reader: RunReader | None = None
         self._reading = asyncio.Lock()
+        self._turn: Turn | None = None
         self._continuation_token: str | None = None
 
     @classmethod
@@ -156,8 +127,12 @@ class Session(SessionView):
         session = cls(url, thread_id=thread_id, **options)
         if "state" not in options:
             session.state = None  # the thread's own counts
-        if load_messages:
-            await session._load()
+        try:
+            if load_messages:
+                await session._load()
+        except BaseException:
+            await session.aclose()
+            raise
         return session
 
     async def __aenter__(self) -> Self:
@@ -197,10 +172,12 @@ class Session(SessionView):
             RunRefusedError: the server refused the run. The next ``run()`` sends it again.
             ConnectionLostError: the server could not be reached, or cannot continue the run.
         """
+        self._record.failure = None  # of an earlier run
+        self._turn = Turn(self, self._record, self.events, Handlers(on_event, on_approval, on_interrupt))
         limit = asyncio.timeout(timeout)
         try:
             async with limit:
-                await self._run(on_event, on_approval, on_interrupt)
+                await self._turn.run()
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -211,33 +188,6 @@ class Session(SessionView):
         if self.status is SessionStatus.GOALS_FAILED:
             raise GoalsFailed(self.thread_id, self._record.goals.failed)
         return self
-
-    async def _run(self, on_event: OnEvent | None, on_approval: Approver | None, on_interrupt: Answerer | None) -> None:
-        while True:
-            async with aclosing(self.events()) as events:
-                async for event in events:
-                    if on_event is not None:
-                        await _result(on_event(event))
-            if self.status is SessionStatus.CLIENT_TOOL_TURN:
-                self.submit_client_tool_results(await self._record.tools.dispatch(self.pending_calls))
-            elif not await self._ask(on_approval, on_interrupt):
-                return
-
-    async def _ask(self, on_approval: Approver | None, on_interrupt: Answerer | None) -> bool:
-        """Ask for answers to the interrupts, one after the other. Return False if there are none."""
-        for interrupt in self.interrupts:
-            call = self._record.conversation.call(interrupt.tool_call_id or "")
-            approval = approval_of(interrupt, call)
-            try:
-                if approval is not None and on_approval is not None:
-                    decision = await _result(on_approval(approval))
-                    if decision is not None:
-                        self.answer(interrupt.id, decision)
-                elif approval is None and on_interrupt is not None:
-                    self.answer(interrupt.id, await _result(on_interrupt(interrupt)))
-            except Declined:
-                self.abandon(interrupt.id)
-        return self._record.draft.is_due
 
     async def events(
         self,
@@ -259,11 +209,7 @@ class Session(SessionView):
             if reader is None:
                 return
             async with aclosing(reader.events()) as events:
-                while True:
-                    async with asyncio.timeout_at(deadline):
-                        event = await anext(events, None)
-                    if event is None:
-                        break
+                while (event := await _before(deadline, anext(events, None))) is not None:
                     yield self._apply(event)
             if self._record.is_reading:
                 self._record.end(Outcome.CANCELLED)
@@ -279,6 +225,8 @@ class Session(SessionView):
             CancelTimeoutError: the server did not confirm it in time.
         """
         self._record.draft.is_due = False
+        if self._turn is not None:
+            self._turn.cancel()
         if self._reader is not None:
             await self._reader.cancel()
 
@@ -356,17 +304,15 @@ class Session(SessionView):
     async def submit_feedback(
         self,
         message: str | int,
-        sentiment: FeedbackSentiment,
-        categories: Iterable[FeedbackCategory] | None = None,
+        sentiment: FeedbackSentiment | str,
+        categories: Iterable[FeedbackCategory | str] = (),
         notes: str | None = None,
     ) -> Feedback:
         """Say what was good or bad about a message of the agent, named by its id or its index. Raises as ``fork``."""
         fields: dict[str, object] = {"threadId": self.thread_id, "messageId": message_id_of(self.messages, message)}
         if notes is not None:
             fields["notes"] = notes
-        result = await self.command(
-            "threads.feedback", **fields, sentiment=sentiment, categories=list(categories or ())
-        )
+        result = await self.command("threads.feedback", **fields, sentiment=sentiment, categories=list(categories))
         return Feedback.model_validate(result)
 
     async def rename(self, title: str | None) -> Self:
@@ -390,20 +336,29 @@ class Session(SessionView):
         if isinstance(active, str) and (self._reader is None or self._reader.has_ended):
             self._reader = RunReader(self._server, RunTarget(self.thread_id, active))
             self._record.is_reading = True
-        elif thread.get("waiting") and not self._record.interrupts:
-            await self._show_interrupts()
+        elif thread.get("waiting") or (self._record.interrupts and thread.get("messages")):
+            await self._ask_for_interrupts()
 
-    async def _show_interrupts(self) -> None:
+    async def _ask_for_interrupts(self) -> None:
         """Ask for the interrupts that wait: a run without messages shows them."""
         run_id = str(uuid4())
         empty = self._record.run_input(run_id).model_copy(
             update={"messages": [], "state": None, "resume": None, "forwarded_props": {}}
         )
+        self._record.interrupts = []
         async with aclosing(RunReader(self._server, RunTarget(self.thread_id, run_id, empty)).events()) as events:
             async for event in events:
-                self._record.apply(event)
+                if isinstance(event, RunFinishedEvent) and isinstance(event.outcome, RunFinishedInterruptOutcome):
+                    self._record.interrupts = event.outcome.interrupts
 
 
-async def _result(value: object) -> object:
-    """The result of a handler, which may be ``async``."""
-    return await value if isinstance(value, Awaitable) else value
+async def _before(deadline: float | None, awaited: Awaitable[T]) -> T:
+    """The result, if it comes before the deadline. Raises ``TimeoutError``."""
+    limit = asyncio.timeout_at(deadline)
+    try:
+        async with limit:
+            return await awaited
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise TimeoutError("The run did not end in time.") from None

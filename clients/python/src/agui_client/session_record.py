@@ -37,7 +37,7 @@ class SessionStatus(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How the last run ended."""
+    """End of the last run."""
 
     SUCCESS = "success"
     INTERRUPT = "interrupt"
@@ -124,10 +124,6 @@ class SessionRecord:
         self.draft = Draft()
         self.outcome = outcome
         self.is_reading = False
-
-    def load_pending_calls(self) -> None:
-        """Take all open calls as calls of this client, because the server says that it is the client's turn."""
-        self.pending_calls = self.conversation.open_calls
 
     def _begin(self) -> None:
         """Forget what the run that has started takes over."""

@@ -1,4 +1,4 @@
-"""Everything of a session that needs no network: reading what is known, and writing the draft of the next run.
+"""The part of a session that needs no network: reading what is known, and writing the draft of the next run.
 
 ``Session`` and ``SyncSession`` both have it. A message, an answer or a result is sent by the next ``run()`` or
 ``events()``.
@@ -34,7 +34,7 @@ class TurnOptions(TypedDict, total=False):
 
 
 class SessionView:
-    """What is known of a session, and the draft of its next run."""
+    """Facts of a session, and the draft of its next run."""
 
     _record: SessionRecord
 
@@ -68,7 +68,7 @@ class SessionView:
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the last run ended. None before its end."""
+        """End of the last run. None before it."""
         return self._record.outcome
 
     @property
@@ -78,7 +78,7 @@ class SessionView:
 
     @property
     def state(self) -> object:
-        """The state that agent and client share, any JSON value. What you set is sent with the next run."""
+        """The state that agent and client share, any JSON value. The next run sends the value that you set."""
         return self._record.conversation.state
 
     @state.setter

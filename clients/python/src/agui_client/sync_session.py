@@ -15,7 +15,8 @@ from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from ag_ui.core import BaseEvent
 
-from agui_client.session import LOCAL_URL, Session, SessionOptions
+from agui_client.session import Session
+from agui_client.session_options import LOCAL_URL, SessionOptions
 from agui_client.session_view import SessionView
 from agui_client.transport import Provided
 
@@ -28,7 +29,7 @@ STOP_SECONDS = 1.0
 
 
 class LoopThread:
-    """An event loop in a daemon thread, which starts with the first call."""
+    """An event loop in a daemon thread, which starts with the first call and ends with the program."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,19 +60,27 @@ class LoopThread:
     def _start(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None or self._thread is None or not self._thread.is_alive():
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="agui-client", daemon=True)
+                started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+                self._thread = threading.Thread(
+                    target=asyncio.run, args=(_until_stopped(started),), name="agui-client", daemon=True
+                )
                 self._thread.start()
-                atexit.register(self._stop, self._thread, self._loop)
+                self._loop, stopped = started.result()
+                atexit.register(_stop, self._thread, self._loop, stopped)
             return self._loop
 
-    @staticmethod
-    def _stop(thread: threading.Thread, loop: asyncio.AbstractEventLoop) -> None:
-        """End the thread with the program."""
-        loop.call_soon_threadsafe(loop.stop)
+
+async def _until_stopped(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
+    stopped = asyncio.Event()
+    started.set_result((asyncio.get_running_loop(), stopped))
+    await stopped.wait()
+
+
+def _stop(thread: threading.Thread, loop: asyncio.AbstractEventLoop, stopped: asyncio.Event) -> None:
+    """End the loop. Its tasks are cancelled, such as those of open sockets."""
+    if thread.is_alive():
+        loop.call_soon_threadsafe(stopped.set)
         thread.join(STOP_SECONDS)
-        if not thread.is_alive():
-            loop.close()
 
 
 _loop_thread = LoopThread()

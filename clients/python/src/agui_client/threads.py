@@ -26,8 +26,9 @@ def apply_thread(record: SessionRecord, thread: Frame) -> None:
         conversation.state = thread["state"]
     if isinstance(goals := thread.get("goals"), Sequence):
         record.goals.load(goal for goal in goals if isinstance(goal, Mapping))
-    if thread.get("status") == SessionStatus.CLIENT_TOOL_TURN:
-        record.load_pending_calls()
+    if "status" in thread:
+        is_ours = thread["status"] == SessionStatus.CLIENT_TOOL_TURN
+        record.pending_calls = conversation.open_calls if is_ours else []
 
 
 def message_id_of(messages: Sequence[Message], message: str | int) -> str:

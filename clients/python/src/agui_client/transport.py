@@ -24,7 +24,7 @@ GATEWAY_STATUSES = frozenset({429, 502, 503, 504})
 """Statuses of a gateway whose server does not answer at the moment."""
 
 MAY_HAVE_PASSED = frozenset({502, 504})
-"""Those of them after which the server may have got the request."""
+"""Statuses after which the server may have got the request."""
 
 SHOWN_BYTES = 500
 """Bytes of another body that are shown in the message of an error."""

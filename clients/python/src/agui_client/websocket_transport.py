@@ -33,7 +33,7 @@ PONG_SECONDS = 10.0
 CLOSE_SECONDS = 1.0
 
 IDLE_SECONDS = 60.0
-"""How long an unused socket stays open."""
+"""Time that an unused socket stays open."""
 
 MAX_FRAME = 32_000_000
 """Bytes of a frame that the client takes."""

@@ -1,0 +1,59 @@
+"""The distribution: its wheel, its dependencies and its public names."""
+
+import ast
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import agui_client
+from tests.sockets.process import ROOT
+
+CLIENT = ROOT / "clients" / "python"
+MODULES = {
+    "ag-ui-protocol": "ag_ui",
+    "docstring-parser": "docstring_parser",
+    "httpx": "httpx",
+    "jsonpatch": "jsonpatch",
+    "pydantic": "pydantic",
+    "websockets": "websockets",
+}
+"""The module of each dependency. ``pydantic_core`` comes with pydantic."""
+
+
+def test_the_wheel_has_the_package_and_its_types(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    shutil.copytree(CLIENT, source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--wheel-dir", str(tmp_path), str(source)], check=True, timeout=300)
+    (wheel,) = tmp_path.glob("agui_client-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {
+        f"agui_client/{path.name}" for path in (CLIENT / "src" / "agui_client").iterdir() if path.is_file()
+    } <= names
+
+
+def test_every_import_is_of_a_declared_dependency() -> None:
+    declared = tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert {name.partition(">")[0] for name in declared} == MODULES.keys()
+    imported = {
+        name.split(".")[0]
+        for path in (CLIENT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    others = imported - sys.stdlib_module_names - {"agui_client", "pydantic_core", "botocore"}
+    assert others == set(MODULES.values())
+
+
+def test_public_names_are_there() -> None:
+    assert all(hasattr(agui_client, name) for name in agui_client.__all__)
