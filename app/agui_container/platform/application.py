@@ -105,10 +105,12 @@ def build_platform(options: PlatformOptions) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        logging.getLogger(ROOM).addHandler(decisions)
+        room = logging.getLogger(ROOM)
+        room.addHandler(decisions)
+        room.setLevel(logging.INFO)
         yield
         await plane.aclose()
-        logging.getLogger(ROOM).removeHandler(decisions)
+        room.removeHandler(decisions)
 
     well_known = f"{RUNTIME}/invocations/.well-known"
     routes = [

@@ -128,6 +128,7 @@ class ContainerExchange:
         if not self._head.done():
             self._head.set_exception(refusal)
             self._head.exception()  # the caller may be gone
+            self.leave()
 
 
 async def pass_on(sender: MemoryObjectSendStream[bytes], piece: bytes) -> None:

@@ -174,6 +174,7 @@ class ContainerSession:
             self._last_ping = await send_ping(self._context.http, self.url, self._limits.ping_answer_seconds)
             took = time.monotonic() - began
             if self._last_ping.failure is None:
+                self._judge.feed(self._last_ping, run_is_open=False)
                 self._findings.hold("start.in-time", f"healthy after {took:.1f} s")
                 self._judge_listeners()
                 self._decide(SessionState.RUNNING, f"running: healthy after {took:.1f} s")

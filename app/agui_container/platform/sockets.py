@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 
 import anyio
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketState
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.frames import CloseCode
@@ -22,6 +22,9 @@ from agui_container.platform.session import ContainerSession, PlatformContext
 from agui_container.platform.streams import SocketInspector
 
 CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 1.0
+"""Real seconds that a side may take for its own close frame."""
+
 NOT_SENT = (CloseCode.NO_STATUS_RCVD, CloseCode.ABNORMAL_CLOSURE, CloseCode.TLS_HANDSHAKE)
 """Codes that no endpoint may send."""
 
@@ -67,6 +70,7 @@ class SocketRelay:
             connection = await connect(
                 f"ws://127.0.0.1:{self._session.container.port}/ws",
                 additional_headers=headers,
+                close_timeout=CLOSE_SECONDS,
                 compression=None,
                 max_size=(None, self._limits.frame_bytes),
                 open_timeout=CONNECT_SECONDS,
@@ -95,9 +99,10 @@ class SocketRelay:
             self._findings.hold("socket.frame-size")
             self._findings.hold("socket.frame-rate")
         with anyio.CancelScope(shield=True):
-            await connection.close(self._code, self._reason)
-            if websocket.client_state.name == websocket.application_state.name == "CONNECTED":
+            states = {websocket.client_state, websocket.application_state}
+            if states == {WebSocketState.CONNECTED}:
                 await websocket.close(self._code, self._reason)
+            await connection.close(self._code, self._reason)
 
     async def _from_caller(self, websocket: WebSocket, connection: ClientConnection, scope: anyio.CancelScope) -> None:
         rate = FrameRate(self._limits.frames_per_second)
