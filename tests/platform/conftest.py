@@ -23,7 +23,7 @@ class Attach(Protocol):
     async def __call__(
         self,
         container: ScriptedContainer | None = None,
-        limits: dict[str, float] | None = None,
+        limits: dict[str, Any] | None = None,
         **options: Any,  # noqa: ANN401 - the fields of PlatformOptions
     ) -> Site: ...
 
@@ -35,7 +35,7 @@ async def attach() -> AsyncIterator[Attach]:
 
         async def attach(
             container: ScriptedContainer | None = None,
-            limits: dict[str, float] | None = None,
+            limits: dict[str, Any] | None = None,
             **options: Any,  # noqa: ANN401 - the fields of PlatformOptions
         ) -> Site:
             inner = await stack.enter_async_context(listening((container or ScriptedContainer()).app()))
@@ -46,7 +46,9 @@ async def attach() -> AsyncIterator[Attach]:
                 return containers[-1]
 
             chosen = {"authorizer": NoAuthorizer(), "clock": clock, **options}
-            app = build_platform(PlatformOptions(make_container, limits=replace(PlatformLimits(), **(limits or {})), **chosen))
+            app = build_platform(
+                PlatformOptions(make_container, limits=replace(PlatformLimits(), **(limits or {})), **chosen)
+            )
             config = uvicorn.Config(app, log_config=None, access_log=False, ws_max_size=65_536)
             url = await stack.enter_async_context(listening(app, config))
             http = await stack.enter_async_context(http_client(url))

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,7 +60,7 @@ class ScriptedContainer:
     ping: Json = field(default_factory=lambda: {"status": "Healthy", "time_of_last_update": 1_700_000_000})
     answer: Answer | None = None
     talk: Talk | None = None
-    requests: list[Mapping[str, str]] = field(default_factory=list)
+    requests: list[dict[str, str]] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     pings: int = 0
     is_starting: bool = False
@@ -173,7 +173,7 @@ class Site:
 
 def events(response: httpx.Response) -> list[Json]:
     """The events of an answer."""
-    return [json.loads(frame.removeprefix("data:")) for frame in response.text.split("\n\n") if frame]
+    return [json.loads(line[5:]) for line in response.text.split("\n") if line.startswith("data:")]
 
 
 def frame(event_type: str, **fields: object) -> bytes:

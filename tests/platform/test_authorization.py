@@ -13,6 +13,7 @@ from botocore.credentials import Credentials  # type: ignore[import-untyped]
 from starlette.websockets import WebSocket
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
 
 from agui_container.platform.authorizer import JwtAuthorizer, SigV4Authorizer, parse_configuration
 from tests.auth.issuer import TestIssuer
@@ -76,9 +77,10 @@ async def echo(websocket: WebSocket) -> None:
     await websocket.close()
 
 
-async def exchange(url: str, **options: object) -> tuple[str, str | None]:
-    """Open a socket and send one message; gives the answer and the subprotocol."""
-    async with connect(url, proxy=None, **options) as connection:  # type: ignore[arg-type] - options of connect
+async def exchange(url: str, *protocols: str) -> tuple[str, str | None]:
+    """Open a socket with these subprotocols and send one message; gives the answer and the subprotocol."""
+    offered = [Subprotocol(protocol) for protocol in protocols] or None
+    async with connect(url, proxy=None, subprotocols=offered) as connection:
         await connection.send('{"control": "pong"}')
         return str(await connection.recv()), connection.subprotocol
 
@@ -136,7 +138,8 @@ async def test_a_caller_without_a_token_learns_where_tokens_come_from(attach: At
     refused = await site.http.post(f"{INVOCATIONS}?qualifier=beta", content=b"{}")
     assert (refused.status_code, events(refused)[0]["code"]) == (401, "UNAUTHORIZED")
     challenge = refused.headers["www-authenticate"]
-    assert challenge.startswith('Bearer resource_metadata="') and challenge.endswith('?qualifier=beta"')
+    assert challenge.startswith('Bearer resource_metadata="')
+    assert challenge.endswith('?qualifier=beta"')
     document = (await site.http.get(challenge.split('"')[1])).json()
     assert document["authorization_servers"] == [issuer.url]
     assert document["scopes_supported"] == ["run"]
@@ -155,9 +158,9 @@ async def test_a_browser_sends_its_token_as_a_subprotocol(attach: Attach, issuer
     token = issuer.token("alice", aud="my-agent", scope="run")
     encoded = base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
     name = "base64UrlBearerAuthorization"
-    assert await exchange(site.socket_url, subprotocols=[f"{name}.{encoded}", name]) == ('{"control": "pong"}', name)
+    assert await exchange(site.socket_url, f"{name}.{encoded}", name) == ('{"control": "pong"}', name)
     with pytest.raises(InvalidStatus) as refused:
-        await exchange(site.socket_url, subprotocols=[f"{name}.not base64".replace(" ", ""), name])
+        await exchange(site.socket_url, f"{name}.no-token", name)
     assert refused.value.response.status_code == 401
 
 
@@ -169,7 +172,7 @@ async def test_a_runtime_for_signatures_has_no_metadata_of_tokens(attach: Attach
 
 @pytest.mark.parametrize("text", ["{}", "[]", '{"customJWTAuthorizer": {"allowedAudience": ["x"]}}', "no JSON"])
 def test_an_authorizer_that_cannot_be_read_names_the_field(text: str) -> None:
-    with pytest.raises(ValueError, match="JSON|customJWTAuthorizer|dictionary|object"):
+    with pytest.raises(ValueError, match=r"JSON|customJWTAuthorizer|dictionary|object"):
         parse_configuration(text)
 
 

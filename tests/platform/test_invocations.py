@@ -26,7 +26,9 @@ from tests.platform.doubles import (
 
 async def test_the_container_sees_agentcores_headers_and_no_others(attach: Attach) -> None:
     container = ScriptedContainer()
-    site = await attach(container, allowed_headers=check_allowlist(["X-Tenant", "x-amzn-bedrock-agentcore-runtime-custom-a"]))
+    site = await attach(
+        container, allowed_headers=check_allowlist(["X-Tenant", "x-amzn-bedrock-agentcore-runtime-custom-a"])
+    )
     await site.invoke(
         x_tenant="acme",
         x_other="no",
@@ -68,7 +70,9 @@ async def test_a_user_brings_a_workload_token_and_is_not_named_to_the_container(
     assert "alice" not in str(container.requests)
 
 
-@pytest.mark.parametrize("name", ["Accept", "Content-Type", "Cookie", "x-amz-date", "X-Forwarded-For", "x-amzn-foo", "1a"])
+@pytest.mark.parametrize(
+    "name", ["Accept", "Content-Type", "Cookie", "x-amz-date", "X-Forwarded-For", "x-amzn-foo", "1a"]
+)
 def test_restricted_headers_cannot_be_allowed(name: str) -> None:
     with pytest.raises(ValueError, match=name):
         check_allowlist([name])
@@ -239,11 +243,12 @@ async def test_two_requests_of_a_session_are_served_at_the_same_time(attach: Att
 async def test_a_strict_platform_answers_no_request_once_a_rule_was_broken(attach: Attach) -> None:
     site = await attach(ScriptedContainer(ping={"status": "ok"}), is_strict=True)
     await site.invoke()
-    await eventually(lambda: site.plane.findings.broken())
+    await eventually(site.plane.findings.broken)
     refused = await site.invoke()
     [event] = events(refused)
     assert (refused.status_code, event["code"]) == (500, "INTERNAL_ERROR")
-    assert "ping.status" in event["message"] and "'ok'" in event["message"]
+    assert "ping.status" in event["message"]
+    assert "'ok'" in event["message"]
 
 
 # --- what people see --------------------------------------------------------------------------------------------------
@@ -254,9 +259,11 @@ async def test_the_state_is_json_for_programs_and_a_page_for_browsers(attach: At
     await site.invoke()
     state = (await site.http.get("/_platform")).json()
     [session] = state["sessions"]
-    assert session["sessionId"] == SESSION and session["state"] in {"running", "frozen"}
+    assert session["sessionId"] == SESSION
+    assert session["state"] in {"running", "frozen"}
     assert any("cold start" in line for line in [*state["decisions"], session["reason"]])
     assert {rule["rule"] for rule in state["rules"] if rule["state"] == "held"} >= {"ping.status", "run.order"}
     page = await site.http.get("/_platform", headers={"accept": "text/html"})
-    assert page.headers["content-type"].startswith("text/html") and SESSION in page.text
+    assert page.headers["content-type"].startswith("text/html")
+    assert SESSION in page.text
     assert json.loads(page.headers["refresh"]) == 2

@@ -7,15 +7,12 @@ situation judges what only the caller can see. A situation that fails leaves its
 import asyncio
 import json
 import logging
-import socket
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import httpx
-import uvicorn
-from starlette.types import ASGIApp
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
@@ -26,6 +23,7 @@ from agui_container.platform.data_plane import NO_TLS, DataPlane, PlatformOption
 from agui_container.platform.headers import SESSION_ID
 from agui_container.platform.limits import PlatformLimits
 from agui_container.platform.rules import RuleFindings
+from agui_container.platform.serving import serving
 from agui_container.platform.streams import TERMINAL
 
 DEFAULT_PROMPT = "hello"
@@ -244,32 +242,3 @@ def brief(events: Events) -> str:
 def generated_ids(events: Events) -> set[str]:
     """Return the ids that a run has made for its messages and calls."""
     return {str(event[name]) for event in events for name in ID_FIELDS if name in event}
-
-
-class AnnouncedServer(uvicorn.Server):
-    """A uvicorn server that tells when it listens."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.has_started = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen."""
-        await super().startup(sockets)
-        self.has_started.set()
-
-
-@asynccontextmanager
-async def serving(app: ASGIApp, limits: PlatformLimits) -> AsyncIterator[str]:
-    """Serve an application on a free port of loopback; gives its address."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_config=None, access_log=False, ws_max_size=limits.frame_bytes, lifespan="on")
-    server = AnnouncedServer(config)
-    task = asyncio.create_task(server.serve([listener]), name="platform")
-    await server.has_started.wait()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await task

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import uvicorn
 from boto3.session import Session  # type: ignore[import-untyped]
 
 from agui_container.platform.application import build_platform
@@ -29,6 +28,7 @@ from agui_container.platform.data_plane import DataPlane, PlatformOptions
 from agui_container.platform.headers import check_allowlist
 from agui_container.platform.limits import PlatformClock, PlatformLimits
 from agui_container.platform.report import REPORTS
+from agui_container.platform.serving import make_server
 from agui_container.platform.snapshot import ForkedContainer, WarmedProcess
 
 IMAGE_ENVIRONMENT: Mapping[str, str] = {"AGUI_CONSOLE": "off", "AGUI_ERROR_STATUS": "stream", "AGUI_ROBOTO": "off"}
@@ -121,18 +121,8 @@ async def run_platform(given: argparse.Namespace) -> int:
     options = platform_options(given, make_factory(given, warmed))
     app = build_platform(options)
     plane: DataPlane = app.state.plane
-    config = uvicorn.Config(
-        app,
-        host=given.host,
-        port=given.port,
-        log_config=None,
-        access_log=False,
-        ws_max_size=options.limits.frame_bytes,
-        ws_per_message_deflate=False,
-        timeout_graceful_shutdown=1,
-    )
+    server = make_server(app, options.limits, given.host, given.port)
     logger.info("platform: http://%s:%s/_platform shows sessions; the runtime is %s", given.host, given.port, ARN)
-    server = uvicorn.Server(config)
     await server.serve()
     if warmed is not None:
         await warmed.aclose()

@@ -190,8 +190,8 @@ class ContainerSession:
             reason = f"{exited.result()} before /ping was healthy"
         else:
             reason = f"/ping was not healthy within {limit:g} s: {self._last_ping and self._last_ping.failure}"
+            self._judge_listeners()
         self._findings.break_rule("start.in-time", reason)
-        self._judge_listeners()
         return f"failed: {reason}"
 
     def _fail_start(self) -> None:
