@@ -113,7 +113,7 @@ def main() -> None:
         routes.append(WebSocketRoute("/ws", talk))
     server = uvicorn.Server(uvicorn.Config(Starlette(routes=routes), host=host, port=port, log_level="warning"))
     if "ignores-sigterm" in FAULTS:
-        server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign]
+        server.capture_signals = contextlib.nullcontext  # type: ignore[assignment]
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     server.run()
 

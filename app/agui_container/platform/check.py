@@ -22,7 +22,7 @@ from agui_container.platform.containers import ContainerFactory, ContainerFailur
 from agui_container.platform.data_plane import NO_TLS, DataPlane, PlatformOptions
 from agui_container.platform.headers import SESSION_ID
 from agui_container.platform.limits import PlatformLimits
-from agui_container.platform.rules import RuleFindings
+from agui_container.platform.rules import RuleFindings, RuleState
 from agui_container.platform.serving import serving
 from agui_container.platform.streams import TERMINAL
 
@@ -68,7 +68,7 @@ async def check_container(
         if image is not None:
             await attempt(situations.look_at_image(image))
         await attempt(situations.first_run())
-        if plane.sessions.all():
+        if plane.findings["start.in-time"].state is RuleState.HELD:
             for situation in situations.all():
                 await attempt(situation())
         await situations.aclose()
@@ -142,7 +142,7 @@ class Situations:
         """Send bodies that are no input."""
         for body in (b"no JSON", b'{"threadId": 5}'):
             if events := await self._post(self._session, body, "application/json"):
-                self._findings.hold("error.in-stream", f"{body!r} was answered {brief(events)}")
+                self._findings.hold("error.visible", f"{body!r} was answered {brief(events)}")
 
     async def two_runs_at_once(self) -> None:
         """Start two runs of one session at the same time."""

@@ -52,6 +52,8 @@ def main(arguments: Sequence[str]) -> int:
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO, stream=sys.stderr)
     for name in ("httpx", "uvicorn"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # Answers that are cut, and sockets that are refused, are the platform's own decisions, and are logged as such.
+    logging.getLogger("uvicorn.error").addFilter(lambda record: "without completing" not in record.msg)
     try:
         if given.command_name == "check":
             return asyncio.run(run_check(given))

@@ -116,7 +116,7 @@ class ContainerExchange:
         body = await response.aread()
         detail = f"{response.status_code}: {shown(body)}"
         logger.warning("session %s folded into AGENT_ERROR: the container answered %s", self._session.id, detail)
-        self._findings.break_rule("error.in-stream", f"a request was answered {detail}")
+        self._findings.break_rule("error.visible", f"a request was answered {detail}")
         self._refuse(PlatformRefusal(PlatformError.AGENT_ERROR))
 
     def _fail(self, reason: str) -> None:

@@ -55,8 +55,8 @@ RULES: Mapping[str, ContractRule] = {
     "run.start": ContractRule("A run begins with RUN_STARTED, with the ids of its input.", SPECIFICATION),
     "run.order": ContractRule("The order of the events is legal for the official client.", SPECIFICATION),
     "run.end": ContractRule("A stream ends with RUN_FINISHED or RUN_ERROR, and nothing follows.", SPECIFICATION),
-    "error.in-stream": ContractRule(
-        "A failure is a RUN_ERROR in a stream with status 200, never a 4xx or 5xx.", CONTRACT
+    "error.visible": ContractRule(
+        "A failure is RUN_ERROR in a stream with status 200. Callers see a 4xx or 5xx only as AGENT_ERROR.", CONTRACT
     ),
     "session.concurrent": ContractRule(
         "Two runs of one session are served at the same time.", "devguide runtime-sessions"

@@ -10,9 +10,10 @@ import logging
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 
 import anyio
-from starlette.websockets import WebSocket, WebSocketState
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 from websockets.frames import CloseCode
@@ -101,7 +102,8 @@ class SocketRelay:
         with anyio.CancelScope(shield=True):
             states = {websocket.client_state, websocket.application_state}
             if states == {WebSocketState.CONNECTED}:
-                await websocket.close(self._code, self._reason)
+                with suppress(WebSocketDisconnect):
+                    await websocket.close(self._code, self._reason)
             await connection.close(self._code, self._reason)
 
     async def _from_caller(self, websocket: WebSocket, connection: ClientConnection, scope: anyio.CancelScope) -> None:
@@ -138,7 +140,9 @@ class SocketRelay:
                 await self._deliver(websocket, frames)
         except ConnectionClosed as closed:
             self._end_by(closed)
-            scope.cancel()
+        except WebSocketDisconnect:
+            self._end(CloseCode.GOING_AWAY, "the caller has gone")
+        scope.cancel()
 
     async def _deliver(self, websocket: WebSocket, frames: Sequence[str | bytes]) -> None:
         """Send one message of the container, whose fragments arrive as one frame."""
