@@ -49,9 +49,10 @@ def agentcore_app() -> ASGIApp:
     """Return the AWS SDK's ``AGUIApp``."""
     from bedrock_agentcore.runtime import AGUIApp  # noqa: PLC0415 - only one peer runs in a process
 
-    app: ASGIApp = AGUIApp()
-    app.entrypoint(agent)  # type: ignore[attr-defined] - untyped
-    return app
+    app = AGUIApp()
+    app.entrypoint(agent)
+    served: ASGIApp = app
+    return served
 
 
 def strands_app() -> ASGIApp:
@@ -64,7 +65,7 @@ def strands_app() -> ASGIApp:
     class PacedModel(FakeModel):
         """A model whose answer takes a second."""
 
-        async def stream(self, *_: object, **__: object) -> AsyncIterator[dict[str, object]]:  # type: ignore[override]
+        async def stream(self, *_: object, **__: object) -> AsyncIterator[dict[str, object]]:
             """Yield the events of one answer."""
             yield {"messageStart": {"role": "assistant"}}
             yield {"contentBlockStart": {"start": {}}}

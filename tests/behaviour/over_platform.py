@@ -1,7 +1,7 @@
 """Clients behind the local AgentCore: the same test bodies, with the platform between client and server.
 
-Rule: the server runs in the test's own loop, and the platform takes it for the container of one session. So what differs
-from the other ways is what the platform does to requests and answers.
+Rule: the server runs in the test's own loop, and the platform takes it for the container of one session. So these ways
+differ from the others in what the platform does to requests and answers.
 """
 
 from collections.abc import AsyncIterator

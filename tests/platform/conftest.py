@@ -12,9 +12,9 @@ from agui_container.platform.application import build_platform
 from agui_container.platform.authorizer import NoAuthorizer
 from agui_container.platform.data_plane import PlatformOptions
 from agui_container.platform.limits import PlatformLimits
-from tests.behaviour.over_sse import http_client
 from tests.behaviour.server import listening
-from tests.platform.doubles import AttachedContainer, MovedClock, ScriptedContainer, Site
+from tests.platform.doubles import AttachedContainer, MovedClock, ScriptedContainer, ServedPlatform
+from tests.sse import http_client
 
 
 class Attach(Protocol):
@@ -25,7 +25,7 @@ class Attach(Protocol):
         container: ScriptedContainer | None = None,
         limits: dict[str, Any] | None = None,
         **options: Any,  # noqa: ANN401 - the fields of PlatformOptions
-    ) -> Site: ...
+    ) -> ServedPlatform: ...
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ async def attach() -> AsyncIterator[Attach]:
             container: ScriptedContainer | None = None,
             limits: dict[str, Any] | None = None,
             **options: Any,  # noqa: ANN401 - the fields of PlatformOptions
-        ) -> Site:
+        ) -> ServedPlatform:
             inner = await stack.enter_async_context(listening((container or ScriptedContainer()).app()))
             port, containers, clock = int(inner.rpartition(":")[2]), list[AttachedContainer](), MovedClock()
 
@@ -53,6 +53,6 @@ async def attach() -> AsyncIterator[Attach]:
             url = await stack.enter_async_context(listening(app, config))
             http = await stack.enter_async_context(http_client(url))
             stack.push_async_callback(app.state.plane.aclose)
-            return Site(url, app.state.plane, clock, containers, http)
+            return ServedPlatform(url, app.state.plane, clock, containers, http)
 
         yield attach

@@ -138,7 +138,7 @@ class AttachedContainer:
 
 
 @dataclass
-class Site:
+class ServedPlatform:
     """A platform that is served, and its containers.
 
     Attributes:

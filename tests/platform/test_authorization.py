@@ -19,7 +19,7 @@ from agui_container.platform.authorizer import JwtAuthorizer, SigV4Authorizer, p
 from tests.auth.issuer import TestIssuer
 from tests.behaviour.server import listening
 from tests.platform.conftest import Attach
-from tests.platform.doubles import HEADER, INVOCATIONS, RUNTIME, SESSION, ScriptedContainer, Site, events
+from tests.platform.doubles import HEADER, INVOCATIONS, RUNTIME, SESSION, ScriptedContainer, ServedPlatform, events
 from tests.secret_search import planted
 
 KEY = Credentials("AKIDTEST", planted("aws"))
@@ -41,7 +41,7 @@ async def test_a_signed_request_is_admitted(attach: Attach) -> None:
     assert events(answered)[-1]["type"] == "RUN_FINISHED"
 
 
-async def refusal(site: Site, body: bytes, headers: dict[str, str]) -> str:
+async def refusal(site: ServedPlatform, body: bytes, headers: dict[str, str]) -> str:
     """The message with which a request is refused."""
     answered = await site.http.post(f"{site.url}{INVOCATIONS}", content=body, headers=headers)
     assert (answered.status_code, events(answered)[0]["code"]) == (403, "ACCESS_DENIED")
@@ -85,7 +85,7 @@ async def exchange(url: str, *protocols: str) -> tuple[str, str | None]:
         return str(await connection.recv()), connection.subprotocol
 
 
-def presigned(site: Site, expires: int = 300) -> str:
+def presigned(site: ServedPlatform, expires: int = 300) -> str:
     """A presigned address of the socket, as AWS's SDK for AgentCore makes it."""
     request = AWSRequest("GET", f"{site.url}{RUNTIME}/ws", params={HEADER: SESSION, "qualifier": "DEFAULT"})
     SigV4QueryAuth(KEY, "bedrock-agentcore", "us-east-1", expires=expires).add_auth(request)

@@ -28,9 +28,9 @@ from agui_container.platform.listeners import members
 from agui_container.platform.serving import serving
 from agui_container.platform.session import SessionState
 from agui_container.platform.snapshot import ForkedContainer, WarmedProcess
-from tests.behaviour.over_sse import http_client
 from tests.engine.doubles import Json, eventually
 from tests.platform.doubles import CONTAINER, HEADER, INVOCATIONS, RUNTIME, SESSION, events
+from tests.sse import http_client
 
 OWN_SERVER = [sys.executable, "-W", "error", "-m", "agui_container", "serve"]
 IMAGE = {"AGUI_ERROR_STATUS": "stream"}

@@ -7,12 +7,21 @@ import pytest
 from agui_container.platform.session import SessionState
 from tests.engine.doubles import eventually, wait_for_event
 from tests.platform.conftest import Attach
-from tests.platform.doubles import HEADER, INVOCATIONS, RUNTIME, SESSION, HeldRun, ScriptedContainer, Site, events
+from tests.platform.doubles import (
+    HEADER,
+    INVOCATIONS,
+    RUNTIME,
+    SESSION,
+    HeldRun,
+    ScriptedContainer,
+    ServedPlatform,
+    events,
+)
 
 BUSY = {"status": "HealthyBusy", "time_of_last_update": 1_700_000_000}
 
 
-async def ping_again(site: Site, container: ScriptedContainer, pings: int = 3) -> None:
+async def ping_again(site: ServedPlatform, container: ScriptedContainer, pings: int = 3) -> None:
     """Wait until the platform has read some more pings and has decided."""
     before = container.pings
     await eventually(lambda: container.pings >= before + pings)

@@ -14,7 +14,7 @@ from websockets.typing import Subprotocol
 
 from tests.engine.doubles import eventually, wait_for_event
 from tests.platform.conftest import Attach
-from tests.platform.doubles import HEADER, RUNTIME, SESSION, ScriptedContainer, Site
+from tests.platform.doubles import HEADER, RUNTIME, SESSION, ScriptedContainer, ServedPlatform
 
 LIMIT = 65_536
 EMPTY = '{"control": ""}'
@@ -25,7 +25,7 @@ def message(size: int) -> str:
     return json.dumps({"control": "x" * (size - len(EMPTY))})
 
 
-def open_socket(site: Site, **headers: str) -> connect:
+def open_socket(site: ServedPlatform, **headers: str) -> connect:
     """Open the runtime's socket."""
     return connect(site.socket_url, proxy=None, max_size=None, additional_headers=headers)
 

@@ -21,7 +21,8 @@ from fastapi import FastAPI
 
 from agui_container.platform.containers import STANDARD_ERROR, ContainerFailure, free_port
 from agui_container.platform.listeners import Listener, listeners_of
-from agui_container.settings import Settings, load_settings
+from agui_container.settings import Settings
+from agui_container.settings_sources import load_settings
 
 POLL_SECONDS = 0.02
 """Pause between two looks at a fork, which is no child of the platform."""
