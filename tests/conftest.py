@@ -113,8 +113,8 @@ EXTRA_WAYS = {"durable": DURABLE_WAYS, "behind_platform": PLATFORM_WAYS}
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test body on every transport, and in further ways where a module is marked so."""
     if "connect" in metafunc.fixturenames:
-        marks = ("behind_platform",)
-        metafunc.parametrize("connect", [*(way for mark in marks for way in EXTRA_WAYS[mark])], indirect=True)
+        marks = (mark for mark in EXTRA_WAYS if metafunc.definition.get_closest_marker(mark) is not None)
+        metafunc.parametrize("connect", [*WAYS, *(way for mark in marks for way in EXTRA_WAYS[mark])], indirect=True)
 
 
 @pytest.fixture(scope="session")

@@ -23,13 +23,8 @@ ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
-<<<<<<< HEAD
     *("add-a-protocol", "chat-page", "embedding", "install", "limits", "platform", "security", "start"),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
-=======
-    *("chat-page", "embedding", "install", "limits", "security", "tools", "typescript"),
-    *("operations", "performance", "platform", "protobuf", "roboto", "state", "subagents", "threads"),
->>>>>>> e7ca0b69 (Attach agui platform to the command line, and write its guide)
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)

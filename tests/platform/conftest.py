@@ -17,7 +17,7 @@ from tests.platform.doubles import AttachedContainer, MovedClock, ScriptedContai
 from tests.sse import http_client
 
 
-class Attach(Protocol):
+class AttachPlatform(Protocol):
     """Serve a container, and a platform in front of it."""
 
     async def __call__(
@@ -29,7 +29,7 @@ class Attach(Protocol):
 
 
 @pytest.fixture
-async def attach() -> AsyncIterator[Attach]:
+async def attach() -> AsyncIterator[AttachPlatform]:
     """A platform whose containers are all one application in this loop."""
     async with AsyncExitStack() as stack:
 

@@ -18,7 +18,7 @@ from websockets.typing import Subprotocol
 from agui_container.platform.authorizer import JwtAuthorizer, SigV4Authorizer, parse_configuration
 from tests.auth.issuer import TestIssuer
 from tests.behaviour.server import listening
-from tests.platform.conftest import Attach
+from tests.platform.conftest import AttachPlatform
 from tests.platform.doubles import HEADER, INVOCATIONS, RUNTIME, SESSION, ScriptedContainer, ServedPlatform, events
 from tests.secret_search import planted
 
@@ -34,7 +34,7 @@ def sign(url: str, body: bytes = b"{}", key: Credentials = KEY, service: str = "
     return dict(request.headers)
 
 
-async def test_a_signed_request_is_admitted(attach: Attach) -> None:
+async def test_a_signed_request_is_admitted(attach: AttachPlatform) -> None:
     site = await attach(authorizer=SIGNED)
     url = f"{site.url}{INVOCATIONS}?qualifier=DEFAULT&accountId=123456789012"
     answered = await site.http.post(url, content=b"{}", headers=sign(url))
@@ -49,7 +49,7 @@ async def refusal(site: ServedPlatform, body: bytes, headers: dict[str, str]) ->
     return str(events(answered)[0]["message"])
 
 
-async def test_requests_that_are_not_signed_or_signed_otherwise_are_refused(attach: Attach) -> None:
+async def test_requests_that_are_not_signed_or_signed_otherwise_are_refused(attach: AttachPlatform) -> None:
     site = await attach(authorizer=SIGNED)
     url = f"{site.url}{INVOCATIONS}"
     good = sign(url)
@@ -63,7 +63,7 @@ async def test_requests_that_are_not_signed_or_signed_otherwise_are_refused(atta
 
 @pytest.mark.parametrize("minutes", [-6, 6])
 async def test_an_old_signature_and_one_from_the_future_are_refused(
-    attach: Attach, monkeypatch: pytest.MonkeyPatch, minutes: int
+    attach: AttachPlatform, monkeypatch: pytest.MonkeyPatch, minutes: int
 ) -> None:
     site = await attach(authorizer=SIGNED)
     then = datetime.now(UTC) + timedelta(minutes=minutes)
@@ -92,7 +92,7 @@ def presigned(site: ServedPlatform, expires: int = 300) -> str:
     return f"{site.url.replace('http', 'ws', 1)}{RUNTIME}/ws?{urlsplit(request.url).query}"
 
 
-async def test_a_presigned_socket_is_admitted_and_a_changed_one_is_not(attach: Attach) -> None:
+async def test_a_presigned_socket_is_admitted_and_a_changed_one_is_not(attach: AttachPlatform) -> None:
     site = await attach(ScriptedContainer(talk=echo), authorizer=SIGNED)
     url = presigned(site)
     assert await exchange(url) == ('{"control": "pong"}', None)
@@ -121,7 +121,9 @@ def authorizer(issuer: TestIssuer) -> JwtAuthorizer:
     return JwtAuthorizer(parse_configuration(json.dumps({"customJWTAuthorizer": settings})))
 
 
-async def test_a_token_is_verified_and_passed_on_only_if_it_is_allowed(attach: Attach, issuer: TestIssuer) -> None:
+async def test_a_token_is_verified_and_passed_on_only_if_it_is_allowed(
+    attach: AttachPlatform, issuer: TestIssuer
+) -> None:
     token = issuer.token("alice", aud="my-agent", scope="run")
     for allowed in (frozenset[str](), frozenset({"authorization"})):
         container = ScriptedContainer()
@@ -133,7 +135,9 @@ async def test_a_token_is_verified_and_passed_on_only_if_it_is_allowed(attach: A
         assert seen["workloadaccesstoken"]
 
 
-async def test_a_caller_without_a_token_learns_where_tokens_come_from(attach: Attach, issuer: TestIssuer) -> None:
+async def test_a_caller_without_a_token_learns_where_tokens_come_from(
+    attach: AttachPlatform, issuer: TestIssuer
+) -> None:
     site = await attach(authorizer=authorizer(issuer))
     refused = await site.http.post(f"{INVOCATIONS}?qualifier=beta", content=b"{}")
     assert (refused.status_code, events(refused)[0]["code"]) == (401, "UNAUTHORIZED")
@@ -146,14 +150,16 @@ async def test_a_caller_without_a_token_learns_where_tokens_come_from(attach: At
     assert document["resource"].endswith("/invocations")
 
 
-async def test_a_token_without_the_scope_is_refused_without_a_challenge(attach: Attach, issuer: TestIssuer) -> None:
+async def test_a_token_without_the_scope_is_refused_without_a_challenge(
+    attach: AttachPlatform, issuer: TestIssuer
+) -> None:
     site = await attach(authorizer=authorizer(issuer))
     refused = await site.invoke(authorization=f"Bearer {issuer.token('alice', aud='my-agent')}")
     assert (refused.status_code, events(refused)[0]["code"]) == (403, "ACCESS_DENIED")
     assert "www-authenticate" not in refused.headers
 
 
-async def test_a_browser_sends_its_token_as_a_subprotocol(attach: Attach, issuer: TestIssuer) -> None:
+async def test_a_browser_sends_its_token_as_a_subprotocol(attach: AttachPlatform, issuer: TestIssuer) -> None:
     site = await attach(ScriptedContainer(talk=echo), authorizer=authorizer(issuer))
     token = issuer.token("alice", aud="my-agent", scope="run")
     encoded = base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
@@ -164,7 +170,7 @@ async def test_a_browser_sends_its_token_as_a_subprotocol(attach: Attach, issuer
     assert refused.value.response.status_code == 401
 
 
-async def test_a_runtime_for_signatures_has_no_metadata_of_tokens(attach: Attach) -> None:
+async def test_a_runtime_for_signatures_has_no_metadata_of_tokens(attach: AttachPlatform) -> None:
     site = await attach(authorizer=SIGNED)
     answered = await site.http.get(f"{INVOCATIONS}/.well-known/oauth-protected-resource")
     assert (answered.status_code, answered.headers["x-amzn-errortype"]) == (404, "ResourceNotFoundException")
@@ -176,7 +182,7 @@ def test_an_authorizer_that_cannot_be_read_names_the_field(text: str) -> None:
         parse_configuration(text)
 
 
-async def test_a_page_of_another_machine_may_not_call_without_credentials(attach: Attach) -> None:
+async def test_a_page_of_another_machine_may_not_call_without_credentials(attach: AttachPlatform) -> None:
     site = await attach()
     refused = await site.invoke(origin="https://evil.example")
     assert (refused.status_code, events(refused)[0]["code"]) == (403, "ACCESS_DENIED")

@@ -20,7 +20,7 @@ LIMITS = replace(CHECK_LIMITS, stop_seconds=1.0, ping_answer_seconds=1.0)
 
 
 async def found(*faults: str, **limits: Any) -> RuleFindings:  # noqa: ANN401 - the fields of PlatformLimits
-    """What a conformance run finds about the container with these faults."""
+    """The findings of a conformance run about the container with these faults."""
     command = [sys.executable, str(CONTAINER), *faults]
     return await check_container(lambda: ProcessContainer(command, {}), limits=replace(LIMITS, **limits))
 

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from agui_container.platform.errors import PlatformError
 from agui_container.platform.headers import check_allowlist
 from tests.engine.doubles import eventually, wait_for_event
-from tests.platform.conftest import Attach
+from tests.platform.conftest import AttachPlatform
 from tests.platform.doubles import (
     HEADER,
     INVOCATIONS,
@@ -24,7 +24,7 @@ from tests.platform.doubles import (
 )
 
 
-async def test_the_container_sees_agentcores_headers_and_no_others(attach: Attach) -> None:
+async def test_the_container_sees_agentcores_headers_and_no_others(attach: AttachPlatform) -> None:
     container = ScriptedContainer()
     site = await attach(
         container, allowed_headers=check_allowlist(["X-Tenant", "x-amzn-bedrock-agentcore-runtime-custom-a"])
@@ -55,14 +55,14 @@ async def test_the_container_sees_agentcores_headers_and_no_others(attach: Attac
     }
 
 
-async def test_a_value_that_is_too_long_is_not_passed(attach: Attach) -> None:
+async def test_a_value_that_is_too_long_is_not_passed(attach: AttachPlatform) -> None:
     container = ScriptedContainer()
     site = await attach(container, allowed_headers=frozenset({"x-tenant"}))
     await site.invoke(x_tenant="a" * 4097)
     assert "x-tenant" not in container.requests[0]
 
 
-async def test_a_user_brings_a_workload_token_and_is_not_named_to_the_container(attach: Attach) -> None:
+async def test_a_user_brings_a_workload_token_and_is_not_named_to_the_container(attach: AttachPlatform) -> None:
     container = ScriptedContainer()
     site = await attach(container)
     await site.invoke(x_amzn_bedrock_agentcore_runtime_user_id="alice")
@@ -85,7 +85,7 @@ def test_an_allow_list_has_at_most_20_headers() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\x00", b"x" * 1_000_000])
-async def test_a_body_arrives_as_it_was_sent(attach: Attach, body: bytes) -> None:
+async def test_a_body_arrives_as_it_was_sent(attach: AttachPlatform, body: bytes) -> None:
     container = ScriptedContainer()
     site = await attach(container)
     await site.invoke(body, content_type="text/x-own", accept="text/x-other")
@@ -94,14 +94,14 @@ async def test_a_body_arrives_as_it_was_sent(attach: Attach, body: bytes) -> Non
     assert (seen["content-type"], seen["accept"]) == ("text/x-own", "text/x-other")
 
 
-async def test_a_body_without_a_type_arrives_without_one(attach: Attach) -> None:
+async def test_a_body_without_a_type_arrives_without_one(attach: AttachPlatform) -> None:
     container = ScriptedContainer()
     await (await attach(container)).invoke(b"{}")
     assert "content-type" not in container.requests[0]
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 415, 422, 429, 500, 503])
-async def test_every_error_of_the_container_becomes_the_same_event(attach: Attach, status: int) -> None:
+async def test_every_error_of_the_container_becomes_the_same_event(attach: AttachPlatform, status: int) -> None:
     async def fail(_: Request) -> Response:
         return JSONResponse({"detail": "what the caller never sees"}, status)
 
@@ -113,7 +113,7 @@ async def test_every_error_of_the_container_becomes_the_same_event(attach: Attac
     assert answered.headers["x-amzn-errortype"] == "RuntimeClientError"
 
 
-async def test_other_answers_pass_with_their_status_and_type_alone(attach: Attach) -> None:
+async def test_other_answers_pass_with_their_status_and_type_alone(attach: AttachPlatform) -> None:
     async def answer(_: Request) -> Response:
         return JSONResponse({"a": 1}, 202, {"x-own": "1", "traceparent": "00-3-4-01", "set-cookie": "a=1"})
 
@@ -126,7 +126,9 @@ async def test_other_answers_pass_with_their_status_and_type_alone(attach: Attac
 
 
 @pytest.mark.parametrize("error", PlatformError)
-async def test_the_next_request_gets_the_error_that_a_test_has_asked_for(attach: Attach, error: PlatformError) -> None:
+async def test_the_next_request_gets_the_error_that_a_test_has_asked_for(
+    attach: AttachPlatform, error: PlatformError
+) -> None:
     site = await attach()
     await site.http.post("/_platform/next-error", json={"code": error.name})
     answered = await site.invoke()
@@ -136,19 +138,19 @@ async def test_the_next_request_gets_the_error_that_a_test_has_asked_for(attach:
     assert events(await site.invoke())[-1]["type"] == "RUN_FINISHED"
 
 
-async def test_an_error_that_is_not_in_the_table_cannot_be_asked_for(attach: Attach) -> None:
+async def test_an_error_that_is_not_in_the_table_cannot_be_asked_for(attach: AttachPlatform) -> None:
     answered = await (await attach()).http.post("/_platform/next-error", json={"code": "WHATEVER"})
     assert answered.status_code == 400
     assert "RATE_LIMIT_EXCEEDED" in answered.json()["message"]
 
 
-async def test_requests_above_the_rate_are_throttled(attach: Attach) -> None:
+async def test_requests_above_the_rate_are_throttled(attach: AttachPlatform) -> None:
     site = await attach(limits={"requests_per_second": 1})
     answers = await asyncio.gather(*(site.invoke() for _ in range(5)))
     assert 429 in {answer.status_code for answer in answers}
 
 
-async def test_a_body_above_the_quota_is_refused(attach: Attach) -> None:
+async def test_a_body_above_the_quota_is_refused(attach: AttachPlatform) -> None:
     site = await attach(limits={"payload_bytes": 10})
     refused = await site.invoke(b"x" * 11)
     assert (refused.status_code, events(refused)[0]["code"]) == (400, "VALIDATION_ERROR")
@@ -161,18 +163,18 @@ async def test_a_body_above_the_quota_is_refused(attach: Attach) -> None:
         ("POST", f"{RUNTIME}/commands", "InvokeAgentRuntimeCommand"),
     ],
 )
-async def test_operations_that_are_not_here_say_so(attach: Attach, method: str, path: str, name: str) -> None:
+async def test_operations_that_are_not_here_say_so(attach: AttachPlatform, method: str, path: str, name: str) -> None:
     refused = await (await attach()).http.request(method, path, content=b"{}" if method == "POST" else b"")
     assert (refused.status_code, refused.headers["x-amzn-errortype"]) == (400, "ValidationException")
     assert name in refused.json()["message"]
 
 
-async def test_a_runtime_that_is_no_arn_is_refused(attach: Attach) -> None:
+async def test_a_runtime_that_is_no_arn_is_refused(attach: AttachPlatform) -> None:
     refused = await (await attach()).http.post("/runtimes/arn%3Aaws%3Alambda/invocations", content=b"{}")
     assert (refused.status_code, events(refused)[0]["code"]) == (400, "VALIDATION_ERROR")
 
 
-async def test_a_session_that_is_not_there_cannot_be_stopped(attach: Attach) -> None:
+async def test_a_session_that_is_not_there_cannot_be_stopped(attach: AttachPlatform) -> None:
     refused = await (await attach()).http.post(f"{RUNTIME}/stopruntimesession", headers={HEADER: SESSION})
     assert (refused.status_code, refused.headers["x-amzn-errortype"]) == (404, "ResourceNotFoundException")
 
@@ -180,7 +182,7 @@ async def test_a_session_that_is_not_there_cannot_be_stopped(attach: Attach) -> 
 # --- streams ----------------------------------------------------------------------------------------------------------
 
 
-async def test_the_container_does_not_notice_that_its_caller_has_gone(attach: Attach) -> None:
+async def test_the_container_does_not_notice_that_its_caller_has_gone(attach: AttachPlatform) -> None:
     run = HeldRun()
     site = await attach(ScriptedContainer(answer=run.answer))
     async with site.http.stream("POST", INVOCATIONS, content=b"{}", headers={HEADER: SESSION}) as response:
@@ -194,7 +196,7 @@ async def test_the_container_does_not_notice_that_its_caller_has_gone(attach: At
     await eventually(lambda: site.session.open_requests == 0)
 
 
-async def test_a_stream_ends_after_60_minutes(attach: Attach) -> None:
+async def test_a_stream_ends_after_60_minutes(attach: AttachPlatform) -> None:
     run = HeldRun()
     site = await attach(ScriptedContainer(answer=run.answer), limits={"sync_seconds": 20.0, "stream_seconds": 40.0})
     with pytest.raises(httpx.RemoteProtocolError):
@@ -203,7 +205,7 @@ async def test_a_stream_ends_after_60_minutes(attach: Attach) -> None:
     assert run.was_cancelled
 
 
-async def test_an_answer_that_is_no_stream_ends_after_15_minutes(attach: Attach) -> None:
+async def test_an_answer_that_is_no_stream_ends_after_15_minutes(attach: AttachPlatform) -> None:
     never = asyncio.Event()
 
     async def answer(_: Request) -> Response:
@@ -215,7 +217,7 @@ async def test_an_answer_that_is_no_stream_ends_after_15_minutes(attach: Attach)
     never.set()
 
 
-async def test_a_container_that_breaks_off_breaks_the_answer_off(attach: Attach) -> None:
+async def test_a_container_that_breaks_off_breaks_the_answer_off(attach: AttachPlatform) -> None:
     async def half(_: Request) -> Response:
         return Response(STARTED, headers={"content-length": "9999"}, media_type="text/event-stream")
 
@@ -224,7 +226,7 @@ async def test_a_container_that_breaks_off_breaks_the_answer_off(attach: Attach)
         await site.invoke()
 
 
-async def test_two_requests_of_a_session_are_served_at_the_same_time(attach: Attach) -> None:
+async def test_two_requests_of_a_session_are_served_at_the_same_time(attach: AttachPlatform) -> None:
     run = HeldRun()
     container = ScriptedContainer(answer=run.answer)
     site = await attach(container)
@@ -240,7 +242,7 @@ async def test_two_requests_of_a_session_are_served_at_the_same_time(attach: Att
 # --- strictness -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_strict_platform_answers_no_request_once_a_rule_was_broken(attach: Attach) -> None:
+async def test_a_strict_platform_answers_no_request_once_a_rule_was_broken(attach: AttachPlatform) -> None:
     site = await attach(ScriptedContainer(ping={"status": "ok"}), is_strict=True)
     await site.invoke()
     await eventually(site.plane.findings.broken)
@@ -254,7 +256,7 @@ async def test_a_strict_platform_answers_no_request_once_a_rule_was_broken(attac
 # --- what people see --------------------------------------------------------------------------------------------------
 
 
-async def test_the_state_is_json_for_programs_and_a_page_for_browsers(attach: Attach) -> None:
+async def test_the_state_is_json_for_programs_and_a_page_for_browsers(attach: AttachPlatform) -> None:
     site = await attach()
     await site.invoke()
     state = (await site.http.get("/_platform")).json()

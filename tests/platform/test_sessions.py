@@ -6,7 +6,7 @@ import pytest
 
 from agui_container.platform.session import SessionState
 from tests.engine.doubles import eventually, wait_for_event
-from tests.platform.conftest import Attach
+from tests.platform.conftest import AttachPlatform
 from tests.platform.doubles import (
     HEADER,
     INVOCATIONS,
@@ -27,7 +27,7 @@ async def ping_again(site: ServedPlatform, container: ScriptedContainer, pings: 
     await eventually(lambda: container.pings >= before + pings)
 
 
-async def test_a_session_is_one_container_and_another_session_another_one(attach: Attach) -> None:
+async def test_a_session_is_one_container_and_another_session_another_one(attach: AttachPlatform) -> None:
     site = await attach()
     for _ in range(2):
         await site.invoke()
@@ -35,7 +35,7 @@ async def test_a_session_is_one_container_and_another_session_another_one(attach
     assert [container.orders[0] for container in site.containers] == ["start", "start"]
 
 
-async def test_a_session_without_an_id_gets_one(attach: Attach) -> None:
+async def test_a_session_without_an_id_gets_one(attach: AttachPlatform) -> None:
     site = await attach()
     answered = await site.http.post(INVOCATIONS, content=b"{}")
     assert len(answered.headers[HEADER]) >= 33
@@ -43,7 +43,7 @@ async def test_a_session_without_an_id_gets_one(attach: Attach) -> None:
 
 
 @pytest.mark.parametrize("session", ["x" * 32, "x" * 257, "x" * 20 + " " + "x" * 20])
-async def test_a_session_id_has_33_to_256_characters(attach: Attach, session: str) -> None:
+async def test_a_session_id_has_33_to_256_characters(attach: AttachPlatform, session: str) -> None:
     site = await attach()
     answered = await site.invoke(session=session)
     assert (answered.status_code, events(answered)[0]["code"]) == (400, "VALIDATION_ERROR")
@@ -51,7 +51,7 @@ async def test_a_session_id_has_33_to_256_characters(attach: Attach, session: st
     assert not site.containers
 
 
-async def test_a_session_that_is_starting_is_busy_for_other_requests(attach: Attach) -> None:
+async def test_a_session_that_is_starting_is_busy_for_other_requests(attach: AttachPlatform) -> None:
     container = ScriptedContainer(is_starting=True)
     site = await attach(container)
     first = asyncio.create_task(site.invoke())
@@ -62,7 +62,7 @@ async def test_a_session_that_is_starting_is_busy_for_other_requests(attach: Att
     assert events(await first)[-1]["type"] == "RUN_FINISHED"
 
 
-async def test_an_idle_session_is_reaped(attach: Attach, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_idle_session_is_reaped(attach: AttachPlatform, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "agui_container.platform")
     container = ScriptedContainer()
     site = await attach(container)
@@ -76,7 +76,7 @@ async def test_an_idle_session_is_reaped(attach: Attach, caplog: pytest.LogCaptu
     assert f"session {SESSION} reaped: idle 900 s" in caplog.messages
 
 
-async def test_a_request_begins_the_idle_time_again(attach: Attach) -> None:
+async def test_a_request_begins_the_idle_time_again(attach: AttachPlatform) -> None:
     container = ScriptedContainer()
     site = await attach(container)
     for _ in range(3):
@@ -86,7 +86,7 @@ async def test_a_request_begins_the_idle_time_again(attach: Attach) -> None:
     assert len(site.containers) == 1
 
 
-async def test_a_busy_container_is_kept_past_its_idle_time(attach: Attach) -> None:
+async def test_a_busy_container_is_kept_past_its_idle_time(attach: AttachPlatform) -> None:
     container = ScriptedContainer()
     site = await attach(container)
     await site.invoke()
@@ -102,7 +102,7 @@ async def test_a_busy_container_is_kept_past_its_idle_time(attach: Attach) -> No
     await eventually(lambda: not site.plane.sessions.all())
 
 
-async def test_a_busy_container_without_a_time_is_reaped(attach: Attach) -> None:
+async def test_a_busy_container_without_a_time_is_reaped(attach: AttachPlatform) -> None:
     container = ScriptedContainer(ping={"status": "HealthyBusy"})
     site = await attach(container)
     await site.invoke()
@@ -110,7 +110,7 @@ async def test_a_busy_container_without_a_time_is_reaped(attach: Attach) -> None
     await eventually(lambda: not site.plane.sessions.all())
 
 
-async def test_a_time_that_always_moves_keeps_the_session(attach: Attach) -> None:
+async def test_a_time_that_always_moves_keeps_the_session(attach: AttachPlatform) -> None:
     container = ScriptedContainer()
     site = await attach(container)
     await site.invoke()
@@ -121,7 +121,7 @@ async def test_a_time_that_always_moves_keeps_the_session(attach: Attach) -> Non
     assert SESSION in site.plane.sessions.all()
 
 
-async def test_an_open_run_does_not_keep_a_session_whose_ping_says_healthy(attach: Attach) -> None:
+async def test_an_open_run_does_not_keep_a_session_whose_ping_says_healthy(attach: AttachPlatform) -> None:
     run = HeldRun()
     site = await attach(ScriptedContainer(answer=run.answer))
     answering = asyncio.create_task(site.invoke())
@@ -132,7 +132,7 @@ async def test_an_open_run_does_not_keep_a_session_whose_ping_says_healthy(attac
     await answering
 
 
-async def test_a_session_ends_with_its_lifetime_however_busy_it_is(attach: Attach) -> None:
+async def test_a_session_ends_with_its_lifetime_however_busy_it_is(attach: AttachPlatform) -> None:
     container = ScriptedContainer(ping=BUSY)
     site = await attach(container)
     await site.invoke()
@@ -143,7 +143,7 @@ async def test_a_session_ends_with_its_lifetime_however_busy_it_is(attach: Attac
     await eventually(lambda: not site.plane.sessions.all())
 
 
-async def test_a_quiet_container_is_frozen_and_runs_for_pings_and_requests(attach: Attach) -> None:
+async def test_a_quiet_container_is_frozen_and_runs_for_pings_and_requests(attach: AttachPlatform) -> None:
     container = ScriptedContainer()
     site = await attach(container)
     await site.invoke()
@@ -157,7 +157,7 @@ async def test_a_quiet_container_is_frozen_and_runs_for_pings_and_requests(attac
     assert events(answered)[-1]["type"] == "RUN_FINISHED"
 
 
-async def test_a_container_with_an_open_run_is_not_frozen(attach: Attach) -> None:
+async def test_a_container_with_an_open_run_is_not_frozen(attach: AttachPlatform) -> None:
     run, container = HeldRun(), ScriptedContainer()
     container.answer = run.answer
     site = await attach(container)
@@ -170,7 +170,7 @@ async def test_a_container_with_an_open_run_is_not_frozen(attach: Attach) -> Non
     await eventually(lambda: "freeze" in site.containers[0].orders)
 
 
-async def test_a_container_that_is_busy_behind_its_answer_is_not_frozen(attach: Attach) -> None:
+async def test_a_container_that_is_busy_behind_its_answer_is_not_frozen(attach: AttachPlatform) -> None:
     container = ScriptedContainer(ping=BUSY)
     site = await attach(container)
     await site.invoke()
@@ -179,7 +179,7 @@ async def test_a_container_that_is_busy_behind_its_answer_is_not_frozen(attach: 
     assert "freeze" not in site.containers[0].orders
 
 
-async def test_containers_are_left_running_where_freezing_is_off(attach: Attach) -> None:
+async def test_containers_are_left_running_where_freezing_is_off(attach: AttachPlatform) -> None:
     container = ScriptedContainer()
     site = await attach(container, freezes=False)
     await site.invoke()
@@ -187,7 +187,7 @@ async def test_containers_are_left_running_where_freezing_is_off(attach: Attach)
     assert "freeze" not in site.containers[0].orders
 
 
-async def test_a_container_that_ends_by_itself_ends_its_session(attach: Attach) -> None:
+async def test_a_container_that_ends_by_itself_ends_its_session(attach: AttachPlatform) -> None:
     site = await attach()
     await site.invoke()
     site.containers[0].exit("exited with status 3")
@@ -196,7 +196,7 @@ async def test_a_container_that_ends_by_itself_ends_its_session(attach: Attach) 
     assert len(site.containers) == 2
 
 
-async def test_a_container_whose_pings_fail_is_unhealthy(attach: Attach) -> None:
+async def test_a_container_whose_pings_fail_is_unhealthy(attach: AttachPlatform) -> None:
     container = ScriptedContainer()
     site = await attach(container)
     await site.invoke()
@@ -204,7 +204,7 @@ async def test_a_container_whose_pings_fail_is_unhealthy(attach: Attach) -> None
     await eventually(lambda: not site.plane.sessions.all())
 
 
-async def test_a_stopped_session_begins_anew_with_its_next_request(attach: Attach) -> None:
+async def test_a_stopped_session_begins_anew_with_its_next_request(attach: AttachPlatform) -> None:
     site = await attach()
     await site.invoke()
     stopped = await site.http.post(f"{RUNTIME}/stopruntimesession", headers={HEADER: SESSION})
@@ -214,7 +214,7 @@ async def test_a_stopped_session_begins_anew_with_its_next_request(attach: Attac
     assert len(site.containers) == 2
 
 
-async def test_a_session_that_is_ending_is_busy(attach: Attach) -> None:
+async def test_a_session_that_is_ending_is_busy(attach: AttachPlatform) -> None:
     site = await attach(limits={"stop_seconds": 600.0})
     await site.invoke()
     site.containers[0].obeys = False
@@ -227,7 +227,7 @@ async def test_a_session_that_is_ending_is_busy(attach: Attach) -> None:
     site.containers[0].exit("exited with status 0")
 
 
-async def test_a_container_that_ignores_sigterm_is_killed(attach: Attach) -> None:
+async def test_a_container_that_ignores_sigterm_is_killed(attach: AttachPlatform) -> None:
     site = await attach(limits={"stop_seconds": 0.01})
     await site.invoke()
     site.containers[0].obeys = False
@@ -237,7 +237,7 @@ async def test_a_container_that_ignores_sigterm_is_killed(attach: Attach) -> Non
     assert "session.stop" in site.plane.findings.broken()
 
 
-async def test_the_quota_of_sessions_and_their_rate_have_errors_of_their_own(attach: Attach) -> None:
+async def test_the_quota_of_sessions_and_their_rate_have_errors_of_their_own(attach: AttachPlatform) -> None:
     site = await attach(limits={"sessions": 2, "new_sessions_per_second": 1})
     await site.invoke()
     throttled = await site.invoke(session=f"another-{SESSION}")

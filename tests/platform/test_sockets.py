@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
 from tests.engine.doubles import eventually, wait_for_event
-from tests.platform.conftest import Attach
+from tests.platform.conftest import AttachPlatform
 from tests.platform.doubles import HEADER, RUNTIME, SESSION, ScriptedContainer, ServedPlatform
 
 LIMIT = 65_536
@@ -54,7 +54,7 @@ async def echo(websocket: WebSocket) -> None:
         return
 
 
-async def test_messages_pass_in_both_directions(attach: Attach) -> None:
+async def test_messages_pass_in_both_directions(attach: AttachPlatform) -> None:
     site = await attach(ScriptedContainer(talk=echo))
     async with open_socket(site) as connection:
         assert connection.response is not None
@@ -64,7 +64,7 @@ async def test_messages_pass_in_both_directions(attach: Attach) -> None:
             assert await connection.recv() == sent
 
 
-async def test_the_query_of_a_socket_carries_headers(attach: Attach) -> None:
+async def test_the_query_of_a_socket_carries_headers(attach: AttachPlatform) -> None:
     container = ScriptedContainer(talk=echo)
     name = "x-amzn-bedrock-agentcore-runtime-custom-tenant"
     site = await attach(container, allowed_headers=frozenset({name}))
@@ -78,7 +78,7 @@ async def test_the_query_of_a_socket_carries_headers(attach: Attach) -> None:
     assert not {"other", "sec-websocket-protocol", "user-agent", "origin"} & {*seen}
 
 
-async def test_a_frame_of_the_container_above_64_kb_closes_both_sides(attach: Attach) -> None:
+async def test_a_frame_of_the_container_above_64_kb_closes_both_sides(attach: AttachPlatform) -> None:
     over: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def talk(websocket: WebSocket) -> None:
@@ -92,7 +92,7 @@ async def test_a_frame_of_the_container_above_64_kb_closes_both_sides(attach: At
     assert "socket.frame-size" in site.plane.findings.broken()
 
 
-async def test_a_frame_of_the_caller_above_64_kb_closes_both_sides(attach: Attach) -> None:
+async def test_a_frame_of_the_caller_above_64_kb_closes_both_sides(attach: AttachPlatform) -> None:
     site = await attach(ScriptedContainer(talk=echo))
     async with open_socket(site) as connection:
         await connection.send(message(LIMIT + 1))
@@ -103,7 +103,7 @@ async def test_a_frame_of_the_caller_above_64_kb_closes_both_sides(attach: Attac
     assert not site.plane.findings.broken()
 
 
-async def test_a_large_message_may_come_in_fragments(attach: Attach) -> None:
+async def test_a_large_message_may_come_in_fragments(attach: AttachPlatform) -> None:
     whole = message(3 * LIMIT)
 
     async def talk(connection: ServerConnection) -> None:
@@ -130,7 +130,7 @@ def counting(frames: int) -> Callable[[WebSocket], Awaitable[None]]:
     return talk
 
 
-async def test_more_than_250_frames_in_a_second_close_both_sides(attach: Attach) -> None:
+async def test_more_than_250_frames_in_a_second_close_both_sides(attach: AttachPlatform) -> None:
     site = await attach(ScriptedContainer(talk=counting(2000)))
     async with open_socket(site) as connection:
         code, reason = await closed(connection)
@@ -138,14 +138,14 @@ async def test_more_than_250_frames_in_a_second_close_both_sides(attach: Attach)
     assert "socket.frame-rate" in site.plane.findings.broken()
 
 
-async def test_250_frames_are_no_more_than_250(attach: Attach) -> None:
+async def test_250_frames_are_no_more_than_250(attach: AttachPlatform) -> None:
     site = await attach(ScriptedContainer(talk=counting(250)))
     async with open_socket(site) as connection:
         assert (await closed(connection))[0] == 1000
     assert not site.plane.findings.broken()
 
 
-async def test_a_caller_who_sends_too_many_frames_is_cut_off(attach: Attach) -> None:
+async def test_a_caller_who_sends_too_many_frames_is_cut_off(attach: AttachPlatform) -> None:
     site = await attach(ScriptedContainer(talk=echo), limits={"frames_per_second": 10})
     async with open_socket(site) as connection:
         for _ in range(11):
@@ -154,7 +154,7 @@ async def test_a_caller_who_sends_too_many_frames_is_cut_off(attach: Attach) -> 
     assert not site.plane.findings.broken(), "the container is not to blame"
 
 
-async def test_the_containers_close_code_reaches_the_caller(attach: Attach) -> None:
+async def test_the_containers_close_code_reaches_the_caller(attach: AttachPlatform) -> None:
     async def talk(websocket: WebSocket) -> None:
         await websocket.close(4001, "because")
 
@@ -163,7 +163,7 @@ async def test_the_containers_close_code_reaches_the_caller(attach: Attach) -> N
         assert await closed(connection) == (4001, "because")
 
 
-async def test_the_callers_close_reaches_the_container(attach: Attach) -> None:
+async def test_the_callers_close_reaches_the_container(attach: AttachPlatform) -> None:
     over = asyncio.Event()
 
     async def talk(websocket: WebSocket) -> None:
@@ -176,13 +176,13 @@ async def test_the_callers_close_reaches_the_container(attach: Attach) -> None:
     await wait_for_event(over)
 
 
-async def test_a_socket_ends_after_60_minutes(attach: Attach) -> None:
+async def test_a_socket_ends_after_60_minutes(attach: AttachPlatform) -> None:
     site = await attach(ScriptedContainer(talk=echo), limits={"stream_seconds": 30.0})
     async with open_socket(site) as connection:
         assert (await closed(connection))[0] == 1008
 
 
-async def test_data_on_a_socket_keeps_the_session_and_an_open_socket_alone_does_not(attach: Attach) -> None:
+async def test_data_on_a_socket_keeps_the_session_and_an_open_socket_alone_does_not(attach: AttachPlatform) -> None:
     container = ScriptedContainer(talk=echo)
     site = await attach(container)
     async with open_socket(site) as connection:
@@ -196,7 +196,7 @@ async def test_data_on_a_socket_keeps_the_session_and_an_open_socket_alone_does_
         await eventually(lambda: not site.plane.sessions.all())
 
 
-async def test_a_container_without_a_socket_refuses_with_424(attach: Attach) -> None:
+async def test_a_container_without_a_socket_refuses_with_424(attach: AttachPlatform) -> None:
     site = await attach()
     with pytest.raises(InvalidStatus) as refused:
         async with open_socket(site):
@@ -206,7 +206,7 @@ async def test_a_container_without_a_socket_refuses_with_424(attach: Attach) -> 
     assert "SSE or WebSocket" in site.plane.findings["socket.upgrade"].detail
 
 
-async def test_a_session_id_that_is_too_short_refuses_the_socket(attach: Attach) -> None:
+async def test_a_session_id_that_is_too_short_refuses_the_socket(attach: AttachPlatform) -> None:
     site = await attach(ScriptedContainer(talk=echo))
     url = f"{site.url.replace('http', 'ws', 1)}{RUNTIME}/ws?{HEADER}=short"
     with pytest.raises(InvalidStatus) as refused:

@@ -1,6 +1,6 @@
 """``agui platform``: a local AgentCore around a container, and ``agui platform check``: the container's conformance.
 
-Rule: this module reads options and makes the parts. What the parts do is in the room ``platform``.
+Rule: this module reads options and makes the parts. The room ``platform`` has the parts.
 """
 
 import asyncio

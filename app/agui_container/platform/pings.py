@@ -23,7 +23,7 @@ SKEW_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ping:
+class PingAnswer:
     """One answer, or the reason why there is none.
 
     Attributes:
@@ -55,23 +55,23 @@ class Ping:
         return {"status": self.status, "time_of_last_update": self.changed_at}
 
 
-async def send_ping(http: httpx.AsyncClient, url: str, seconds: float) -> Ping:
+async def send_ping(http: httpx.AsyncClient, url: str, seconds: float) -> PingAnswer:
     """Ask for ``/ping`` and read the answer."""
     try:
         answer = await http.get(f"{url}/ping", timeout=seconds)
     except httpx.TimeoutException:
-        return Ping(f"no answer within {seconds:g} s")
+        return PingAnswer(f"no answer within {seconds:g} s")
     except httpx.HTTPError as error:
-        return Ping(f"{type(error).__name__}: {error}")
+        return PingAnswer(f"{type(error).__name__}: {error}")
     if answer.status_code != httpx.codes.OK:
-        return Ping(f"answered {answer.status_code}")
+        return PingAnswer(f"answered {answer.status_code}")
     try:
         document: object = json.loads(answer.content)
     except ValueError:
         document = None
     fields = document if isinstance(document, dict) else {}
     content_type = answer.headers.get("content-type", "")
-    return Ping(None, content_type, fields.get("status"), fields.get("time_of_last_update"))
+    return PingAnswer(None, content_type, fields.get("status"), fields.get("time_of_last_update"))
 
 
 class PingJudge:
@@ -83,7 +83,7 @@ class PingJudge:
 
     def __init__(self, findings: RuleFindings) -> None:
         self._findings = findings
-        self._last: Ping | None = None
+        self._last: PingAnswer | None = None
         self._moves = 0
         self._still_since = time.monotonic()
 
@@ -91,7 +91,7 @@ class PingJudge:
         """Begin to count anew: a request may have changed the status for a moment between two pings."""
         self._moves = 0
 
-    def feed(self, ping: Ping, *, run_is_open: bool) -> None:
+    def feed(self, ping: PingAnswer, *, run_is_open: bool) -> None:
         """Judge one answer. ``run_is_open`` says that a run was streaming when the ping was sent."""
         findings = self._findings
         if run_is_open:
@@ -118,7 +118,7 @@ class PingJudge:
         holds = is_number and float(str(changed_at)) <= time.time() + SKEW_SECONDS
         self._findings.judge("ping.time", holds=holds, detail=f"time_of_last_update is {changed_at!r}")
 
-    def _judge_moves(self, ping: Ping) -> None:
+    def _judge_moves(self, ping: PingAnswer) -> None:
         if self._last is None or ping.changed_at is None:
             return
         if ping.status == self._last.status and ping.changed_at == self._last.changed_at:

@@ -1,6 +1,6 @@
 """Rules of the AG-UI contract of AgentCore, and what was seen of each.
 
-Rule: a rule is broken once it was seen broken, and held only if it was seen. What was not seen is said to be not seen.
+Rule: a rule is broken once it was seen broken, and held only if it was seen.
 
 Sources: devguide ``runtime-agui-protocol-contract``, and where that is silent the one that a rule names.
 """

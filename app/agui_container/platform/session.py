@@ -24,7 +24,7 @@ from agui_container.platform.containers import ContainerFailure, SessionContaine
 from agui_container.platform.errors import PlatformError, PlatformRefusal
 from agui_container.platform.limits import PlatformClock, PlatformLimits
 from agui_container.platform.listeners import ALL_ADDRESSES
-from agui_container.platform.pings import Ping, PingJudge, send_ping
+from agui_container.platform.pings import PingAnswer, PingJudge, send_ping
 from agui_container.platform.rules import RuleFindings
 
 START_POLL_SECONDS = 0.05
@@ -86,7 +86,7 @@ class ContainerSession:
         self.open_sockets = 0
         self.streaming: set[object] = set()
         """Runs of which the head of the answer has come, and not yet the end."""
-        self._last_ping: Ping | None = None
+        self._last_ping: PingAnswer | None = None
         self._streaming_then: set[object] = set()
         self._judge = PingJudge(context.findings)
         self._failed_pings = 0

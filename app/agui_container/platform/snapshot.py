@@ -4,7 +4,7 @@ Rules: the warmed process has no event loop and no thread, so a fork of it is wh
 answers each with the fork's process id. A fork begins where AgentCore's snapshot would: with the modules, objects and
 random numbers of the warmed process, and with a clock that has gone on.
 
-What a fork cannot show: connections and timers of a started event loop, which a snapshot of a microVM also keeps.
+A snapshot of a microVM also keeps connections and timers of a started event loop. A fork cannot show those.
 
 Source: devguide ``runtime-v2-optimize``.
 """

@@ -34,7 +34,7 @@ class EventInspector:
         self._expander = Expander(lambda: str(uuid.uuid4()))
         self._sequence = RunSequence()
         self._last = ""
-        self._is_legal = True
+        self._is_legal = self._is_from_start = True
 
     def feed(self, data: str | bytes) -> None:
         """Inspect one event as JSON."""
@@ -47,6 +47,8 @@ class EventInspector:
         if not self._last:
             self._start(event)
         self._last = str(event.type.value)
+        if not self._is_from_start:
+            return
         try:
             for part in self._expander.expand(event):
                 self._sequence.feed(part)
@@ -55,7 +57,7 @@ class EventInspector:
 
     def finish(self) -> None:
         """Judge the whole run."""
-        if self._is_legal:
+        if self._is_legal and self._is_from_start:
             self._findings.hold("run.order")
         detail = f"the last event is {self._last}" if self._last else "there is no event"
         self._findings.judge("run.end", holds=self._last in TERMINAL, detail=detail)
@@ -69,6 +71,8 @@ class EventInspector:
         if isinstance(event, RunStartedEvent):
             same = self._ids is None or (event.thread_id, event.run_id) == self._ids
             self._findings.judge("run.start", holds=same, detail="RUN_STARTED has other ids than the input")
+        elif self._ids is None and event.type.value != "RUN_ERROR":
+            self._is_from_start = False  # the container's own request to read a run again
         elif event.type.value != "RUN_ERROR":
             self._findings.break_rule("run.start", f"the first event is {event.type.value}")
 
@@ -153,11 +157,13 @@ class SocketInspector:
 
 
 def input_ids(body: bytes) -> tuple[str, str] | None:
-    """Return the thread and the run of an input, or None if the body is no input."""
+    """Return the thread and the run of an input, or None if the body is no input or a command of this project."""
     try:
         given = json.loads(body)
+        if "command" in (given.get("forwardedProps") or {}):
+            return None
         return str(given["threadId"]), str(given["runId"])
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
