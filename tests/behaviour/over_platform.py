@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 
-from agui_container.engine.service import Service
+from agui_container.engine.engine import Engine
 from agui_container.platform.application import build_platform
 from agui_container.platform.authorizer import NoAuthorizer
 from agui_container.platform.data_plane import PlatformOptions
@@ -49,7 +49,7 @@ class WsBehindPlatform(OverWs):
         return CountedStream(self.service, stream.socket)
 
 
-def client_behind_platform(transport: str, service: Service, clock: FakeClock, url: str) -> Client:
+def client_behind_platform(transport: str, service: Engine, clock: FakeClock, url: str) -> Client:
     """A client of one session."""
     kind = OverSse if transport == "sse" else WsBehindPlatform
     return kind(service, clock, url, {SESSION_ID: SESSION})

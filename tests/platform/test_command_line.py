@@ -12,7 +12,7 @@ import pytest
 
 from agui_container.cli import platform as cli
 from agui_container.cli.command_line import main
-from agui_container.cli.platform import Target, make_authorizer, make_target
+from agui_container.cli.platform import ContainerTarget, make_authorizer, make_target
 from agui_container.platform.authorizer import JwtAuthorizer, NoAuthorizer, SigV4Authorizer
 from agui_container.platform.containers import DockerContainer, ProcessContainer
 from agui_container.platform.data_plane import PlatformOptions
@@ -54,7 +54,7 @@ def test_both_commands_explain_their_options(capsys: pytest.CaptureFixture[str])
 def test_options_become_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[PlatformOptions] = []
 
-    async def serve_platform(_: Target, options: PlatformOptions, *__: object) -> int:
+    async def serve_platform(_: ContainerTarget, options: PlatformOptions, *__: object) -> int:
         found.append(options)
         return 0
 

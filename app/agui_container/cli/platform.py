@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 from boto3.session import Session  # type: ignore[import-untyped]
 
+from agui_container.cli.options import agent_argument
 from agui_container.platform.application import build_platform
 from agui_container.platform.authorizer import (
     InboundAuthorizer,
@@ -60,7 +61,7 @@ class CommandWithCheck(click.Command):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ContainerTarget:
     """The container that the options name.
 
     Attributes:
@@ -84,7 +85,7 @@ class Target:
 def container_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that name the container."""
     options = (
-        click.argument("agent", metavar="[MODULE:ATTRIBUTE]", required=False),
+        agent_argument,
         click.option("--command", help="A command that starts a container. It gets PORT, AGUI_PORT and {port}."),
         click.option("--image", help="An image for docker, which listens on 8080."),
         click.option("--snapshot", is_flag=True, help="Fork each session from one warmed process."),
@@ -183,7 +184,7 @@ def check(
     return 1 if findings.broken() else 0
 
 
-async def serve_platform(target: Target, options: PlatformOptions, host: str, port: int) -> int:
+async def serve_platform(target: ContainerTarget, options: PlatformOptions, host: str, port: int) -> int:
     """Serve until SIGINT or SIGTERM. The status is 1 if a strict platform has seen a broken rule."""
     app = build_platform(options)
     plane: DataPlane = app.state.plane
@@ -205,7 +206,7 @@ async def announce(server: PlatformServer) -> None:
     logger.info("platform listens: http://%s:%s/_platform shows its sessions", host, port)
 
 
-async def check_target(target: Target, path: str, prompt: str) -> RuleFindings:
+async def check_target(target: ContainerTarget, path: str, prompt: str) -> RuleFindings:
     """Run the check against new containers."""
     findings = await check_container(target.make_container, path=path, prompt=prompt, image=target.image)
     await target.aclose()
@@ -226,7 +227,7 @@ def log_decisions() -> None:
 
 def make_target(
     agent: str | None, command: str | None, image: str | None, *, snapshot: bool, env: Sequence[str]
-) -> Target:
+) -> ContainerTarget:
     """Return the container that the options name. Raises ``UsageError``."""
     if sum(map(bool, (agent, command, image))) > 1:
         raise click.UsageError("Name one of MODULE:ATTRIBUTE, --command and --image.")
@@ -234,16 +235,16 @@ def make_target(
         raise click.UsageError("--snapshot forks this project's own server, so it takes neither --command nor --image.")
     environment = parse_environment(env)
     if image:
-        return Target(image, lambda: DockerContainer(image, environment), image=image)
+        return ContainerTarget(image, lambda: DockerContainer(image, environment), image=image)
     if command:
         words = shlex.split(command)
-        return Target(command, lambda: ProcessContainer(words, environment))
+        return ContainerTarget(command, lambda: ProcessContainer(words, environment))
     name, own = agent or "agui serve", {**IMAGE_ENVIRONMENT, **environment}
     if snapshot:
         warmed = WarmedProcess(agent, own)
-        return Target(name, lambda: ForkedContainer(warmed), warmed)
+        return ContainerTarget(name, lambda: ForkedContainer(warmed), warmed)
     words = [sys.executable, "-m", "agui_container", "serve", *([agent] if agent else [])]
-    return Target(name, lambda: ProcessContainer(words, own))
+    return ContainerTarget(name, lambda: ProcessContainer(words, own))
 
 
 def make_authorizer(auth: str, authorizer: str | None) -> InboundAuthorizer:
