@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from agui_container.cli.platform import make_target
 from agui_container.platform import check
 from agui_container.platform.check import CHECK_LIMITS, check_container
 from agui_container.platform.containers import ProcessContainer
@@ -27,6 +28,15 @@ async def found(*faults: str, **limits: Any) -> RuleFindings:  # noqa: ANN401 - 
 
 async def test_a_container_that_keeps_every_rule_is_found_to_do_so() -> None:
     findings = await found()
+    states = {rule: finding.state for rule, finding in findings.all().items()}
+    assert states == {rule: RuleState.NOT_SEEN if rule in UNSEEN else RuleState.HELD for rule in RULES}
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+async def test_this_server_keeps_every_rule_also_from_a_snapshot(snapshot: bool) -> None:  # noqa: FBT001 - a parameter
+    target = make_target(None, None, None, snapshot=snapshot, env=())
+    findings = await check_container(target.make_container, prompt="wait 1")
+    await target.aclose()
     states = {rule: finding.state for rule, finding in findings.all().items()}
     assert states == {rule: RuleState.NOT_SEEN if rule in UNSEEN else RuleState.HELD for rule in RULES}
 

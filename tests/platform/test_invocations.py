@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from agui_container.platform.errors import PlatformError
 from agui_container.platform.headers import check_allowlist
+from agui_container.platform.session import ContainerSession
 from tests.engine.doubles import eventually, wait_for_event
 from tests.platform.conftest import AttachPlatform
 from tests.platform.doubles import (
@@ -136,6 +137,18 @@ async def test_the_next_request_gets_the_error_that_a_test_has_asked_for(
     assert (answered.status_code, events(answered)[0]["code"]) == (row.status, error.name)
     assert answered.headers["x-amzn-errortype"] == row.exception
     assert events(await site.invoke())[-1]["type"] == "RUN_FINISHED"
+
+
+async def test_a_failure_of_the_platform_itself_is_an_internal_error(
+    attach: AttachPlatform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> ContainerSession:
+        raise RuntimeError
+
+    site = await attach()
+    monkeypatch.setattr("agui_container.platform.sessions.ContainerSession", fail)
+    answered = await site.invoke()
+    assert (answered.status_code, events(answered)[0]["code"]) == (500, "INTERNAL_ERROR")
 
 
 async def test_an_error_that_is_not_in_the_table_cannot_be_asked_for(attach: AttachPlatform) -> None:
