@@ -46,6 +46,8 @@ async def ping(_: Request) -> Response:
 
 async def invocations(request: Request) -> Response:
     """Run for a moment."""
+    if "other-path" in FAULTS:
+        return JSONResponse({"detail": "Not Found"}, 404)
     if "json-only" in FAULTS and request.headers.get("content-type") != "application/json":
         return JSONResponse({"detail": "Unsupported Media Type"}, 415)
     try:

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from agui_container.platform.containers import ContainerFailure
 from agui_container.platform.data_plane import DataPlane
 from agui_container.platform.limits import PlatformClock
 from agui_container.platform.listeners import Listener
@@ -106,6 +107,7 @@ class AttachedContainer:
     orders: list[str] = field(default_factory=list)
     exited: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     obeys: bool = True
+    can_freeze: bool = True
 
     async def start(self) -> None:
         self.orders.append("start")
@@ -115,6 +117,8 @@ class AttachedContainer:
 
     async def freeze(self) -> None:
         self.orders.append("freeze")
+        if not self.can_freeze:
+            raise ContainerFailure("it cannot be paused")
 
     async def thaw(self) -> None:
         self.orders.append("thaw")

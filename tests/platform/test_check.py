@@ -53,6 +53,7 @@ FAULTS = {
     ("http-errors", "no-end", "many-frames", "other-ids"): {
         *("error.visible", "run.end", "socket.frame-rate", "run.start"),
     },
+    ("other-path",): {"invocations.answer", "error.visible", "session.concurrent"},
     ("ping-type", "bare-frames", "no-socket"): {"ping.answer", "ping.status", "invocations.stream"},
 }
 """Rules that a container with these faults breaks."""

@@ -187,6 +187,16 @@ async def test_containers_are_left_running_where_freezing_is_off(attach: AttachP
     assert "freeze" not in site.containers[0].orders
 
 
+async def test_a_container_that_cannot_be_told_something_is_killed(attach: AttachPlatform) -> None:
+    container = ScriptedContainer(ping=BUSY)
+    site = await attach(container)
+    await site.invoke()
+    site.containers[0].can_freeze = False
+    container.ping = {"status": "Healthy", "time_of_last_update": 1_700_000_001}
+    await eventually(lambda: not site.plane.sessions.all())
+    assert site.containers[0].orders[-2:] == ["freeze", "kill"]
+
+
 async def test_a_container_that_ends_by_itself_ends_its_session(attach: AttachPlatform) -> None:
     site = await attach()
     await site.invoke()

@@ -108,7 +108,7 @@ def container_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.option("--max-lifetime", type=float, default=LIMITS.lifetime_seconds, show_default=True, metavar="SECONDS")
 @click.option("--max-sessions", type=int, default=LIMITS.sessions, show_default=True, help="The quota maxVms.")
 @click.option("--time-factor", type=float, default=1.0, help="Seconds of the platform in a real one.")
-@click.option("--no-freeze", is_flag=True, help="Leave idle containers running, for a debugger.")
+@click.option("--no-freeze", is_flag=True, help="Leave idle containers running.")
 @click.option("--strict", is_flag=True, help="Answer no request once the container has broken a rule.")
 def platform(
     agent: str | None,

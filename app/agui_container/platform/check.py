@@ -127,7 +127,9 @@ class Situations:
 
     async def first_run(self) -> None:
         """Start a session with a run."""
-        await self._run(self._session)
+        events = await self._run(self._session)
+        if self._findings["start.in-time"].state is RuleState.HELD and not is_served(events):
+            self._findings.break_rule("invocations.answer", f"the first input was answered {brief(events)}")
 
     async def idle_pings(self) -> None:
         """Let the platform ping while nothing happens."""

@@ -155,7 +155,7 @@ class ContainerSession:
     # --- the life of the container ---
 
     async def run(self) -> None:
-        """Start the container, watch it until there is a reason to end it, and end it."""
+        """Start the container, watch it until there is a reason to end it, and end it. Nothing of it is left."""
         self._decide(SessionState.STARTING, f"starting: cold start on port {self.container.port}")
         try:
             await self.container.start()
@@ -164,8 +164,12 @@ class ContainerSession:
             reason = await self._become_ready(exited) or await self._watch(exited)
             await self._stop(reason, exited)
         except ContainerFailure as failure:
-            self._fail_start()
+            await self.container.kill()
             self._decide(SessionState.ENDED, f"ended: {failure}")
+        finally:
+            self._fail_start()  # it has no effect once the container was healthy
+            if self.state is not SessionState.ENDED:
+                await self.container.kill()
 
     async def _become_ready(self, exited: asyncio.Task[str]) -> str | None:
         """Ping until the container is healthy. Return the reason if it does not become so."""
