@@ -19,6 +19,7 @@ from agui_container.stores import open_store
 from tests import secret_search
 from tests.behaviour.client import Client
 from tests.behaviour.inprocess import InProcess
+from tests.behaviour.over_platform import behind_platform, client_behind_platform
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
@@ -38,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["PYTHONPATH"] = f"{root / 'app'}{os.pathsep}{root / 'clients' / 'python' / 'src'}"
     config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
     config.pluginmanager.register(secret_search)
+    config.addinivalue_line("markers", "behind_platform: what the local AgentCore must leave as it is")
     config.addinivalue_line("markers", "durable: what must be true with a database, too")
 
 
@@ -102,11 +104,18 @@ DURABLE_WAYS = ["ws-sqlite"]
 """One of them with a database, for what must be as true there."""
 
 
+PLATFORM_WAYS = ["sse-platform", "ws-platform"]
+"""The same with the local AgentCore in between, for what it must leave as it is."""
+
+EXTRA_WAYS = {"durable": DURABLE_WAYS, "behind_platform": PLATFORM_WAYS}
+"""Further ways of the modules that are marked so."""
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test body on every transport, and on a durable store where a module is marked so."""
+    """One test body on every transport, and in further ways where a module is marked so."""
     if "connect" in metafunc.fixturenames:
-        durable = metafunc.definition.get_closest_marker("durable") is not None
-        metafunc.parametrize("connect", WAYS + DURABLE_WAYS if durable else WAYS, indirect=True)
+        marks = (mark for mark in EXTRA_WAYS if metafunc.definition.get_closest_marker(mark) is not None)
+        metafunc.parametrize("connect", [*WAYS, *(way for mark in marks for way in EXTRA_WAYS[mark])], indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -130,8 +139,8 @@ async def connect(
     request: pytest.FixtureRequest, serve: Serve, database: Path, tmp_path: Path
 ) -> AsyncIterator[Connect]:
     """A server around an agent, over the transport and with the store of the parameter."""
-    transport, _, store = request.param.partition("-")
-    kept = {"store": await copied(database, tmp_path)} if store else {}
+    transport, _, around = request.param.partition("-")
+    kept = {"store": await copied(database, tmp_path)} if around == "sqlite" else {}
     async with AsyncExitStack() as stack:
 
         async def connect(
@@ -142,6 +151,9 @@ async def connect(
         ) -> Client:
             if transport != "inprocess":
                 over_sse, over_ws = await serve(agent, limits, caller_limits, **kept, **settings)
+                if around == "platform":
+                    url = await stack.enter_async_context(behind_platform(over_sse.url))
+                    return client_behind_platform(transport, over_sse.service, over_sse.clock, url)
                 return over_sse if transport == "sse" else over_ws
             chosen, clock = Settings(**settings), FakeClock()
             service = make_service(agent, chosen, clock=clock, limits=limits, caller_limits=caller_limits)

@@ -56,11 +56,15 @@ class WsStream(RunStream):
             return None
         event = await self.socket.event()
         assert "type" in event
-        seq = event["metadata"].pop("seq")
-        if not event["metadata"]:
-            del event["metadata"]
+        seq = self._take_number(event)
         self._ended = event["type"] in TERMINAL
         return seq, event
+
+    def _take_number(self, event: Json) -> int:
+        seq: int = event["metadata"].pop("seq")
+        if not event["metadata"]:
+            del event["metadata"]
+        return seq
 
     async def close(self) -> None:
         await self.socket.connection.close()

@@ -23,7 +23,11 @@ ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
+<<<<<<< HEAD
     *("add-a-protocol", "chat-page", "embedding", "install", "limits", "python", "security", "start"),
+=======
+    *("add-a-protocol", "chat-page", "embedding", "install", "limits", "platform", "security", "start"),
+>>>>>>> platform
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
@@ -45,6 +49,8 @@ NOT_RUN = {
     NPM: "needs packages of npm; tests/front_ends/test_guides.py runs it, or the tests of clients/typescript do",
     "needs-grpcurl": "needs grpcurl; buf asks for the same, with the same stack of Go",
     "needs-browser": "needs a page",
+    "needs-platform": "needs `agui platform`; tests/platform/test_guide.py runs it",
+    "needs-platform-without-signatures": "needs `agui platform --auth none`; tests/platform/test_guide.py runs it",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
     "not-here": "would run this test inside itself",
     "listens": "listens until it is stopped; tests/docs/test_embedding.py runs it",

@@ -27,6 +27,7 @@ SUMMARIES = {
     "chat": "Talk to an agent in the terminal.",
     "invoke": "Send one message to an agent, for scripts.",
     "threads": "List, show, export, rename and delete threads.",
+    "platform": "Run or check a container behind a local AgentCore.",
     "runs": "List and cancel runs.",
     "feedback": "List and triage feedback.",
 }

@@ -1,0 +1,99 @@
+"""The guide of the platform: its commands run as they are pasted, and its tables are those of the code."""
+
+import asyncio
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agui_container.cli.platform import check as check_command
+from agui_container.cli.platform import platform as platform_command
+from agui_container.platform.errors import PlatformError
+from agui_container.platform.rules import RULES
+from tests.docs.documents import GUIDES
+from tests.docs.markdown import Block, code
+from tests.platform.doubles import CONTAINER
+from tests.ports import free_port
+
+GUIDE = GUIDES["platform"]
+USUAL_PORT = "8100"
+AGUI = f"{sys.executable} -m agui_container"
+
+
+def blocks(mark: str) -> list[Block]:
+    """The blocks that are marked so."""
+    return [block for block in GUIDE.blocks if mark in block.marks]
+
+
+@asynccontextmanager
+async def platform(*options: str) -> AsyncIterator[int]:
+    """The platform as the guide starts it, without AWS credentials; gives its port."""
+    port, environment = free_port(), {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment |= {"AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_CONFIG_FILE": "/dev/null"}
+    command = [sys.executable, "-m", "agui_container", "platform", "--port", str(port), *options]
+    process = await asyncio.create_subprocess_exec(
+        *command, env={**environment, "AWS_EC2_METADATA_DISABLED": "true"}, stderr=subprocess.PIPE
+    )
+    try:
+        assert process.stderr is not None
+        while b"platform listens" not in (line := await process.stderr.readline()):
+            assert line, "the platform did not start"
+        yield port
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+async def run(block: Block, port: int) -> str:
+    """The output of a block."""
+    program = ["bash", "-euo", "pipefail"] if block.language == "bash" else [sys.executable]
+    text = block.text.replace(USUAL_PORT, str(port)).replace("agui platform", f"{AGUI} platform")
+    process = await asyncio.create_subprocess_exec(*program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    output, _ = await process.communicate(text.encode())
+    assert process.returncode == 0
+    return output.decode()
+
+
+async def test_the_first_steps_run_as_pasted() -> None:
+    start, program, _, next_error = blocks("needs-platform")
+    assert start.text.strip() == "agui platform"
+    async with platform() as port:
+        printed = (await run(program, port)).split()
+        assert (printed[0], printed[-1]) == ("RUN_STARTED", "RUN_FINISHED")
+        assert "RATE_LIMIT_EXCEEDED" in await run(next_error, port)
+
+
+async def test_the_call_without_a_signature_runs_as_pasted() -> None:
+    [call] = blocks("needs-platform-without-signatures")
+    async with platform("--auth", "none") as port:
+        assert "RUN_FINISHED" in await run(call, port)
+
+
+def test_the_check_runs_as_pasted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    _, _, check, _ = blocks("needs-platform")
+    (tmp_path / "server.py").write_text(CONTAINER.read_text())
+    words = shlex.split(check.text.replace("python server.py", f"{sys.executable} server.py exits"))
+    done = subprocess.run([*AGUI.split(), *words[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "start.in-time" in done.stdout) == (1, True)
+
+
+def test_the_tables_of_rules_and_errors_are_those_of_the_code() -> None:
+    assert [code(row[0]) for row in GUIDE.table("rule")] == [*RULES]
+    rows = [
+        (error.name, error.value.exception, str(error.value.status), str(error.value.rest_status))
+        for error in PlatformError
+    ]
+    assert [tuple(map(code, row)) for row in GUIDE.table("code")] == rows
+
+
+def test_every_option_of_the_guide_is_an_option_of_the_command() -> None:
+    named = set(re.findall(r"`(?:agui platform (?:check )?)?(--[a-z-]+)", GUIDE.prose))
+    known = {option for command in (platform_command, check_command) for each in command.params for option in each.opts}
+    assert named - known == set()
+    assert {option for option in known if option.startswith("--")} - {"--host", "--port", "--env", "--path"} <= named
