@@ -14,7 +14,7 @@ from tests.console.driver import User
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
 
-class Guide:
+class SuggestionGuide:
     """An agent of somebody's own, with suggestions of its own."""
 
     def __init__(self, *suggestions: str) -> None:
@@ -32,7 +32,7 @@ async def suggestions_are(user: User, *texts: str) -> None:
 
 
 async def test_an_agent_suggests_messages(visit: Visit) -> None:
-    async with serving(create_app(Guide("Plan a day", "Find a café"), Settings())) as url:
+    async with serving(create_app(SuggestionGuide("Plan a day", "Find a café"), Settings())) as url:
         user = await visit(url)
         await suggestions_are(user, "Plan a day", "Find a café")
         await user.press("Plan a day")
@@ -42,14 +42,14 @@ async def test_an_agent_suggests_messages(visit: Visit) -> None:
 
 async def test_a_setting_replaces_the_suggestions_of_the_agent(visit: Visit) -> None:
     settings = Settings.model_validate({"console_suggestions": '["What is new?"]'})
-    async with serving(create_app(Guide("Plan a day"), settings)) as url:
+    async with serving(create_app(SuggestionGuide("Plan a day"), settings)) as url:
         user = await visit(url)
         await suggestions_are(user, "What is new?")
         await user.page.close()
 
 
 async def test_an_agent_without_suggestions_is_not_offered_the_commands_of_the_offline_model(visit: Visit) -> None:
-    async with serving(create_app(Guide(), Settings())) as url:
+    async with serving(create_app(SuggestionGuide(), Settings())) as url:
         user = await visit(url)
         await expect(user.page.get_by_text("Ask something to begin.")).to_be_visible()
         await expect(user.page.get_by_label("Suggestions")).to_have_count(0)

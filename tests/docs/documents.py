@@ -23,12 +23,9 @@ ROOT = Path(__file__).parents[2]
 NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
-<<<<<<< HEAD
-    *("add-a-protocol", "chat-page", "embedding", "install", "limits", "python", "security", "start"),
-=======
-    *("add-a-protocol", "chat-page", "embedding", "install", "limits", "platform", "security", "start"),
->>>>>>> platform
-    *("operations", "performance", "protobuf", "roboto", "state", "subagents", "threads", "tools", "typescript"),
+    *("add-a-protocol", "chat-page", "embedding", "install", "limits", "platform", "python", "security", "start"),
+    *("operations", "performance", "protobuf", "roboto", "state", "subagents", "terminal", "threads", "tools"),
+    "typescript",
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)

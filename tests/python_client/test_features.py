@@ -29,14 +29,14 @@ from tests.sockets.process import ServerProcess
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(16)
 
 
-class Amount(BaseModel):
+class TeaAmount(BaseModel):
     """An amount of money."""
 
     amount: float
 
 
 async def test_goals_are_declared_and_bring_their_data(url: str) -> None:
-    goals = [Goal("price", Amount, "What it costs."), Goal("greeting", {"type": "object"})]
+    goals = [Goal("price", TeaAmount, "What it costs."), Goal("greeting", {"type": "object"})]
     async with Session.start('call achieve_price {"amount": 2.5}', url=url, goals=goals) as session:
         await session.run()
         found = {goal.type: (goal.status, goal.data) for goal in session.goals}
@@ -52,7 +52,7 @@ async def test_goals_are_declared_and_bring_their_data(url: str) -> None:
 
 
 async def test_goals_that_fail_are_raised(url: str) -> None:
-    async with Session.start(url=url, goals=[Goal("price", Amount)]) as session:
+    async with Session.start(url=url, goals=[Goal("price", TeaAmount)]) as session:
         with pytest.raises(GoalsFailed) as caught:
             await session.run()
         assert (caught.value.thread_id, caught.value.goals) == (session.thread_id, ("price",))
