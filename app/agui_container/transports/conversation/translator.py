@@ -27,9 +27,9 @@ Rule: a translator is pure. It awaits nothing and reads no clock but one that it
 holds for every protocol: what an outcome means (``events``), which calls wait and when they expire (``pending``), how
 answers become AG-UI (``approvals``), whose answer counts (``following``).
 
-A protocol whose clients poll has no connection on which a loop could wait. It translates by the same port and the same
-rules: ``open`` for each request that begins or continues a run, ``answers`` for results, ``feed`` for the events of the
-run that it follows, ``outcome_of`` and ``end`` for its last event. Only its own waiting differs.
+A protocol whose clients poll has no connection on which a loop could wait. It can use the port without the loop:
+``open`` for each request that begins or continues a run, ``answers`` for results, ``feed`` for the events of the run
+that it follows, ``outcome_of`` and ``end`` for its last event. Only its own waiting differs.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
