@@ -47,7 +47,7 @@ export function turnsOf(frames: readonly Frame[], threadId: string): Turn[] {
   const runs = new Map<string, Frame[]>();
   for (const frame of frames) {
     if (frame.direction === "out") {
-      const input = JSON.parse(frame.text) as { threadId?: string; messages?: { role: string; content: unknown }[] };
+      const input = parsed(frame) as { threadId?: string; messages?: { role: string; content: unknown }[] };
       if (input.threadId !== threadId) continue;
       const said = input.messages?.findLast(({ role }) => role === "user")?.content;
       if (said !== undefined || turns.length === 0) {
@@ -65,12 +65,22 @@ export function spansOf(frames: readonly Frame[]): Span[] {
   const trace = new Trace();
   for (const frame of frames) {
     if (frame.direction === "out") trace.begin(frame.at);
-    else if (!DELTAS.test(frame.type)) trace.add(JSON.parse(frame.text) as TraceEvent, frame.at);
+    else if (SPANS.test(frame.type)) trace.add(parsed(frame) as TraceEvent, frame.at);
   }
   return trace.spans.sort((one, other) => one.start - other.start);
 }
 
-const DELTAS = /_(?:CONTENT|ARGS|CHUNK)$|^FRAME$|^[a-z]/;
+/** Events that begin or end a span. Others may have megabytes, and are not parsed. */
+const SPANS = /^(?:RUN|STEP|SUBAGENT)_|^(?:TEXT|REASONING)_MESSAGE_(?:START|END)$|^TOOL_CALL_(?:START|END|RESULT)$/;
+
+const known = new WeakMap<Frame, unknown>();
+
+/** Parse a frame once, because a trace is drawn again with each new frame. */
+function parsed(frame: Frame): unknown {
+  if (!known.has(frame)) known.set(frame, JSON.parse(frame.text));
+  return known.get(frame);
+}
+
 const ROOT = "";
 
 class Trace {
