@@ -17,7 +17,7 @@ from agui_container.platform.rules import RULES, RuleFindings, RuleState
 from tests.platform.doubles import CONTAINER
 
 UNSEEN = {"image.platform"}
-LIMITS = replace(CHECK_LIMITS, stop_seconds=1.0, ping_answer_seconds=1.0)
+LIMITS = replace(CHECK_LIMITS, stop_seconds=1.0)
 
 
 async def found(*faults: str, **limits: Any) -> RuleFindings:  # noqa: ANN401 - the fields of PlatformLimits
@@ -27,7 +27,7 @@ async def found(*faults: str, **limits: Any) -> RuleFindings:  # noqa: ANN401 - 
 
 
 async def test_a_container_that_keeps_every_rule_is_found_to_do_so() -> None:
-    findings = await found()
+    findings = await found(stop_seconds=CHECK_LIMITS.stop_seconds)
     states = {rule: finding.state for rule, finding in findings.all().items()}
     assert states == {rule: RuleState.NOT_SEEN if rule in UNSEEN else RuleState.HELD for rule in RULES}
 

@@ -96,4 +96,4 @@ def test_every_option_of_the_guide_is_an_option_of_the_command() -> None:
     named = set(re.findall(r"`(?:agui platform (?:check )?)?(--[a-z-]+)", GUIDE.prose))
     known = {option for command in (platform_command, check_command) for each in command.params for option in each.opts}
     assert named - known == set()
-    assert {option for option in known if option.startswith("--")} - {"--host", "--port", "--env", "--path"} <= named
+    assert {option for option in known if option.startswith("--")} - {"--host", "--port"} <= named

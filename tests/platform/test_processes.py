@@ -157,12 +157,13 @@ async def test_sessions_of_one_warmed_process_share_no_id_and_no_time(tmp_path: 
     assert all(isinstance(ping, dict) and ping["status"] for ping in pings)
 
 
-async def test_a_warmed_process_that_cannot_start_fails_the_session() -> None:
+async def test_a_warmed_process_that_cannot_start_fails_the_session(capfd: pytest.CaptureFixture[str]) -> None:
     warmed = WarmedProcess("no_such_module:agent", IMAGE)
     async with platform(lambda: ForkedContainer(warmed)) as (http, _):
         [event] = await run(http, "hello")
         assert event["code"] == "AGENT_ERROR"
     await warmed.aclose()
+    assert "cannot start: " in capfd.readouterr().err
 
 
 # --- docker -----------------------------------------------------------------------------------------------------------

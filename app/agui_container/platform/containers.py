@@ -6,6 +6,7 @@ standard error of the platform.
 
 import asyncio
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -18,6 +19,11 @@ from agui_container.platform.listeners import Listener, listeners_of
 
 CONTAINER_PORT = 8080
 """Port on which the container of an image listens."""
+
+PORTS = range(20_000, 30_000)
+"""Ports of containers. Kernels choose higher ones for outgoing connections, so none is taken before its container."""
+
+TRIES = 100
 
 STANDARD_ERROR = 2
 """Standard output of the platform is for reports."""
@@ -205,8 +211,10 @@ def exit_reason(status: int) -> str:
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
+    """Return a port that nobody listens on. Raises ``ContainerFailure`` if none is found."""
+    for _ in range(TRIES):
+        port = secrets.choice(PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("0.0.0.0", port))  # noqa: S104 - it must be free on all addresses
+            return port
+    raise ContainerFailure("no free port was found")

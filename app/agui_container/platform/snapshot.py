@@ -21,7 +21,7 @@ from fastapi import FastAPI
 
 from agui_container.platform.containers import STANDARD_ERROR, ContainerFailure, free_port
 from agui_container.platform.listeners import Listener, listeners_of
-from agui_container.settings import Settings
+from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import load_settings
 
 POLL_SECONDS = 0.02
@@ -142,12 +142,19 @@ def is_alive(pid: int) -> bool:
 
 def serve_forks(agent: str | None) -> int:
     """Build the server, then fork for each line of standard input. Return the exit status."""
-    from agui_container.logging import configure_logging  # noqa: PLC0415 - only this process serves
+    from agui_container.agents.as_agent import AgentLoadError  # noqa: PLC0415 - only this process serves
+    from agui_container.logging import configure_logging  # noqa: PLC0415
     from agui_container.main import create_app  # noqa: PLC0415
+    from agui_container.server.run import print_start_error  # noqa: PLC0415
+    from agui_container.tools.loader import ToolLoadError  # noqa: PLC0415
 
-    settings = load_settings()
-    configure_logging(settings.log_format, settings.log_level)
-    app = create_app(agent, settings)
+    try:
+        settings = load_settings()
+        configure_logging(settings.log_format, settings.log_level)
+        app = create_app(agent, settings)
+    except (SettingsError, AgentLoadError, ToolLoadError) as error:
+        print_start_error(str(error))
+        return 2
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the forks
     for line in sys.stdin:
         warmed = random.getstate()
