@@ -126,6 +126,12 @@ def test_a_file_that_is_named_and_cannot_be_read_stops_the_start(name: str, caps
 
 
 @requirement("settings.file")
+def test_a_byte_order_mark_and_line_ends_of_windows_are_no_mistake(folder: Path) -> None:
+    (folder / "agui.toml").write_bytes(b"\xef\xbb\xbfport = 9000\r\nmax_steps = 2\r\n")
+    assert (load_settings().port, load_settings().max_steps) == (9000, 2)
+
+
+@requirement("settings.file")
 def test_a_file_that_is_not_text_stops_the_start(folder: Path) -> None:
     (folder / "agui.toml").write_bytes(b"\xff\xfe")
     assert failure().startswith("agui.toml: ")

@@ -92,7 +92,7 @@ def _read_file(path: Path) -> SettingsSource:
     import tomllib  # noqa: PLC0415 - in a container there is seldom a file
 
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}.") from None
     except ValueError as error:

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from uvicorn.supervisors.watchfilesreload import WatchFilesReload
 
 from agui_container.cli.command_line import main
+from agui_container.cli.dev import watch
+from agui_container.cli.failure import CommandFailed
 from tests.requirements import requirement
 from tests.server.test_embedding import AGENT, COMMAND, WAIT, answer_of
 from tests.sockets.process import ServerProcess
@@ -68,6 +71,26 @@ def test_the_page_is_opened_unless_that_is_refused(option: str, is_opened: bool,
         page = f"http://localhost:{server.port}/"
     assert (tmp_path / "opened").exists() is is_opened
     assert not is_opened or (tmp_path / "opened").read_text() == f"{page}\n"
+
+
+@requirement("dev.reload")
+def test_a_system_that_watches_no_more_files_ends_the_server_with_advice() -> None:
+    class Full(WatchFilesReload):
+        stops = 0
+
+        def __init__(self) -> None:
+            pass
+
+        def run(self) -> None:
+            raise OSError("OS file watch limit reached")
+
+        def shutdown(self) -> None:
+            self.stops += 1
+
+    reloader = Full()
+    with pytest.raises(CommandFailed, match=r"watch limit reached\. WATCHFILES_FORCE_POLLING=true"):
+        watch(reloader)
+    assert reloader.stops == 1
 
 
 @requirement("dev.page")

@@ -317,6 +317,32 @@ def test_a_server_that_cannot_be_reached_is_a_fault_without_its_password(
     assert found["detail"].startswith(detail)
 
 
+@requirement("doctor.faults")
+def test_the_servers_of_replicas_are_reached(
+    postgres_url: str, redis_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("AGUI_STORE", postgres_url)
+    monkeypatch.setenv("AGUI_BUS", redis_url)
+    (migrations,) = examine(capsys, "migrations")
+    assert migrations["status"] == WARNING
+    asyncio.run(_open_and_close(open_store(postgres_url)))
+    assert [found["status"] for name in ("store", "migrations", "bus") for found in examine(capsys, name)] == [OK] * 3
+
+
+@requirement("doctor.faults")
+def test_agentcore_memory_without_credentials_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "CHECKS", {name: doctor.CHECKS[name] for name in ("store", "aws")})
+    monkeypatch.setenv("AGUI_STORE", "agentcore-memory:chats-a1B2c3D4e5")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    (store,) = examine(capsys, "store")
+    assert store["status"] == FAILED
+    assert "credentials" in store["detail"].lower()
+    _, identity = examine(capsys, "aws")
+    assert identity["status"] == FAILED
+
+
 # --- providers --------------------------------------------------------------------------------------------------------
 
 

@@ -141,6 +141,15 @@ def test_the_current_folder_may_be_named_and_odd_names_break_no_file(
     assert (odd / "README.md").read_text().startswith("# my agent  name\n")
 
 
+@pytest.mark.parametrize("name", ["tool", "agent", "interrupt", "Agent", "print"])
+def test_a_tool_that_would_hide_what_the_code_needs_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", str(tmp_path / "new"), "--tool", name]) == 2
+    assert f"'{name}' has another meaning in the code of a project." in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("name", ["my-tool", "class", "", "1st", "a b"])
 def test_a_tool_that_python_cannot_name_is_refused(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

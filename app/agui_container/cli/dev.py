@@ -59,8 +59,18 @@ def dev(agent: str | None, host: str | None, port: int | None, config: Path | No
     if opens and settings.console:
         webbrowser.open(page_of(listener))
     target = partial(serve_child, agent, config, host=address, store=store)
-    WatchFilesReload(reload_config(config, settings), target, [listener]).run()
+    watch(WatchFilesReload(reload_config(config, settings), target, [listener]))
     return 0
+
+
+def watch(reloader: WatchFilesReload) -> None:
+    """Serve and restart until SIGTERM or SIGINT. Raises ``CommandFailed`` if the system cannot watch the files."""
+    try:
+        reloader.run()
+    except OSError as error:  # usually the limit of inotify
+        reloader.shutdown()
+        advice = "WATCHFILES_FORCE_POLLING=true compares the files instead."
+        raise CommandFailed(f"cannot watch the files of this folder: {error}. {advice}") from None
 
 
 def listen(host: str, port: int) -> socket.socket:

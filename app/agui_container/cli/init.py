@@ -4,6 +4,7 @@ Rule: a project needs no model, no key and no network. One line of it says how t
 into an empty folder only.
 """
 
+import builtins
 import keyword
 import re
 import shutil
@@ -57,7 +58,16 @@ def check_tools(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -
     for name in names:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name) or keyword.iskeyword(name):
             raise click.BadParameter(f"'{name}' is not the name of a Python function.")
+        if name in words_of_agents() or hasattr(builtins, name):
+            raise click.BadParameter(f"'{name}' has another meaning in the code of a project. Choose another name.")
     return tuple(dict.fromkeys(names)) or (DEFAULT_TOOL,)
+
+
+def words_of_agents() -> set[str]:
+    """Return the words in the code of all agents. A tool with such a name could hide what the code needs."""
+    return {
+        word for path in TEMPLATES.glob(f"*/agent.py{SUFFIX}") for word in re.findall(r"(?<!\$)\b\w+", path.read_text())
+    }
 
 
 @click.command()
