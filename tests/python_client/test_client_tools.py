@@ -8,7 +8,7 @@ import pytest
 from ag_ui.core import FunctionCall, Tool, ToolCall
 from pydantic import BaseModel, Field
 
-from agui_client import ClientTool, ClientToolResultStatus, Declined, client_tool
+from agui_client import ClientTool, ClientToolResultStatus, Declined, attachment, client_tool
 from agui_client.client_tools import ClientTools
 
 
@@ -134,6 +134,27 @@ async def test_every_call_has_a_result(made: ToolCall, status: str, text: str) -
     assert (result.status, result.tool_call_id, result.message.content) == (status, "c1", text)
     assert result.message.error is not None
     stuck.clear()
+
+
+async def test_content_parts_stay_content_parts() -> None:
+    @client_tool
+    def plot() -> object:
+        """Plot."""
+        return attachment(b"\x89PNG\r\n\x1a\n")
+
+    (result,) = await ClientTools([plot], None).dispatch([call("plot")])
+    assert isinstance(result.message.content, list)
+    assert [part.type for part in result.message.content] == ["image"]
+
+
+async def test_a_default_may_be_a_field() -> None:
+    @client_tool
+    def count(number: int = Field(3, ge=0), names: list[str] = Field(default_factory=list)) -> int:  # noqa: B008 - as pydantic has it
+        """Count."""
+        return number + len(names)
+
+    (result,) = await ClientTools([count], None).dispatch([call("count")])
+    assert result.output == 3
 
 
 async def test_calls_run_at_the_same_time() -> None:

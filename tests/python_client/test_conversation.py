@@ -1,6 +1,8 @@
 """The conversation that events make: messages, calls, state and activities."""
 
-from ag_ui.core import AssistantMessage, BaseEvent, RawEvent, UserMessage
+from typing import get_args
+
+from ag_ui.core import AssistantMessage, BaseEvent, Event, EventType, RawEvent, UserMessage
 
 from agui_client.chunks import ChunkExpander
 from agui_client.conversation import Conversation
@@ -45,6 +47,11 @@ def tool_call(call_id: str, arguments: str, **start: object) -> list[Json]:
         {"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": arguments},
         {"type": "TOOL_CALL_END", "toolCallId": call_id},
     ]
+
+
+def test_every_type_of_event_has_its_model() -> None:
+    models = get_args(get_args(Event)[0])
+    assert {get_args(model.model_fields["type"].annotation)[0] for model in models} == set(EventType)
 
 
 def test_reasoning_and_answer_may_have_one_id() -> None:

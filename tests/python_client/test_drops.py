@@ -16,6 +16,7 @@ from agui_client import (
     RunFailedError,
     RunRefusedError,
     Session,
+    SessionStatus,
 )
 from tests.python_client.conftest import TRANSPORTS
 from tests.python_client.relay import EventRelay, relay_to
@@ -145,6 +146,17 @@ async def test_a_cancel_reaches_the_server_though_the_connection_drops(relay: Ev
 
         await session.run(on_event=stop)
         assert session.outcome is Outcome.CANCELLED
+
+
+async def test_an_input_that_never_arrived_needs_no_cancel(relay: EventRelay, relayed: str) -> None:
+    async with Session.start("wait 600", url=relayed, retry=Retry(initial_delay=0.02, give_up_after=0)) as session:
+        await session.capabilities()
+        await session.aclose()
+        relay.refuses = 1
+        with pytest.raises(ConnectionLostError):
+            await session.run()
+        await session.cancel()
+        assert (session.outcome, session.status) == (Outcome.CANCELLED, SessionStatus.USER_TURN)
 
 
 @pytest.fixture(params=TRANSPORTS)

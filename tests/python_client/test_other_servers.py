@@ -134,6 +134,17 @@ async def test_a_cancel_closes_the_connection_of_a_server_without_commands(agent
         assert str(session.messages[-1].content).endswith(": hello of 3")
 
 
+async def test_a_cancel_after_the_reading_was_left_ends_the_turn(agentcore: str) -> None:
+    async with Session.start("wait", url=agentcore) as session:
+        async for event in session.events():
+            if isinstance(event, TextMessageContentEvent):
+                break
+        await session.cancel()
+        assert (session.outcome, session.status) == (Outcome.CANCELLED, SessionStatus.USER_TURN)
+        await session.send_text("hello").run()
+        assert session.outcome is Outcome.SUCCESS
+
+
 async def test_a_refusal_of_another_server_says_why(ports: dict[str, int]) -> None:
     async with Session.start("hello", url=f"http://127.0.0.1:{ports['pydantic_adapter']}/nowhere") as session:
         with pytest.raises(RunRefusedError, match="Not Found") as caught:

@@ -101,6 +101,28 @@ def test_an_error_of_a_handler_ends_the_call(url: str) -> None:
         session.cancel()
 
 
+def test_ctrl_c_ends_the_call_and_the_run_can_be_cancelled(url: str) -> None:
+    def press(_: BaseEvent) -> None:
+        raise KeyboardInterrupt
+
+    with SyncSession.start("wait 600", url=url) as session:
+        with pytest.raises(KeyboardInterrupt):
+            session.run(on_event=press)
+        session.cancel()
+        assert session.run().outcome is Outcome.CANCELLED
+
+
+def test_nothing_is_printed_that_was_not_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
+    script = (
+        "from ag_ui.core import StateDeltaEvent\n"
+        "from agui_client.conversation import Conversation\n"
+        "delta = [{'op': 'remove', 'path': '/nowhere'}]\n"
+        "Conversation(state={}).apply(StateDeltaEvent.model_validate({'delta': delta}))\n"
+    )
+    subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": PATH}, check=True, timeout=120)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_timeout_holds(url: str) -> None:
     with SyncSession.start("wait 600", url=url) as session:
         began = time.monotonic()

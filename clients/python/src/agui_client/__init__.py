@@ -3,6 +3,8 @@
 The models of messages and events are those of ``ag_ui.core``. See the README.
 """
 
+import logging
+
 from ag_ui.core import Interrupt
 
 from agui_client.agentcore import SigV4, agentcore_url, new_session_id, presigned_url
@@ -34,6 +36,8 @@ from agui_client.session import Session
 from agui_client.session_options import LOCAL_URL, SessionOptions
 from agui_client.session_record import Outcome, SessionStatus
 from agui_client.sync_session import SyncSession
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # a program that sets up no logging prints nothing
 
 __all__ = [
     "LOCAL_URL",

@@ -18,7 +18,17 @@ from functools import partial
 from typing import Annotated, get_type_hints, overload
 from uuid import uuid4
 
-from ag_ui.core import Tool, ToolCall, ToolMessage
+from ag_ui.core import (
+    AudioPart,
+    ContentPart,
+    DocumentPart,
+    ImagePart,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    VideoPart,
+)
 from docstring_parser import DocstringStyle, parse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -28,6 +38,8 @@ from agui_client.errors import Declined
 from agui_client.events import arguments_of
 
 Function = Callable[..., object]
+
+PARTS = (TextPart, ImagePart, AudioPart, VideoPart, DocumentPart)
 
 
 class ClientToolResultStatus(StrEnum):
@@ -42,7 +54,8 @@ class ClientToolResult(BaseModel):
     """The result of a call.
 
     Attributes:
-        output: of a success any value that JSON can represent; else a text that says why there is none.
+        output: of a success text, content parts, or any value that JSON can represent; else a text that says why there
+            is none.
         runtime_ms: how long the call took.
     """
 
@@ -55,11 +68,20 @@ class ClientToolResult(BaseModel):
     @property
     def message(self) -> ToolMessage:
         """The message that brings the result to the agent."""
+        if (parts := _parts(self.output)) is not None:
+            return ToolMessage(id=str(uuid4()), tool_call_id=self.tool_call_id, content=parts)
         text = self.output if isinstance(self.output, str) else to_json(self.output, fallback=str).decode()
         if self.status is ClientToolResultStatus.SUCCESS:
             return ToolMessage(id=str(uuid4()), tool_call_id=self.tool_call_id, content=text)
         content = text if self.status is ClientToolResultStatus.DECLINED else f"Error: {text}"
         return ToolMessage(id=str(uuid4()), tool_call_id=self.tool_call_id, content=content, error=text)
+
+
+def _parts(output: object) -> list[ContentPart] | None:
+    """The output as content parts, such as those of ``attachment``, or None if it is something else."""
+    values = output if isinstance(output, list) else [output]
+    parts: list[ContentPart] = [value for value in values if isinstance(value, PARTS)]
+    return parts if parts and len(parts) == len(values) else None
 
 
 class ClientTool:
@@ -107,11 +129,7 @@ class ClientTool:
         if self._arguments is None:
             return dict(arguments)
         model = self._arguments.model_validate(arguments)
-        return {
-            field.alias or name: getattr(model, name)
-            for name, field in type(model).model_fields.items()
-            if name in model.model_fields_set
-        }
+        return {field.alias or name: getattr(model, name) for name, field in type(model).model_fields.items()}
 
 
 @overload

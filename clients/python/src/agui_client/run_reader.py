@@ -54,6 +54,7 @@ class RunReader:
         self._expander = ChunkExpander()
         self._ready: deque[BaseEvent] = deque()
         self._cursor = 0
+        self._counts = True  # until an event shows that its server's numbers mean something else
         self._has_begun = False
         self._was_sent = False
         self._is_cut_off = False
@@ -123,21 +124,31 @@ class RunReader:
 
     async def _send_cancel(self) -> None:
         """Send the command, and again after a failure: a cancel that arrives before its run is refused."""
-        loop = asyncio.get_running_loop()
         command: Frame = {"type": "cancel", "threadId": self.target.thread_id, "runId": self.target.run_id}
+        not_found = 0
         while not self.has_ended:
             try:
                 if self._is_unnumbered or not await self._server.knows("cancel"):
-                    self._is_cut_off = True
-                    self._end_reading(loop.time())
+                    self._cut_off()
                     return
                 await self._server.transport.command(command)
             except (ConnectionDropped, RunRefusedError) as error:
-                if isinstance(error, RunRefusedError) and not (error.retryable or error.code == "RUN_NOT_FOUND"):
+                is_not_found = isinstance(error, RunRefusedError) and error.code == "RUN_NOT_FOUND"
+                if isinstance(error, RunRefusedError) and not (error.retryable or is_not_found):
                     raise
+                not_found += is_not_found
+                if not_found > 1 and self._limit is None:
+                    self.has_ended = True  # nobody reads the run, so its input is on its way no longer
                 await asyncio.sleep(self._server.retry.initial_delay)
             else:
                 return
+
+    def _cut_off(self) -> None:
+        """End the reading now, because the server has no other cancel."""
+        self._is_cut_off = True
+        if self._limit is None:
+            self.has_ended = True  # nobody waits for an event
+        self._end_reading(asyncio.get_running_loop().time())
 
     def _end_reading(self, when: float) -> None:
         """Bound the wait for the end of a cancelled run."""
@@ -154,7 +165,9 @@ class RunReader:
         return Attach(target.thread_id, target.run_id, self._cursor)
 
     async def _receive(self, stream: AsyncGenerator[Received, None]) -> bool:
-        """Read one event into ``_ready``. Return False at the end of the stream."""
+        """Read one event into ``_ready``. Return False at the end of the run or of the stream."""
+        if self.has_ended:
+            return False
         try:
             async with asyncio.timeout_at(self._must_end_by) as self._limit:
                 received = await anext(stream, None)
@@ -169,21 +182,32 @@ class RunReader:
             self._limit = None
         if received is None:
             return False
-        if received.seq is not None:
-            if received.seq <= self._cursor:
-                return True
-            self._check_gap(received)
-            self._cursor = received.seq
+        if self._counts and not await self._is_next(received):
+            return True
         self._has_begun = True
         self._backoff.reset()
         self._ready.extend(self._expander.expand(parse_event(received.frame)))
         return True
 
-    def _check_gap(self, received: Received) -> None:
-        """Raise ``ConnectionDropped`` if an event before this one is missing."""
+    async def _is_next(self, received: Received) -> bool:
+        """Return False for an event that was delivered before.
+
+        Numbers of another server may mean something else. They are ignored from the first one on that does not count.
+
+        Raises:
+            ConnectionDropped: an event before this one is missing.
+        """
+        seq = received.seq
         may_skip = self._server.transport.merges_deltas and received.frame.get("type") in MERGED
-        if received.seq is not None and received.seq > self._cursor + 1 and not may_skip:
+        if seq is not None and (seq == self._cursor + 1 or (may_skip and seq > self._cursor)):
+            self._cursor = seq
+            return True
+        if seq is None or not await self._server.knows("attach"):
+            self._counts, self._cursor = False, 0
+            return True
+        if seq > self._cursor:
             raise ConnectionDropped(f"The event after number {self._cursor} is missing.")
+        return False
 
     async def _recover(self, error: ConnectionDropped | RunRefusedError) -> None:
         """Wait before the next attempt, or raise the error that ends the run."""

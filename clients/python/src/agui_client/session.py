@@ -221,14 +221,19 @@ class Session(SessionView):
     async def cancel(self) -> None:
         """Cancel the agent's turn at the server. Nothing happens if it has ended.
 
+        The run then ends for its reader. If nobody reads it, the next ``run()`` does.
+
         Raises:
             CancelTimeoutError: the server did not confirm it in time.
         """
         self._record.draft.is_due = False
         if self._turn is not None:
             self._turn.cancel()
-        if self._reader is not None:
-            await self._reader.cancel()
+        if self._reader is None:
+            return
+        await self._reader.cancel()
+        if self._reader.has_ended and self._record.is_reading:
+            self._record.end(Outcome.CANCELLED)
 
     async def _acquire(self) -> None:
         """Wait until nobody reads. A reading that was left ends soon, because Python closes its generator later."""

@@ -124,7 +124,7 @@ class SessionView:
         """
         record = self._record
         if record.status is SessionStatus.AGENT_TURN:
-            raise RuntimeError("It is the agent's turn: call run() or cancel() first.")
+            raise RuntimeError("It is the agent's turn: call run(), which also reads the end of a cancelled run.")
         messages = [message] if message is not None and not isinstance(message, Sequence) else message or ()
         record.conversation.add(*messages)
         for tool in options.get("client_tools", ()):

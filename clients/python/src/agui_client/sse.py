@@ -20,7 +20,7 @@ MAX_EVENT = 32_000_000
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """One event. ``id`` is the last one that the stream has named, or None before the first."""
+    """One event. ``id`` is None if the event names none: an earlier one says nothing about its number."""
 
     data: str
     id: str | None
@@ -64,7 +64,7 @@ class EventStreamParser:
         if not line:
             if self._data:
                 events.append(ServerSentEvent("\n".join(self._data), self._id))
-            self._data = []
+            self._data, self._id = [], None
             self._waiting = 0
             return
         name, _, value = line.partition(":")

@@ -4,8 +4,8 @@ Rules:
 
 - A socket serves one request at a time, because most events do not name their run. A command during a run takes a
   socket of its own.
-- A socket is used again only if its server numbers events: another server may end the socket with its run, and a
-  request on a socket that just closes could not be repeated.
+- A socket is used again only if its server numbers events or answers commands: another server may end the socket with
+  its run, and a request on a socket that just closes could not be repeated.
 - Frames may hold Server-Sent Events, too, because AWS's ``AGUIApp`` sends them.
 """
 
@@ -57,7 +57,7 @@ class WebSocketTransport:
         self._caller = caller
         self._idle: ClientConnection | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
-        self._is_numbered = False
+        self._is_reusable = False
         self._unanswered = 0
 
     async def stream(self, request: RunAgentInput | Attach) -> AsyncGenerator[Received, None]:
@@ -75,7 +75,7 @@ class WebSocketTransport:
                 if not isinstance(frame.get("type"), str):
                     continue
                 received = _numbered(frame)
-                self._is_numbered = self._is_numbered or received.seq is not None
+                self._is_reusable = self._is_reusable or received.seq is not None
                 if frame["type"] in TERMINAL:
                     self._keep(socket)
                 yield received
@@ -99,6 +99,7 @@ class WebSocketTransport:
                 if frame.get("control") == "error":
                     raise refusal(frame)
                 if frame.get("control") == "result":
+                    self._is_reusable = True
                     self._keep(socket)
                     return frame
                 if frame.get("type") in TERMINAL:
@@ -128,7 +129,7 @@ class WebSocketTransport:
         return socket if socket is not None and socket.state is State.OPEN else None
 
     def _keep(self, socket: ClientConnection) -> None:
-        if self._idle is not None or not self._is_numbered:
+        if self._idle is not None or not self._is_reusable:
             return
         self._idle = socket
         self._idle_timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, socket.transport.abort)
