@@ -157,7 +157,8 @@ async def test_a_thread_can_be_read_as_text(connect: Connect) -> None:
 async def test_a_title_is_given_and_taken_away(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
-    assert (await send_command(client, "rename", threadId="t1", title=" Sums  and such"))["title"] == "Sums and such"
+    renamed = await send_command(client, "rename", threadId="t1", title=" Sums  and such")
+    assert (renamed["title"], renamed["changedAt"]) == ("Sums and such", START + 1)
     assert "title" not in await send_command(client, "rename", threadId="t1", title=None)
     assert "title" not in (await send_command(client, "list"))["threads"][0]
     assert (await refusal(client, "rename", threadId="t1", title="x" * 201)).message.startswith("command.title: ")

@@ -249,8 +249,10 @@ class ThreadCommands:
     # --- changing ---
 
     async def _rename(self, key: ThreadKey, title: str | None) -> View:
+        """Set the title of a thread, which keeps its place in lists, because nothing was said in it."""
         threads = self._cluster.store.threads
-        renamed = await threads.rename(key, title, self._cluster.clock.time())
+        before = await threads.get(key)
+        renamed = before is not None and await threads.rename(key, title, before.changed_at)
         record = await threads.get(key) if renamed else None
         if record is None:
             raise thread_not_found()
