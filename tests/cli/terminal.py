@@ -4,6 +4,7 @@ Rule: waits end when the screen shows what is waited for. The outer limit is for
 """
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -102,8 +103,11 @@ class EmulatedTerminal:
         return True
 
     def close(self) -> None:
-        """End the program."""
-        self._child.close(force=True)
+        """End the program, whatever it is doing."""
+        if self._child.isalive():
+            self._child.kill(signal.SIGKILL)
+            self._child.wait()
+        self._child.close()
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def test_the_help_lists_each_command_and_imports_none() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(f"  {name} " in done.stdout for name in SUMMARIES)
     imported = {word for word in done.stdout.splitlines()[-1].split() if word.startswith("agui_container.cli")}
-    assert imported == {"agui_container.cli", "agui_container.cli.command_line"}
+    assert imported == {"agui_container.cli", "agui_container.cli.command_line", "agui_container.cli.extra"}
 
 
 def test_a_command_that_is_misspelt_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

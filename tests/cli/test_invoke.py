@@ -1,9 +1,6 @@
 """``agui invoke``: what is on which output, and what the exit status says."""
 
 import json
-import os
-import signal
-import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
@@ -11,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agui_container.cli.command_line import main
-from tests.cli.terminal import PYTHONPATH
+from tests.cli.terminal import open_terminal
 from tests.ports import free_port
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
@@ -69,14 +66,11 @@ def test_a_server_that_does_not_know_the_thread_of_a_refused_run_has_a_status_of
 
 
 @requirement("invoke.status")
-def test_ctrl_c_cancels_the_run(scripted: ServerProcess) -> None:
-    command = [sys.executable, "-m", "agui_container", "invoke", "wait", scripted.invocations]
-    env = {**os.environ, "PYTHONPATH": PYTHONPATH}
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=env) as process:
-        assert process.stdout is not None
-        assert process.stdout.read(7) == b"I wait."
-        process.send_signal(signal.SIGINT)
-        assert process.wait() == CANCELLED
+def test_ctrl_c_cancels_the_run(scripted: ServerProcess, tmp_path: Path) -> None:
+    with open_terminal("invoke", "wait", scripted.invocations, home=tmp_path) as terminal:
+        terminal.wait_for("I wait.")
+        terminal.send("\x03")
+        assert terminal.wait_for_end() == CANCELLED
 
 
 @requirement("invoke.status")

@@ -142,6 +142,7 @@ async def test_the_focus_goes_to_the_next_question_and_then_to_the_text_field(vi
     cards = user.page.get_by_role("region", name="Approval of calculate")
     await expect(cards.first).to_be_focused()
     await cards.first.get_by_role("button", name="Deny").press("Enter")
+    await expect(cards.first.get_by_role("textbox")).to_be_focused()
     await user.page.keyboard.type("no")
     await user.page.keyboard.press("Enter")
     await expect(cards).to_have_count(1)

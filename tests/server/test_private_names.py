@@ -17,7 +17,7 @@ from tests.server.doubles import HEAD, RecordingApp, RecordingTransport, connect
 
 ROOT = Path(__file__).parents[2]
 ONLY_FILE = ROOT / "app/agui_container/server/uvicorn_protocols.py"
-PRIVATE_MODULES = ("uvicorn._types", "uvicorn.protocols", "websockets")
+PRIVATE_MODULES = ("uvicorn._types", "uvicorn.protocols", "websockets.protocol", "websockets.server")
 HTTP_METHODS = (
     *("connection_made", "connection_lost", "data_received", "handle_websocket_upgrade", "send_400_response"),
     *("on_message_begin", "on_header", "on_headers_complete", "on_body", "on_message_complete", "on_response_complete"),

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from agui_client import AgentClientError, Session
 from agui_container.cli.failure import CommandFailed
-from agui_container.cli.target import Target, open_target, session_option, target_argument, token_option, ws_option
+from agui_container.cli.options import session_option, token_option, ws_option
+from agui_container.cli.target import Target, open_target, target_argument
 from agui_container.cli.terminal.asker import Asker, PipeAsker, TerminalAsker
 from agui_container.cli.terminal.chat import Chat
 from agui_container.cli.terminal.chat_state import ChatState, error_text

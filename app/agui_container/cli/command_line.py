@@ -16,6 +16,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from agui_container import __version__
+from agui_container.cli.extra import needs_extra
 from agui_container.imports import lazy_attributes
 
 SUMMARIES = {
@@ -32,9 +33,6 @@ SUMMARIES = {
     "feedback": "List and triage feedback.",
 }
 """Commands in the order of ``agui --help``."""
-
-EXTRA = ("agui_client", "prompt_toolkit", "rich", "watchfiles")
-"""Packages of the extra ``cli``."""
 
 _load = lazy_attributes(__name__, {name: f"cli.{name}" for name in SUMMARIES})
 
@@ -55,14 +53,8 @@ class CommandGroup(click.Group):
         """
         if cmd_name not in SUMMARIES:
             raise NoSuchCommand(cmd_name, possibilities=SUMMARIES, ctx=ctx)
-        try:
+        with needs_extra(cmd_name):
             command = _load(cmd_name)
-        except ModuleNotFoundError as error:
-            package = (error.name or "").partition(".")[0]
-            if package not in EXTRA:
-                raise
-            message = f"agui {cmd_name} needs the package {package}. Install it with: pip install 'agui-container[cli]'"
-            raise click.ClickException(message) from None
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,4 +1,7 @@
-"""``agui feedback``: list feedback, and record its triage, which users never see."""
+"""``agui feedback``: list feedback, and record its triage, which users never see.
+
+Rule: the client is imported for a URL only, because operators use the database in images without the extra ``cli``.
+"""
 
 import time
 from collections.abc import AsyncIterator
@@ -9,12 +12,10 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agui_client import Session
+from agui_container.cli.extra import needs_extra
 from agui_container.cli.failure import CommandFailed
-from agui_container.cli.options import config_option
-from agui_container.cli.server_commands import each_listed, run_with_server, url_option
+from agui_container.cli.options import config_option, token_option, url_option
 from agui_container.cli.shared_stores import SharedStores, print_json, run_with_stores
-from agui_container.cli.target import token_option
 from agui_container.ports.records import Review, ThreadKey, Triage
 from agui_container.ports.store import FeedbackStore
 
@@ -44,6 +45,8 @@ def list_command(*, include_resolved: bool, url: str | None, token: str | None, 
     With --url, all feedback of the caller, thread by thread: users never see what is resolved.
     """
     if url is not None:
+        with needs_extra("feedback --url"):
+            from agui_container.cli.server_commands import print_feedback_of, run_with_server  # noqa: PLC0415 - see above
         run_with_server(url, token, print_feedback_of)
         return
     run_with_stores(config, partial(print_feedback, resolved=None if include_resolved else False))
@@ -74,15 +77,6 @@ def triage_command(
         raise click.UsageError("--resolved-by and --reopen exclude each other")
     key, change = ThreadKey(owner, thread), TriageChange(label, note, resolved_by, reopen)
     run_with_stores(config, partial(triage_feedback, thread=key, message_id=message, change=change))
-
-
-async def print_feedback_of(session: Session) -> None:
-    """Print the feedback that the caller of a server has given."""
-    async for thread in each_listed(session, "threads.list", "threads"):
-        view = await session.command("threads.get", threadId=thread["threadId"], messages=False)
-        given = view.get("feedback")
-        for each in given if isinstance(given, list) else ():
-            print_json({"threadId": thread["threadId"], **each})
 
 
 async def print_feedback(stores: SharedStores, *, resolved: bool | None) -> None:

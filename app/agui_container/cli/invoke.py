@@ -32,7 +32,8 @@ from agui_client import (
 )
 from agui_client.rendering import text_of
 from agui_container.cli.failure import CommandFailed
-from agui_container.cli.target import open_target, session_option, target_argument, token_option, ws_option
+from agui_container.cli.options import session_option, token_option, ws_option
+from agui_container.cli.target import open_target, target_argument
 from agui_container.cli.terminal.chat_state import error_text
 from agui_container.cli.terminal.control_characters import without_controls
 

@@ -15,3 +15,11 @@ config_option = click.option(
     type=click.Path(path_type=Path),
     help="Read settings from FILE in place of agui.toml in the working folder. AGUI_* variables win over both.",
 )
+
+token_option = click.option(
+    "--token", envvar="BEARER_TOKEN", help="Send this bearer token. Default: the variable BEARER_TOKEN."
+)
+session_option = click.option("--session", "session_id", metavar="ID", help="Use this AgentCore session.")
+ws_option = click.option("--ws", "websocket", is_flag=True, help="Use WebSocket in place of SSE.")
+
+url_option = click.option("--url", metavar="URL|ARN", help="Ask this server, in place of the database of AGUI_STORE.")

@@ -1,6 +1,9 @@
 """``agui runs``: list and cancel the runs of all servers on one database, or of one server by its URL.
 
-Rule: only the replica of a run ends it. ``agui runs cancel`` requests the cancellation.
+Rules:
+
+- Only the replica of a run ends it. ``agui runs cancel`` requests the cancellation.
+- The client is imported for a URL only, because operators use the database in images without the extra ``cli``.
 """
 
 import time
@@ -10,12 +13,10 @@ from pathlib import Path
 
 import click
 
-from agui_client import Session
+from agui_container.cli.extra import needs_extra
 from agui_container.cli.failure import CommandFailed
-from agui_container.cli.options import config_option
-from agui_container.cli.server_commands import each_listed, run_with_server, url_option
+from agui_container.cli.options import config_option, token_option, url_option
 from agui_container.cli.shared_stores import SharedStores, print_json, run_with_stores
-from agui_container.cli.target import token_option
 from agui_container.engine.persistence.cluster import ReplicaCommand, encode_command
 from agui_container.engine.threads.views import stored_run_view
 from agui_container.ports.bus import Bus, BusUnavailable
@@ -35,6 +36,8 @@ def runs() -> None:
 def list_command(*, include_ended: bool, url: str | None, token: str | None, config: Path | None) -> None:
     """List open runs as JSON lines, newest first. With --url, those of the caller."""
     if url is not None:
+        with needs_extra("runs --url"):
+            from agui_container.cli.server_commands import print_runs_of, run_with_server  # noqa: PLC0415 - see above
         run_with_server(url, token, partial(print_runs_of, include_ended=include_ended))
         return
     run_with_stores(config, partial(print_runs, include_ended=include_ended))
@@ -53,21 +56,11 @@ def cancel_command(owner: str, thread: str, run: str, url: str | None, token: st
     Without AGUI_BUS it takes two seconds. With --url the owner is the caller, whatever OWNER says.
     """
     if url is not None:
+        with needs_extra("runs --url"):
+            from agui_container.cli.server_commands import cancel_run_of, run_with_server  # noqa: PLC0415 - see above
         run_with_server(url, token, partial(cancel_run_of, thread_id=thread, run_id=run))
         return
     run_with_stores(config, partial(cancel_run, key=RunKey(owner, thread, run)))
-
-
-async def print_runs_of(session: Session, *, include_ended: bool) -> None:
-    """Print the runs that a server lists for its caller."""
-    async for run in each_listed(session, "runs.list", "runs"):
-        if include_ended or "endedAt" not in run:
-            print_json(run)
-
-
-async def cancel_run_of(session: Session, thread_id: str, run_id: str) -> None:
-    """Cancel a run of a server. Raises ``AgentClientError``."""
-    print_json(await session.command("cancel", threadId=thread_id, runId=run_id))
 
 
 async def print_runs(stores: SharedStores, *, include_ended: bool) -> None:

@@ -3,14 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-import click
-
 from agui_client import AgentClientError, Session
 from agui_container.cli.failure import CommandFailed
+from agui_container.cli.shared_stores import print_json
 from agui_container.cli.target import open_target
 from agui_container.cli.terminal.chat_state import error_text
-
-url_option = click.option("--url", metavar="URL|ARN", help="Ask this server, in place of the database of AGUI_STORE.")
 
 
 def run_with_server(url: str, token: str | None, work: Callable[[Session], Awaitable[None]]) -> None:
@@ -39,3 +36,24 @@ async def each_listed(session: Session, command: str, name: str) -> AsyncIterato
         if listed.get("next") is None:
             return
         page = {"page": listed["next"]}
+
+
+async def print_runs_of(session: Session, *, include_ended: bool) -> None:
+    """Print the runs that a server lists for its caller."""
+    async for run in each_listed(session, "runs.list", "runs"):
+        if include_ended or "endedAt" not in run:
+            print_json(run)
+
+
+async def cancel_run_of(session: Session, thread_id: str, run_id: str) -> None:
+    """Cancel a run of a server. Raises ``AgentClientError``."""
+    print_json(await session.command("cancel", threadId=thread_id, runId=run_id))
+
+
+async def print_feedback_of(session: Session) -> None:
+    """Print the feedback that the caller of a server has given."""
+    async for thread in each_listed(session, "threads.list", "threads"):
+        view = await session.command("threads.get", threadId=thread["threadId"], messages=False)
+        given = view.get("feedback")
+        for each in given if isinstance(given, list) else ():
+            print_json({"threadId": thread["threadId"], **each})

@@ -31,11 +31,6 @@ STOP_SECONDS = 12.0
 
 PROBE_SECONDS = 0.05
 
-token_option = click.option(
-    "--token", envvar="BEARER_TOKEN", help="Send this bearer token. Default: the variable BEARER_TOKEN."
-)
-session_option = click.option("--session", "session_id", metavar="ID", help="Use this AgentCore session.")
-ws_option = click.option("--ws", "websocket", is_flag=True, help="Use WebSocket in place of SSE.")
 target_argument = click.argument("target", metavar="[URL|ARN|MODULE:ATTRIBUTE]", default=LOCAL_SERVER)
 
 

@@ -16,10 +16,9 @@ from pydantic import TypeAdapter
 from agui_client import Session
 from agui_client.rendering import markdown
 from agui_container.cli.failure import CommandFailed
-from agui_container.cli.options import config_option
-from agui_container.cli.server_commands import each_listed, run_with_server, url_option
+from agui_container.cli.options import config_option, token_option, url_option
+from agui_container.cli.server_commands import each_listed, run_with_server
 from agui_container.cli.shared_stores import SharedStores, print_json, run_with_stores
-from agui_container.cli.target import token_option
 from agui_container.cli.terminal.control_characters import without_controls
 from agui_container.engine.threads.views import shown_thread_view, thread_view
 from agui_container.ports.records import ThreadKey, ThreadRecord
