@@ -1,6 +1,7 @@
 """The chat in a real terminal: keys in, screen out."""
 
 import stat
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from ag_ui.core import TextMessageContentEvent, TextMessageStartEvent
 from rich.console import Console
 
+from agui_container.cli.command_line import main
 from agui_container.cli.terminal.screen import Screen
 from tests.cli.terminal import open_terminal
 from tests.cli.terminal_agent import PARAGRAPHS
@@ -262,6 +264,20 @@ def test_a_terminal_that_wants_plain_text_gets_it(scripted: ServerProcess, tmp_p
         terminal.send("form\n1\n2\n\n")
         terminal.wait_for("The answer is {'colour': 'red', 'coats': 2}.")
         assert "\x1b" not in terminal.written
+
+
+@requirement("terminal.plain")
+def test_each_line_of_a_pipe_is_a_message(
+    scripted: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", StringIO("reason\n/reasoning\nsubagent\n"))
+    assert main(["chat", scripted.invocations]) == 0
+    shown = capsys.readouterr().out.splitlines()[1:]
+    assert shown == [
+        "(thought for 0.0 s)",
+        *("42", "Reasoning is shown in full.", "- painter: paints", "  I paint.", "It is painted."),
+    ]
 
 
 @requirement("terminal.light")
