@@ -41,7 +41,7 @@ async def test_work_of_a_second_identity_is_not_behind_fifty_pieces_of_the_first
     recorder = Recorder()
     tasks = [*await recorder.begin("first", 50), *await recorder.begin("second", 2)]
     await eventually(lambda: len(recorder.order) == WORKERS)
-    assert recorder.order == ["first", "second"]
+    assert sorted(recorder.order) == ["first", "second"]  # their threads begin in any order
     assert len(await recorder.end(*tasks)) == 52
 
 
