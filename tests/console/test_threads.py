@@ -306,6 +306,28 @@ async def test_a_run_that_begins_while_its_thread_is_loaded_again_is_shown(visit
     await expect(user.messages.locator(".user-text")).to_have_text(["stream 1"])
 
 
+@over_both
+async def test_a_thread_that_is_loaded_while_its_branch_is_made_is_not_shown(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await say_in_two_tabs(user)
+    is_asked, is_released = await hold(user, 1)
+    await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    async with asyncio.timeout(WAIT_MS / 1000):
+        await is_asked.wait()
+
+    async def load_before(route: Route) -> None:
+        async with user.page.expect_response("**/threads/*"):
+            is_released.set()
+        await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
+        await user.page.evaluate("new Promise(requestIdleCallback)")
+        await route.continue_()
+
+    await user.page.route("**/fork", load_before)
+    await user.press("Ask again")
+    await user.is_done()
+    await expect(user.messages.locator(".user-text")).to_have_text(["stream 1"])
+
+
 async def test_a_fork_does_not_leave_the_thread_that_was_opened_meanwhile(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")

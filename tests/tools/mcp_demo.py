@@ -7,12 +7,13 @@ import asyncio
 import base64
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import uvicorn
 from mcp import MCPError
 from mcp.server.mcpserver import Audio, Context, Image, MCPServer
+from mcp.server.subscriptions import InMemorySubscriptionBus, ServerEvent
 from mcp_types import (
     CONNECTION_CLOSED,
     BlobResourceContents,
@@ -26,11 +27,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tests.engine.doubles import eventually
 
 
+class Subscriptions(InMemorySubscriptionBus):
+    """The subscriptions of clients to changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = asyncio.Event()
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        self.began.set()
+        return super().subscribe(listener)
+
+
 class Demo:
     """The server, and what its tools were told."""
 
     def __init__(self) -> None:
-        self.server = MCPServer("demo", log_level="CRITICAL")
+        self.subscriptions = Subscriptions()
+        self.server = MCPServer("demo", log_level="CRITICAL", subscriptions=self.subscriptions)
         self.began = asyncio.Event()
         self.stopped = asyncio.Event()
         self.go_on = asyncio.Event()

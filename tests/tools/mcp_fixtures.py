@@ -1,5 +1,6 @@
 """A source of tools and the MCP server behind it, over HTTP, which can be stopped and started again."""
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -51,6 +52,10 @@ class Rig:
         self.port = await self.running.enter_async_context(
             serve_app(old_server(app) if self.legacy else app, self.port)
         )
+
+    async def subscribed(self) -> None:
+        """Wait until the source is subscribed to changes of the tools."""
+        await asyncio.wait_for(self.demo.subscriptions.began.wait(), WAIT)
 
     async def restart(self) -> None:
         """Another process at the same address: it knows nothing of the first one's sessions."""

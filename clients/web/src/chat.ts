@@ -48,7 +48,7 @@ export const queued = new Store<readonly (string | ContentPart[])[]>([]);
 export const begun = new Store(0);
 
 let active: RunHandle | null = null;
-/** Number of times that another thread was opened or a run was followed. What was asked for before is not shown. */
+/** Number of times that another thread was opened or a run began. What was asked for before is not shown. */
 let visits = 0;
 let answers: ResumeEntry[] = [];
 /** Answers to interrupts that the server has refused for now. They are sent again with the next try. */
@@ -63,14 +63,15 @@ export function isRunning(state: ChatState = chat.value): boolean {
   return state.run.status === "running";
 }
 
-/** Return a function that is true as long as the same thread is shown and no run was followed since. */
+/** Return a function that is true as long as the same thread is shown and no run has begun since. */
 export function visit(): () => boolean {
   const mine = visits;
   return () => mine === visits;
 }
 
+/** Return true from the beginning of a run, or of the fork before it, until its last event is shown. */
 export function isFollowing(): boolean {
-  return active !== null;
+  return active !== null || isRunning();
 }
 
 // --- runs --------------------------------------------------------------------------------------------------------
@@ -241,6 +242,7 @@ async function resend(messageIds: readonly string[]): Promise<void> {
 
 /** Fork the thread at a message of the user, and run the agent on that message. */
 async function runBranch(message: UserMessage): Promise<void> {
+  visits += 1;
   const before = chat.value;
   const at = before.messages.findIndex(({ id }) => id === message.id);
   const messages = [...before.messages.slice(0, at), message];
