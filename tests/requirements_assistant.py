@@ -65,6 +65,10 @@ ASSISTANT = {
     ),
     "assistant.context": ("spec run-input", "Context entries follow the system prompt."),
     "assistant.usage": ("spec events/lifecycle#token-usage", "Usage of all model calls is on every terminal event."),
+    "agents.by-name": (
+        "docs/agents.md#several-agents",
+        "The agent that a body, a path or a kontekst client names answers. A wrong name is refused.",
+    ),
     "assistant.model-choice": ("docs/configuration.md", "A model of AGUI_MODELS that a caller chooses answers."),
     "assistant.steps": ("docs/configuration.md", "A run that needs more model calls than AGUI_MAX_STEPS is ended."),
     "assistant.model-fails": (

@@ -101,7 +101,7 @@ def test_tables_are_what_json_is_in_a_variable(folder: Path, monkeypatch: pytest
         ("prot = 1", "prot is not a setting of this version; did you mean port?"),
         ("AGUI_PORT = 1", "AGUI_PORT is not a setting of this version; did you mean port?"),
         ("tool-policy = []", "tool-policy is not a setting of this version; did you mean tool_policy?"),
-        ("[x]\nport = 1", "x is not a setting of this version; known are agent, allowed_hosts, "),
+        ("[x]\nport = 1", "x is not a setting of this version; known are agent, agents, allowed_hosts, "),
         ("port = 100000", "port=100000: Input should be less than or equal to 65535."),
         ('on_busy = "wait"', "on_busy='wait': Input should be "),
         ("port = ", "Invalid value (at "),

@@ -22,15 +22,15 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from agui_container import __version__
-from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
-from agui_container.agents.loader import adapt_agent, load_agent
-from agui_container.agents.run_limits import LimitedAgent
+from agui_container.agent_factory import AgentFactory
+from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of
+from agui_container.agents.by_name import namer_of
 from agui_container.auth_factory import build_authentication
 from agui_container.buses import open_bus
 from agui_container.engine.engine import Engine
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
-from agui_container.ports import Agent, Clock, RunLimits
+from agui_container.ports import Agent, Clock
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.commands import COMMANDS
@@ -42,12 +42,9 @@ from agui_container.settings import (
     Scope,
     Settings,
     SettingsError,
-    check_assistant_settings,
 )
 from agui_container.settings_sources import load_settings
 from agui_container.stores import is_durable, open_store
-from agui_container.tools.builtin import builtin_tools
-from agui_container.tools.loader import load_tools
 from agui_container.transports import invocations, rest, websocket_routes
 from agui_container.transports.application import Application, FastAPI
 from agui_container.transports.authentication import CallerAuthentication
@@ -167,13 +164,17 @@ def build_routes(
     All routes are plain: bodies and responses are AG-UI's, so FastAPI's parsing and validation would only cost time.
     """
     commands = CommandResponder(service)
-    on_busy = OnBusy(settings.on_busy)
+    on_busy, by_agent = OnBusy(settings.on_busy), bool(settings.agents)
     return [
-        *invocations.routes(service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive),
+        *invocations.routes(
+            service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive, by_agent=by_agent
+        ),
         *rest.routes(service),
         *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
         *authentication.routes(),
-        *websocket_routes.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
+        *websocket_routes.routes(
+            service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy, by_agent=by_agent
+        ),
         *openapi.routes(),
         *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
         *(route for protocol in http_protocols(settings) for route in protocol.routes(service, closers)),
@@ -231,24 +232,14 @@ def hand_over(service: Engine, settings: Settings, authentication: CallerAuthent
 
 
 def build_service(settings: Settings, agent_object: object = None) -> Engine:
-    """The engine with its agent, wired. The agent is ``agent_object``, or else what ``settings.agent`` names."""
-    tools = builtin_tools()
+    """The engine with its agents, wired. ``agent_object`` answers by default, or else what ``settings.agent`` names."""
     closers: Closers = []
     clock = SystemClock()
     cluster = build_cluster(settings, clock)
-    if settings.agent == "assistant" and agent_object is None:
-        tools += load_tools(settings.tools) if settings.tools else ()
-        from agui_container.assistant_factory import build_assistant  # noqa: PLC0415 - other agents need nothing of it
-
-        agent: Agent = build_assistant(settings, tools, closers).with_store(cluster.store)
-        limited = agent
-    else:
-        check_assistant_settings(settings)
-        loaded = load_agent(settings.agent) if agent_object is None else adapt_agent(agent_object, settings.agent)
-        agent = with_store(loaded, cluster.store)
-        limited = LimitedAgent(agent, RunLimits(tokens=settings.run_tokens or None))
+    factory = AgentFactory(settings, cluster.store, closers)
+    agent = factory.build(agent_object)
     return Engine(
-        limited,
+        agent,
         Policy(
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
@@ -258,13 +249,13 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         ),
         clock,
         cluster,
-        tools={tool.spec.name: tool for tool in tools},
+        tools={tool.spec.name: tool for tool in factory.tools},
         capabilities=build_capabilities(agent, settings),
         new_id=new_id,
         responder=responder_of(agent),
         thread_cleanup=thread_cleanup_of(agent),
         closers=closers,
-        agent_name=settings.agent,
+        name_of=namer_of(agent, settings.agent),
     )
 
 

@@ -49,6 +49,13 @@ JSON_SETTINGS = ("model_options", "tool_policy", "mcp_servers", "auth_custom_cla
 """Settings that hold JSON: text in a variable, lists and tables in a file."""
 
 
+ASSISTANT = "assistant"
+"""Name of the built-in assistant in ``AGUI_AGENT`` and ``AGUI_AGENTS``."""
+
+AGENT_ENTRY = re.compile(r"([A-Za-z0-9_.-]{1,64})=(assistant|[^=\s]+:[^=\s]+)")
+"""Entry of ``AGUI_AGENTS``: a name that can stand in a path, and what it means."""
+
+
 class SettingsError(Exception):
     """A setting has a value that cannot be used. The message is the one line to show."""
 
@@ -151,7 +158,8 @@ class Settings(BaseModel):
 
     host: str = "0.0.0.0"  # noqa: S104 - AgentCore's contract
     port: Annotated[int, Field(ge=0, le=65535)] = 8080
-    agent: str = "assistant"
+    agents: tuple[str, ...] = ()
+    agent: Annotated[str, Field(validate_default=True)] = ASSISTANT
     model: ModelName = "offline"
     model_options: JsonText = "{}"
     models: tuple[str, ...] = ()
@@ -210,14 +218,34 @@ class Settings(BaseModel):
         "auth_allowed_scopes",
         "context_files",
         "models",
+        "agents",
         mode="before",
     )
     @classmethod
     def _split(cls, value: object) -> object:
-        """Split a comma-separated list. A table of models becomes a list of ``NAME=KIND:ID``."""
+        """Split a comma-separated list. A table becomes a list of ``NAME=VALUE``."""
         if isinstance(value, str):
             return tuple(part.strip() for part in value.split(",") if part.strip())
         return tuple(f"{name}={entry}" for name, entry in value.items()) if isinstance(value, dict) else value
+
+    @field_validator("agents")
+    @classmethod
+    def _check_agents(cls, entries: tuple[str, ...]) -> tuple[str, ...]:
+        """Check that each entry names an agent, under a name of its own."""
+        names = [entry.partition("=")[0] for entry in entries]
+        for entry, name in zip(entries, names, strict=True):
+            if not AGENT_ENTRY.fullmatch(entry):
+                raise ValueError(f"'{entry}' is not NAME=module:attribute or NAME=assistant")
+            if names.count(name) > 1:
+                raise ValueError(f"the name '{name}' is there twice")
+        return entries
+
+    @field_validator("agent")
+    @classmethod
+    def _choose_default(cls, agent: str, info: ValidationInfo) -> str:
+        """Return the agent that answers without a name. Where the setting is left out, the first entry does."""
+        names = [entry.partition("=")[0] for entry in info.data.get("agents", ())]
+        return names[0] if names and agent == ASSISTANT and ASSISTANT not in names else agent
 
     @field_validator("cors_origins")
     @classmethod
@@ -249,6 +277,12 @@ class Settings(BaseModel):
         if budget < 2 * info.data.get("max_body_bytes", 0):
             raise ValueError("must be at least twice AGUI_MAX_BODY_BYTES")
         return budget
+
+    @property
+    def agent_references(self) -> dict[str, str]:
+        """What each agent is, by its name: ``assistant`` or ``module:attribute``."""
+        named = dict(entry.split("=", 1) for entry in self.agents)
+        return named if self.agent in named else {self.agent: self.agent, **named}
 
     @property
     def disconnect_grace(self) -> float | None:

@@ -57,9 +57,10 @@ def settings_schema() -> Json:
     definitions |= limits.pop("$defs")
     properties["caller_limits"] = limits
     texts = {"type": "string"}
-    properties["models"] = {
-        "anyOf": [{"type": "object", "additionalProperties": texts}, {"type": "array", "items": texts}]
-    }
+    for name in ("models", "agents"):
+        properties[name] = {
+            "anyOf": [{"type": "object", "additionalProperties": texts}, {"type": "array", "items": texts}]
+        }
     for name, field in Settings.model_fields.items():
         if isinstance(field.default, SecretStr):
             properties[name]["default"] = field.default.get_secret_value()

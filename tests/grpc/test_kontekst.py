@@ -170,6 +170,23 @@ def test_an_agent_is_found_by_the_name_in_the_settings(channel: grpc.Channel, na
     assert talk.seen[0].started.agent_name == (name or "default")
 
 
+@requirement("agents.by-name")
+def test_a_client_chooses_one_of_several_agents(servers: Servers, dial: Dial) -> None:
+    channel = dial(servers(AGUI_AGENT="poet", AGUI_AGENTS="poet=tests.grpc.tools:poet,helper=assistant"))
+    for name, text in (("", "Roses are red."), ("poet", "Roses are red."), ("helper", "hello world, ")):
+        with start_run(channel, "stream 1", agent_name=name) as talk:
+            list(talk.rest())
+        assert talk.seen[-1].completed.content == text
+    with start_run(channel, "call current_time {}", agent_name="helper") as talk:
+        (call,) = talk.until("tools_proposed").calls
+        talk.send(approve_tool=pb.ApproveToolCommand(call_id=call.call_id))
+        list(talk.rest())
+    assert talk.kinds[-1] == "completed"
+    with start_run(channel, "hello", agent_name="cook") as unknown:
+        list(unknown.rest())
+    assert unknown.seen[0].failed.error == "There is no agent named 'cook'; known are default, poet, helper."
+
+
 @requirement("kontekst.start")
 def test_an_agent_is_found_by_the_name_that_it_gives_itself(servers: Servers, dial: Dial) -> None:
     channel = dial(servers(AGUI_AGENT="tests.grpc.tools:poet"))

@@ -108,7 +108,7 @@ def capabilities_of(agent: Agent) -> AgentCapabilities | None:
     Raises:
         AgentLoadError: ``capabilities()`` raised an exception.
     """
-    for candidate in _agent_and_source(agent):
+    for candidate in _layers(agent):
         describe: object = getattr(candidate, "capabilities", None)
         if callable(describe) and not inspect.iscoroutinefunction(describe):
             try:
@@ -122,17 +122,20 @@ def capabilities_of(agent: Agent) -> AgentCapabilities | None:
 
 def responder_of(agent: Agent) -> Responder | None:
     """Return the agent or the wrapped object if it is a ``Responder``, else None."""
-    return next((each for each in _agent_and_source(agent) if isinstance(each, Responder)), None)
+    return next((each for each in _layers(agent) if isinstance(each, Responder)), None)
 
 
 def thread_cleanup_of(agent: Agent) -> ThreadCleanup | None:
     """Return the agent or the wrapped object if it is a ``ThreadCleanup``, else None."""
-    return next((each for each in _agent_and_source(agent) if isinstance(each, ThreadCleanup)), None)
+    return next((each for each in _layers(agent) if isinstance(each, ThreadCleanup)), None)
 
 
-def _agent_and_source(agent: Agent) -> tuple[object, object]:
-    """Return the agent and the object that it wraps, if any."""
-    return agent, getattr(agent, "source", None)
+def _layers(agent: Agent) -> Iterator[object]:
+    """Yield the agent, then what it wraps, up to the user's own object."""
+    layer: object = agent
+    while layer is not None:
+        yield layer
+        layer = getattr(layer, "source", None) if isinstance(layer, Struct) else None
 
 
 def _wrap(source: object, function: Callable[..., object], name: str) -> Agent | None:

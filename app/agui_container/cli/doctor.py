@@ -39,7 +39,7 @@ async def check_agent(settings: Settings) -> Sequence[Finding]:
     """Load the agent, its tools and all other settings, as a start does. Raises as ``build_app``."""
     with redirect_stdout(sys.stderr):  # an agent may print while it is imported
         build_app(settings)
-    return [Finding("agent", CheckStatus.OK, f"{settings.agent} can be served")]
+    return [Finding("agent", CheckStatus.OK, f"{', '.join(settings.agent_references)} can be served")]
 
 
 CHECKS: Mapping[str, Check] = {

@@ -60,7 +60,8 @@ class Engine:
         responder: the agent, if it only answers messages. Any other agent may produce the first message of a thread.
         thread_cleanup: the agent, if it stores data of threads by itself.
         closers: close the connections of the agent's parts, when all runs have ended.
-        agent_name: name of the agent in the log.
+        name_of: returns the name of the agent that answers an input, for the log. Raises ``AppError`` if the input
+            names an agent that is not served.
 
     Attributes:
         runs: finds, lists and cancels runs.
@@ -85,7 +86,7 @@ class Engine:
         responder: Responder | None = None,
         thread_cleanup: ThreadCleanup | None = None,
         closers: Sequence[Callable[[], Awaitable[None]]] = (),
-        agent_name: str = "agent",
+        name_of: Callable[[RunAgentInput], str] = lambda _: "agent",
     ) -> None:
         self.capabilities = capabilities
         self.health = Health(clock)
@@ -93,7 +94,7 @@ class Engine:
         self.new_id = new_id
         self._responder = responder
         self._closers = closers
-        self._agent_name = agent_name
+        self._name_of = name_of
         self._policy = policy
         self.clock = clock
         self._tools = tools
@@ -130,8 +131,8 @@ class Engine:
 
         Raises:
             AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry after the
-                run's events were removed; VALIDATION_ERROR for a bad ``onBusy`` or ``budget`` in ``forwardedProps``,
-                or for other messages than those of the run with these ids.
+                run's events were removed; VALIDATION_ERROR for a bad ``onBusy``, ``budget`` or ``agent`` in
+                ``forwardedProps``, or for other messages than those of the run with these ids.
         """
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         existing = self.registry.get(key)
@@ -311,7 +312,7 @@ class Engine:
             pipeline,
             recorder=recorder,
             on_end=self.registry.run_ended,
-            agent_name=self._agent_name,
+            agent_name=self._name_of(run_input),
         )
 
     async def attach(self, caller: Caller, thread_id: str | None, run_id: str | None, after: int) -> Subscription:

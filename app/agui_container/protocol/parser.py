@@ -48,11 +48,30 @@ MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 RUN_INPUT = TypeAdapter(RunAgentInput)
 
 
+AGENT = "agent"
+"""Field of ``forwardedProps`` that names the agent, where a server has several."""
+
+
 class RunRequest(Struct, frozen=True):
     """A request to start a run. ``size`` is an estimate of its memory, in bytes."""
 
     run_input: RunAgentInput
     size: int
+
+    def for_agent(self, name: str | None) -> "RunRequest":
+        """Return the request with the agent that its path names, or itself for a path without a name.
+
+        Raises:
+            AppError: VALIDATION_ERROR if the body names another agent.
+        """
+        if name is None:
+            return self
+        props: object = {} if self.run_input.forwarded_props is None else self.run_input.forwarded_props
+        if not isinstance(props, Mapping):
+            raise_validation_error("forwardedProps: must be an object.")
+        if props.get(AGENT, name) != name:
+            raise_validation_error(f"forwardedProps.{AGENT}: must be absent or the name in the path.")
+        return RunRequest(self.run_input.model_copy(update={"forwarded_props": {**props, AGENT: name}}), self.size)
 
     @property
     def protocol_version(self) -> str | None:
@@ -74,6 +93,10 @@ class CommandRequest(Struct, frozen=True):
     run_id: str | None = None
     frame_id: object = None
     protocol_version: str | None = None
+
+    def for_agent(self, _name: str | None) -> "CommandRequest":
+        """Return itself: a command concerns runs and threads, not an agent."""
+        return self
 
     @property
     def is_bare(self) -> bool:

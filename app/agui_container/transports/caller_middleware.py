@@ -22,6 +22,8 @@ from agui_container.transports.browser_policy import BrowserPolicy, Headers, rou
 from agui_container.transports.error_responses import error_response, send_refusal
 
 INVOCATIONS = "/invocations"
+AGENT = "/agents/{agent}"
+"""Prefix of the paths of one agent, where a server has several."""
 PING = "/ping"
 SESSION_HEADER = "x-amzn-bedrock-agentcore-runtime-session-id"
 QUERY_HEADER_PREFIX = "x-amzn-bedrock-agentcore-runtime-"
@@ -106,7 +108,7 @@ class CallerMiddleware:
         self._set_caller(state, caller)
         state[OUTER_SEND] = send
         path = route_path(scope)
-        state["refused_status"] = self._refused_status if path == INVOCATIONS else None
+        state["refused_status"] = self._refused_status if path.endswith(INVOCATIONS) else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
             self._browsers.check(headers, scope)

@@ -24,7 +24,7 @@ from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
 from agui_container.protocol.parser import CommandRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire import envelope
-from agui_container.transports.caller_middleware import INVOCATIONS, caller_of, response_lease
+from agui_container.transports.caller_middleware import AGENT, INVOCATIONS, caller_of, response_lease
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.event_stream import EventStreamResponse, StreamMonitor
 from agui_container.transports.formats import HEADERS, Format, SseFormat, requested_format
@@ -49,7 +49,9 @@ class Endpoint(Struct, frozen=True):
         await response(scope, receive, send)
 
 
-def routes(service: Service, commands: CommandResponder, *, max_body: int, keepalive: float) -> list[BaseRoute]:
+def routes(
+    service: Service, commands: CommandResponder, *, max_body: int, keepalive: float, by_agent: bool = False
+) -> list[BaseRoute]:
     """Return the routes that stream runs.
 
     Args:
@@ -57,12 +59,13 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
         commands: answers to commands.
         max_body: largest request body, in bytes.
         keepalive: seconds of silence before a comment, if the format has comments.
+        by_agent: True if each agent has a path of its own, too.
     """
     monitor = StreamMonitor(keepalive)
 
     async def invocations(request: Request) -> Response | EventStreamResponse:
         caller = caller_of(request)
-        agent_request = await read_request(request, max_body, service)
+        agent_request = (await read_request(request, max_body, service)).for_agent(request.path_params.get("agent"))
         event_format = format_for(agent_request, request)
         if isinstance(agent_request, RunRequest):
             subscription = await service.admit(agent_request.run_input, caller, agent_request.size)
@@ -90,6 +93,7 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
 
     return [
         Route(INVOCATIONS, Endpoint(invocations), methods=["POST"]),
+        *([RawPathRoute(AGENT + INVOCATIONS, Endpoint(invocations), methods=["POST"])] if by_agent else ()),
         RawPathRoute("/runs/{runId}/events", Endpoint(events), methods=["GET"]),
     ]
 

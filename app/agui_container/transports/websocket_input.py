@@ -58,6 +58,7 @@ class FrameReader:
         self._output = output
         self._check_expiry = check_expiry
         self._max_body = max_body
+        self._agent: str | None = websocket.path_params.get("agent")
 
     async def read(self) -> Frame | None:
         """Return the next frame that is accepted, or None at the end of the connection."""
@@ -104,7 +105,7 @@ class FrameReader:
         if body is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, "Frames must be text.")
         check_size(len(body), self._max_body)
-        return await parse_body(body, self._caller)
+        return (await parse_body(body, self._caller)).for_agent(self._agent)
 
 
 def pop_body(message: MutableMapping[str, Any]) -> bytes | None:

@@ -18,19 +18,22 @@ from agui_container.engine.policy import OnBusy
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError
 from agui_container.transports.authentication import CallerAuthentication
-from agui_container.transports.caller_middleware import BEARER_PROTOCOL, caller_of, quota_of
+from agui_container.transports.caller_middleware import AGENT, BEARER_PROTOCOL, caller_of, quota_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.error_responses import error_response, send_refusal
 from agui_container.transports.websocket import WebSocketConnection
 
+WS = "/ws"
 
-def routes(
+
+def routes(  # noqa: PLR0913 - the composition root hands over each part by name
     service: Service,
     commands: CommandResponder,
     authentication: CallerAuthentication,
     *,
     max_body: int,
     on_busy: OnBusy,
+    by_agent: bool = False,
 ) -> list[BaseRoute]:
     """Return the routes.
 
@@ -40,6 +43,7 @@ def routes(
         authentication: checks that the token of a connection is still valid.
         max_body: largest incoming frame, in bytes.
         on_busy: policy for a run that arrives while another one streams on the connection.
+        by_agent: True if each agent has a path of its own, too.
     """
 
     async def socket(websocket: WebSocket) -> None:
@@ -64,4 +68,5 @@ def routes(
         message = "This path takes the handshake of a WebSocket only"
         raise HTTPException(HTTPStatus.UPGRADE_REQUIRED, message, {"Upgrade": "websocket"})
 
-    return [WebSocketRoute("/ws", socket), Route("/ws", explain_refusal)]
+    paths = [WS, AGENT + WS] if by_agent else [WS]
+    return [route for path in paths for route in (WebSocketRoute(path, socket), Route(path, explain_refusal))]

@@ -13,7 +13,7 @@ from agui_container.ports import Model, ToolError
 from agui_container.ports.model import Prompt
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.aclosing import maybe_aclosing
-from agui_container.settings import Settings
+from agui_container.settings import ASSISTANT, Settings
 from agui_container.tools.mcp import parse_servers
 
 QUESTION = Prompt("Answer with one word.", [UserMessage(id="doctor", content="Say ok.")])
@@ -33,7 +33,7 @@ AWS_SECONDS = 5
 
 async def check_models(settings: Settings) -> Sequence[Finding]:
     """Ask each model for its first token."""
-    if settings.agent != "assistant":
+    if ASSISTANT not in settings.agent_references.values():
         return [Finding("model", CheckStatus.SKIPPED, f"{settings.agent} chooses its model itself")]
     from agui_container.assistant_factory import build_model, build_models  # noqa: PLC0415 - other agents need none
 

@@ -4,13 +4,14 @@ Rule: this module is imported at the start, so it does not import gRPC.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from pydantic import SecretStr
 
 from agui_container.engine.service import Service
+from agui_container.protocol.parser import AGENT
 from agui_container.runtime.log_values import mask_passwords
 
 ASSISTANT = "assistant"
@@ -21,7 +22,9 @@ class KontekstOptions(Struct, frozen=True):
     """Settings that this protocol reads.
 
     Attributes:
-        agent: name of the agent.
+        agent: name of the agent that answers by default.
+        agents: entries of the agents that a client may choose; empty if there is one agent.
+        agent_references: what each agent is, by its name.
         model: name of the assistant's model.
         model_options: options of a Bedrock model, as JSON.
         openai_base_url: URL of an OpenAI-compatible server.
@@ -31,6 +34,8 @@ class KontekstOptions(Struct, frozen=True):
     """
 
     agent: str
+    agents: Sequence[str]
+    agent_references: Mapping[str, str]
     model: str
     model_options: str
     openai_base_url: str
@@ -44,7 +49,7 @@ class KontekstOptions(Struct, frozen=True):
 
         The password is masked because clients see the URL.
         """
-        if self.agent != ASSISTANT:
+        if ASSISTANT not in self.agent_references.values():
             return ""
         if self.model.startswith("openai:"):
             return mask_passwords(self.openai_base_url)
@@ -63,4 +68,12 @@ class KontekstOptions(Struct, frozen=True):
     def agent_names(self, service: Service) -> Sequence[str]:
         """Return the names that a client may use for this server's agent."""
         identity = service.capabilities.identity
-        return [self.agent, *([identity.name] if identity and identity.name else [])]
+        return [*self.agent_references, *([identity.name] if identity and identity.name else [])]
+
+    def choice(self, name: str) -> dict[str, object]:
+        """Return the fields of ``forwardedProps`` that choose the agent of this name, if there is a choice."""
+        return {AGENT: name} if self.agents and name in self.agent_references else {}
+
+    def reports_context(self, name: str) -> bool:
+        """Return True if the agent of this name reports the tokens of its context."""
+        return self.agent_references.get(name, self.agent_references[self.agent]) == ASSISTANT

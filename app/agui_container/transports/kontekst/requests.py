@@ -5,7 +5,7 @@ approval that has expired before a run begins is no denial: the run answers its 
 Source: kontekst's API reference (proto/kontekst/kontekst.proto).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ag_ui.core import PROTOCOL_VERSION, Context, RunAgentInput, UserMessage
 from msgspec import Struct
@@ -32,12 +32,14 @@ class RunStart(Struct, frozen=True):
 
     Attributes:
         message_id: id of the prompt in the thread.
+        choice: fields of ``forwardedProps`` that choose the agent.
         expired: approvals that have expired while no client waited. The run abandons them.
         history: counts of the messages before the run, for agents that do not report their context.
     """
 
     command: StartRunCommand
     message_id: str
+    choice: Mapping[str, object] = {}
     expired: Sequence[ApprovalRequest] = ()
     history: Sequence[Row] = ()
 
@@ -62,6 +64,6 @@ def run_input(start: RunStart, thread_id: str, run_id: str) -> RunAgentInput:
         messages=[prompt] if command.prompt else [],
         tools=[],
         context=[folder] if command.working_dir else [],
-        forwarded_props={**FIRST_PROPS, **({"skill": skill} if skill else {})},
+        forwarded_props={**FIRST_PROPS, **start.choice, **({"skill": skill} if skill else {})},
         resume=resume or None,
     )

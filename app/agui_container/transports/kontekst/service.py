@@ -15,7 +15,7 @@ from agui_container.transports.gen.kontekst.kontekst_pb2 import RunCommand, RunE
 from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.messages import check_id
 from agui_container.transports.kontekst.context import Row, history_rows
-from agui_container.transports.kontekst.options import ASSISTANT, KontekstOptions
+from agui_container.transports.kontekst.options import KontekstOptions
 from agui_container.transports.kontekst.requests import RunStart
 from agui_container.transports.kontekst.translator import KontekstTranslator
 
@@ -31,7 +31,7 @@ class KontekstService:
         self._service = service
         self._admission = admission
         self._agent_names = (DEFAULT_AGENT, *options.agent_names(service))
-        self._reports_context = options.agent == ASSISTANT
+        self._options = options
 
     def __mapping__(self) -> dict[str, Method]:
         return {"/kontekst.AgentService/Run": method(self.run, self._admission, RunCommand, RunEvent)}
@@ -64,10 +64,10 @@ class KontekstService:
             message = f"There is no agent named '{translator.agent_name[:64]}'; known are {names}."
             raise AppError(ErrorCode.VALIDATION_ERROR, message)
         check_id("session_id", translator.session_id)
-        message_id = self._service.new_id()
+        message_id, choice = self._service.new_id(), self._options.choice(start.agent_name)
         if not start.session_id:
-            return RunStart(start, message_id)
-        return RunStart(start, message_id, await self._expired(call, start), await self._history(call, start))
+            return RunStart(start, message_id, choice)
+        return RunStart(start, message_id, choice, await self._expired(call, start), await self._history(call, start))
 
     async def _expired(self, call: RunCall, start: StartRunCommand) -> Sequence[ApprovalRequest]:
         """Return the approvals of the thread that have expired while no client waited."""
@@ -77,7 +77,7 @@ class KontekstService:
 
     async def _history(self, call: RunCall, start: StartRunCommand) -> Sequence[Row]:
         """Count the messages before the run, if the agent does not report its context."""
-        if self._reports_context:
+        if self._options.reports_context(start.agent_name):
             return []
         try:
             thread = await self._service.threads.delta(call.caller, start.session_id)

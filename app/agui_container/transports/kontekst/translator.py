@@ -67,7 +67,7 @@ class KontekstTranslator:
             run_input(request, self.session_id, self.run_id),
             request.command.ByteSize(),
             [pb.RunEvent(started=started)],
-            next_props=NEXT_PROPS,
+            next_props={**NEXT_PROPS, **request.choice},
         )
 
     def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:  # noqa: PLR0911 - a case for each kind
