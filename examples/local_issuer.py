@@ -2,14 +2,18 @@
 
     make issuer
 
-It serves its discovery document, its keys, and at /token a token for whoever asks. So it is for tests only, and
+It serves its discovery document, its keys, and at /token a token for whoever asks. It signs users in as alice, without
+a question, by authorization code with PKCE, for the chat page and any other client. So it is for tests only, and
 listens on loopback. Its key lives as long as the process.
 """
 
 import argparse
 import socket
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from hashlib import sha256
+from urllib.parse import parse_qsl, urlencode
 from uuid import uuid4
 
 import jwt
@@ -18,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from jwt.algorithms import ECAlgorithm
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 LIFETIME = 3600
@@ -36,6 +40,7 @@ class LocalIssuer:
         self.url = url
         self.now = time.time
         self._keys: dict[str, EllipticCurvePrivateKey] = {}
+        self._codes: dict[str, Mapping[str, str]] = {}
         self.rotate()
 
     @property
@@ -57,12 +62,30 @@ class LocalIssuer:
 
     def discovery_document(self) -> Mapping[str, object]:
         """Return the document from which servers learn where the keys are."""
-        return {"issuer": self.url, "jwks_uri": f"{self.url}/keys", "token_endpoint": f"{self.url}/token"}
+        paths = {"jwks_uri": "keys", "authorization_endpoint": "authorize", "token_endpoint": "token"}
+        return {"issuer": self.url, **{name: f"{self.url}/{path}" for name, path in paths.items()}}
 
     def key_set(self) -> Mapping[str, object]:
         """Return the public keys."""
         keys = ((key_id, ECAlgorithm.to_jwk(key.public_key(), as_dict=True)) for key_id, key in self._keys.items())
         return {"keys": [{**key, "kid": key_id, "use": "sig", "alg": "ES256"} for key_id, key in keys]}
+
+    def authorize(self, query: Mapping[str, str]) -> str:
+        """Sign alice in. Return the address to which her browser goes, with a code that is good once."""
+        code = str(uuid4())
+        self._codes[code] = {name: query[name] for name in ("client_id", "redirect_uri", "code_challenge")}
+        return f"{query['redirect_uri']}?{urlencode({'code': code, 'state': query['state']})}"
+
+    def redeem(self, form: Mapping[str, str]) -> Mapping[str, object] | None:
+        """Return the answer to a code, or None if it is wrong, used or another client's."""
+        asked = self._codes.pop(form.get("code", ""), None)
+        digest = sha256(form.get("code_verifier", "").encode()).digest()
+        challenge = urlsafe_b64encode(digest).rstrip(b"=").decode()
+        same = ("client_id", "redirect_uri")
+        if asked is None or asked["code_challenge"] != challenge or any(asked[name] != form.get(name) for name in same):
+            return None
+        token = self.token("alice", aud="my-agent", client_id=asked["client_id"])
+        return {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME}
 
     def app(self) -> Starlette:
         """Return the application that serves the issuer."""
@@ -73,7 +96,15 @@ class LocalIssuer:
         async def keys(_: Request) -> Response:
             return JSONResponse(self.key_set())
 
+        async def authorize(request: Request) -> Response:
+            return RedirectResponse(self.authorize(request.query_params), 303)
+
         async def token(request: Request) -> Response:
+            form = dict(parse_qsl((await request.body()).decode()))
+            if form.get("grant_type") == "authorization_code":
+                answer = self.redeem(form)
+                content = {"error": "invalid_grant"} if answer is None else answer
+                return JSONResponse(content, 400 if answer is None else 200, {"Access-Control-Allow-Origin": "*"})
             claims = {"sub": "alice", "aud": "my-agent", **request.query_params}
             return PlainTextResponse(self.token(claims.pop("sub"), **claims))
 
@@ -81,6 +112,7 @@ class LocalIssuer:
             routes=[
                 Route("/.well-known/openid-configuration", discovery),
                 Route("/keys", keys),
+                Route("/authorize", authorize),
                 Route("/token", token, methods=["GET", "POST"]),
             ]
         )

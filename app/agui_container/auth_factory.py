@@ -3,11 +3,16 @@
 Rule: the verification of tokens is imported only if ``AGUI_AUTH`` requires tokens.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from agui_container.ports import Clock
+from agui_container.runtime.log_values import format_fields
 from agui_container.settings import Auth, Settings, SettingsError, check_auth
 from agui_container.transports.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
+from agui_container.transports.console.options import SignIn, SignInEndpoints
+
+logger = logging.getLogger(__name__)
 
 
 def build_authentication(
@@ -36,3 +41,31 @@ def build_authentication(
     issuer = settings.auth_discovery_url.partition("/.well-known/")[0]
     resource = ProtectedResource(settings.auth_resource.rstrip("/"), issuer, settings.auth_allowed_scopes)
     return CallerAuthentication(authenticator, resource)
+
+
+def build_sign_in(settings: Settings, closers: list[Callable[[], Awaitable[None]]]) -> SignIn | None:
+    """Return the sign-in of the chat page, or None without ``AGUI_CONSOLE_CLIENT_ID``.
+
+    Resources to close are added to ``closers``.
+
+    Raises:
+        SettingsError: the server asks for no tokens.
+    """
+    if not settings.console_client_id:
+        return None
+    if settings.auth is Auth.NONE:
+        raise SettingsError("AGUI_CONSOLE_CLIENT_ID needs AGUI_AUTH=jwt, but AGUI_AUTH is none.")
+    from agui_container.auth.issuer import IssuerClient, IssuerFailure  # noqa: PLC0415 - only if it is on
+
+    client = IssuerClient(settings.auth_discovery_url)
+    closers.append(client.aclose)
+
+    async def find_endpoints() -> SignInEndpoints | None:
+        try:
+            return SignInEndpoints(*await client.fetch_endpoints())
+        except IssuerFailure as error:
+            logger.warning("sign-in of the chat page unavailable %s", format_fields({"error": error}))
+            return None
+
+    scope = " ".join(dict.fromkeys(("openid", *settings.auth_allowed_scopes)))
+    return SignIn(settings.console_client_id, scope, find_endpoints)

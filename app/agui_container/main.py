@@ -9,6 +9,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -25,7 +26,7 @@ from agui_container import __version__
 from agui_container.agent_factory import AgentFactory
 from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of
 from agui_container.agents.by_name import namer_of
-from agui_container.auth_factory import build_authentication
+from agui_container.auth_factory import build_authentication, build_sign_in
 from agui_container.buses import open_bus
 from agui_container.engine.engine import Engine
 from agui_container.engine.persistence.cluster import Cluster
@@ -35,6 +36,7 @@ from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.commands import COMMANDS
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.protocol.token_usage import ModelPrice
 from agui_container.runtime.clock import SystemClock
 from agui_container.runtime.log_values import format_fields
 from agui_container.settings import (
@@ -52,6 +54,7 @@ from agui_container.transports.browser_policy import BrowserPolicy
 from agui_container.transports.caller_middleware import CallerMiddleware
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.console import routes as console
+from agui_container.transports.console.options import ConsoleOptions
 from agui_container.transports.error_responses import on_app_error, on_error, on_http_error
 from agui_container.transports.grpc.handover import HTTP2, Handover, Http2Server
 from agui_container.transports.grpc.options import GrpcOptions
@@ -176,9 +179,18 @@ def build_routes(
             service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy, by_agent=by_agent
         ),
         *openapi.routes(),
-        *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
+        *(console.routes(build_console_options(settings, closers)) if settings.console else ()),
         *(route for protocol in http_protocols(settings) for route in protocol.routes(service, closers)),
     ]
+
+
+def build_console_options(settings: Settings, closers: Closers) -> ConsoleOptions:
+    """Return the options of the chat page. Raises ``SettingsError``."""
+    logo = Path(settings.console_logo) if settings.console_logo else None
+    if logo is not None and not logo.is_file():
+        raise SettingsError(f"AGUI_CONSOLE_LOGO={settings.console_logo}: there is no such file.")
+    sign_in = build_sign_in(settings, closers)
+    return ConsoleOptions(settings.console_title, settings.console_accent, settings.console_greeting, logo, sign_in)
 
 
 def admit_callers(app: FastAPI, settings: Settings, service: Engine, authentication: CallerAuthentication) -> None:
@@ -269,6 +281,14 @@ def read_identity_limits(text: str) -> IdentityLimits:
     return limits
 
 
+def read_prices(text: str) -> object:
+    """Parse ``AGUI_MODEL_PRICES`` and return it as plain JSON. Raises ``SettingsError``, naming the model."""
+    try:
+        return msgspec.to_builtins(msgspec.json.decode(text, type=dict[str, ModelPrice]))
+    except msgspec.DecodeError as error:
+        raise SettingsError(f"AGUI_MODEL_PRICES={text!r}: {error}.") from None
+
+
 def build_cluster(settings: Settings, clock: Clock) -> Cluster:
     """Open the store and the bus. Raises ``SettingsError``."""
     store_url, bus_url = settings.store.get_secret_value(), settings.bus.get_secret_value()
@@ -311,6 +331,7 @@ def build_capabilities(agent: Agent, settings: Settings) -> AgentCapabilities:
             "custom": {
                 **(own.custom or {}),
                 **({"suggestions": list(settings.console_suggestions)} if settings.console_suggestions else {}),
+                **({"prices": read_prices(settings.model_prices)} if settings.model_prices != "{}" else {}),
                 **({} if settings.agent == "assistant" else {"agent": settings.agent}),
                 "commands": list(COMMANDS),
                 **({"grpc": services} if services else {}),

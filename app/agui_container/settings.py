@@ -45,7 +45,7 @@ ASSISTANT_SETTINGS = (
 """Settings that only the built-in assistant reads."""
 
 
-JSON_SETTINGS = ("model_options", "tool_policy", "mcp_servers", "auth_custom_claims", "caller_limits")
+JSON_SETTINGS = ("model_options", "tool_policy", "mcp_servers", "auth_custom_claims", "caller_limits", "model_prices")
 """Settings that hold JSON: text in a variable, lists and tables in a file."""
 
 
@@ -133,6 +133,12 @@ Colour = Annotated[
 ]
 
 
+Logo = Annotated[
+    str,
+    make_pattern_validator(r"(.+\.(?i:svg|png|jpe?g|webp))?", "must be a file of an image: .svg, .png, .jpg or .webp"),
+]
+
+
 def _parse_list(value: object) -> object:
     """Parse the JSON text of a variable."""
     if not isinstance(value, str):
@@ -192,6 +198,7 @@ class Settings(BaseModel):
     error_status: Literal["http", "stream"] = "http"
     run_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 3300.0
     run_tokens: Annotated[int, Field(ge=0)] = 0
+    model_prices: JsonText = "{}"
     keepalive: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 15.0
     store: SecretStr = SecretStr("memory")
     bus: SecretStr = SecretStr("memory")
@@ -207,7 +214,10 @@ class Settings(BaseModel):
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Colour = "#4a5bd4"
+    console_greeting: Annotated[str, Field(max_length=200)] = ""
+    console_logo: Logo = ""
     console_suggestions: Suggestions = ()
+    console_client_id: str = ""
     roboto: bool = True
 
     @field_validator(

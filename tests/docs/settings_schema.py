@@ -16,6 +16,7 @@ from agui_container.auth.claim_rules import ClaimRule
 from agui_container.engine.policy import IdentityLimits
 from agui_container.models.bedrock import BedrockOptions
 from agui_container.models.openai import OpenAIOptions
+from agui_container.protocol.token_usage import ModelPrice
 from agui_container.settings import JSON_SETTINGS, Settings
 from agui_container.tools.mcp.servers import HttpServer, StdioServer
 from agui_container.tools.policy import PolicyRule
@@ -56,6 +57,9 @@ def settings_schema() -> Json:
     limits: Json = msgspec.json.schema(IdentityLimits)
     definitions |= limits.pop("$defs")
     properties["caller_limits"] = limits
+    prices: Json = msgspec.json.schema(dict[str, ModelPrice])
+    definitions |= prices.pop("$defs")
+    properties["model_prices"] = prices
     texts = {"type": "string"}
     for name in ("models", "agents"):
         properties[name] = {
@@ -91,5 +95,5 @@ def schema_text() -> str:
 
 
 if __name__ == "__main__":
-    assert set(TABLES) | {"caller_limits"} == set(JSON_SETTINGS)
+    assert set(TABLES) | {"caller_limits", "model_prices"} == set(JSON_SETTINGS)
     FILE.write_text(schema_text(), encoding="utf-8")

@@ -10,7 +10,8 @@ Sources: OpenID Connect Discovery 1.0, RFC 7517, RFC 8725, RFC 9864.
 import asyncio
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -104,20 +105,40 @@ class IssuerClient:
         Raises:
             IssuerFailure: the issuer does not answer in time, or a document is malformed.
         """
+        async with self._connected() as client:
+            document = await self._document(client, self._discovery_url)
+            issuer = text_member(document, "issuer")
+            key_set = await self._document(client, text_member(document, "jwks_uri"))
+        if any(character.isspace() for character in issuer):
+            raise IssuerFailure("the issuer's name has spaces")
+        return IssuerKeys(issuer, parse_key_set(key_set))
+
+    async def fetch_endpoints(self) -> tuple[str, str]:
+        """Read the discovery document. Return the URLs at which users sign in and clients get tokens.
+
+        Raises:
+            IssuerFailure: as ``fetch``, or the issuer signs nobody in.
+        """
+        async with self._connected() as client:
+            document = await self._document(client, self._discovery_url)
+        urls = text_member(document, "authorization_endpoint"), text_member(document, "token_endpoint")
+        for url in urls:
+            if not is_safe(url, self._discovery_url):
+                raise IssuerFailure(f"{url} is neither https nor on this machine")
+        return urls
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[httpx.AsyncClient]:
+        """Give the HTTP client for ``FETCH_SECONDS``. Raises ``IssuerFailure`` for every failure of the network."""
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 if self._client is None:
                     self._client = await asyncio.to_thread(make_client)  # it loads certificates
-                document = await self._document(self._client, self._discovery_url)
-                issuer = text_member(document, "issuer")
-                key_set = await self._document(self._client, text_member(document, "jwks_uri"))
+                yield self._client
         except TimeoutError:
             raise IssuerFailure(f"no answer within {FETCH_SECONDS:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise IssuerFailure(f"{type(error).__name__}: {error}") from None
-        if any(character.isspace() for character in issuer):
-            raise IssuerFailure("the issuer's name has spaces")
-        return IssuerKeys(issuer, parse_key_set(key_set))
 
     async def aclose(self) -> None:
         """Close the HTTP client."""

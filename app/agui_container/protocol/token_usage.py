@@ -1,11 +1,13 @@
-"""Sum of the tokens that model calls report.
+"""Sum of the tokens that model calls report, and what they cost.
 
 Rule: a missing, negative or non-integer number counts as 0, because an agent's wrong report must not fail a run.
 Source: AG-UI spec 1.1, events/lifecycle#token-usage.
 """
 
 from collections.abc import Iterable
+from typing import Annotated
 
+import msgspec
 from ag_ui.core import TokenUsage
 
 
@@ -21,3 +23,11 @@ def _tokens(usage: TokenUsage) -> int:
 def _count(number: object) -> int:
     """Return a positive integer unchanged and 0 for every other value."""
     return number if isinstance(number, int) and number > 0 else 0
+
+
+class ModelPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """Price of a model, in US dollars for a million tokens. Cached input without a price costs as much as other input."""
+
+    input: Annotated[float, msgspec.Meta(ge=0)]
+    output: Annotated[float, msgspec.Meta(ge=0)]
+    cached_input: Annotated[float, msgspec.Meta(ge=0)] | None = None

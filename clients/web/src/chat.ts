@@ -23,7 +23,7 @@ import { api } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
-import { chosenModel } from "./server";
+import { choices } from "./server";
 import { branchId } from "./state/branches";
 import { withAnswer } from "./state/custom";
 import { openCalls, textOf, unsent } from "./state/messages";
@@ -48,6 +48,8 @@ export const queued = new Store<readonly (string | ContentPart[])[]>([]);
 export const begun = new Store(0);
 
 let active: RunHandle | null = null;
+/** Who answers the thread that is shown. The agent that has asked a question gets its answer. */
+let asked: Record<string, string> | null = null;
 /** Number of times that another thread was opened or a run began. What was asked for before is not shown. */
 let visits = 0;
 let answers: ResumeEntry[] = [];
@@ -87,10 +89,11 @@ async function run(resume?: ResumeEntry[]): Promise<void> {
     state: null,
     tools,
     context: [],
-    forwardedProps: chosenModel.value === "" ? {} : { model: chosenModel.value },
+    forwardedProps: resume === undefined ? choices() : (asked ?? choices()),
     ...(resume === undefined ? {} : { resume }),
   } as RunAgentInput;
   lastInput.set(input);
+  asked = input.forwardedProps as Record<string, string>;
   refusedAnswers = [];
   if (threads.selected.value !== threadId) threads.select(threadId);
   const first = messages.find((message) => message.role === "user");
@@ -277,6 +280,7 @@ export function leave(): void {
   refusedAnswers = [];
   queued.set([]);
   lastInput.set(null);
+  asked = null;
   problem.set(null);
   isLoaded.set(true);
   link.set("idle");

@@ -10,6 +10,10 @@ export const SESSION_HEADER = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id";
 const root = document.documentElement.dataset;
 
 export const title = root.title || "Chat";
+/** The headline of a new chat. */
+export const greeting = root.greeting || title;
+/** The address of an image beside the title; empty if there is none. */
+export const logo = root.logo ?? "";
 export const accent = root.accent || "#4a5bd4";
 
 export function endpoint(path: string): string {

@@ -5,6 +5,7 @@ import { App } from "./components/App";
 import { title } from "./config";
 import { loadAgents } from "./connection/transport";
 import { loadCapabilities } from "./server";
+import { finishSignIn } from "./sign-in";
 import { paintTheme } from "./theme";
 import { newThread, openThread, refreshThread } from "./thread";
 import { threadInAddress, threads } from "./threads";
@@ -12,6 +13,7 @@ import "./wire";
 
 paintTheme();
 document.title = title;
+await finishSignIn();
 render(<App />, document.getElementById("app")!);
 void threads.refresh();
 threads.watch();

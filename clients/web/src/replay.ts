@@ -2,6 +2,7 @@
 
 import type { BaseEvent } from "@ag-ui/core";
 import { storedFrames } from "./connection/api";
+import type { Frame } from "./connection/frames";
 import { reduce } from "./state/reducer";
 import { type ChatState, emptyChat } from "./state/types";
 import { Store } from "./store";
@@ -9,6 +10,8 @@ import { Store } from "./store";
 export interface Replay {
   runId: string;
   events: readonly BaseEvent[];
+  /** The events as the event log shows them. */
+  frames: readonly Frame[];
   /** Number of events that were applied. */
   at: number;
   isPlaying: boolean;
@@ -27,7 +30,8 @@ export async function openReplay(threadId: string, runId: string): Promise<void>
   const texts = await storedFrames(threadId, runId);
   if (request !== requests) return;
   const events = texts.map((text) => JSON.parse(text) as BaseEvent);
-  replay.set({ runId, events, at: 0, isPlaying: false, state: emptyChat(threadId) });
+  const frames = framesOf(events, texts, runId);
+  replay.set({ runId, events, frames, at: 0, isPlaying: false, state: emptyChat(threadId) });
   play();
 }
 
@@ -63,6 +67,16 @@ export function play(): void {
 export function pause(): void {
   clearInterval(timer);
   if (replay.value !== null) replay.set({ ...replay.value, isPlaying: false });
+}
+
+/** Events as frames. One without a time has that of the event before it. */
+function framesOf(events: readonly BaseEvent[], texts: readonly string[], runId: string): Frame[] {
+  const start = events[0]?.timestamp ?? 0;
+  let at = start;
+  return events.map((event, index) => {
+    at = event.timestamp ?? at;
+    return { number: index + 1, at, since: at - start, runId, direction: "in", type: event.type, text: texts[index]! };
+  });
 }
 
 function timeOf(event: BaseEvent): number {

@@ -1,6 +1,7 @@
 /** The list of threads, and the feedback on messages. */
 
 import { api, type Feedback, type RequestError, type ThreadFacts } from "./connection/api";
+import { canSignIn } from "./sign-in";
 import { Store } from "./store";
 
 /** Time between two requests for the list while a listed run is open or the server cannot be reached. */
@@ -66,7 +67,8 @@ class Threads {
       if (request !== this.requests) return;
       const { code, message } = error as RequestError;
       this.isReachable.set(code !== "UNREACHABLE");
-      this.refusal.set(code === "UNAUTHORIZED" ? `${message} Enter one in the inspector, under Server.` : message);
+      const advice = canSignIn ? "Sign in, or enter" : "Enter";
+      this.refusal.set(code === "UNAUTHORIZED" ? `${message} ${advice} one in the inspector, under Server.` : message);
     }
     clearTimeout(this.timer);
     const isRunning = this.list.value.some(({ activeRunId }) => activeRunId !== undefined);

@@ -5,13 +5,19 @@ Rule: only files of the ``static`` folder are served, by exact name, so that no 
 
 import html
 import mimetypes
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
+from agui_container.transports.console.options import ConsoleOptions
+
 STATIC = Path(__file__).with_name("static")
 COMPRESSED = ".gz"
+
+ROOT = b'<html lang="en">'
+"""The tag of the page that has its data attributes."""
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 """Value of Cache-Control for chunks, whose names contain a hash of the content."""
@@ -46,34 +52,30 @@ class Asset:
         """Value of the header Cache-Control."""
         return IMMUTABLE if self.name.startswith("chunks/") else REVALIDATE
 
+    def with_attributes(self, attributes: Mapping[str, str]) -> "Asset":
+        """Return the page with data attributes. Settings stand there, because the page may hold no inline script."""
+        written = "".join(f' data-{name}="{html.escape(value)}"' for name, value in attributes.items() if value)
+        return Asset(self.name, self.body.replace(ROOT, ROOT[:-1] + written.encode() + b">", 1))
 
-def load_assets(title: str, accent: str, folder: Path = STATIC) -> dict[str, Asset]:
-    """Read every file, by its path in the folder.
 
-    Args:
-        title: shown as the page's title and as the product's name.
-        accent: colour as ``#rrggbb``.
-        folder: what the build made.
-    """
+def load_assets(options: ConsoleOptions, folder: Path = STATIC) -> dict[str, Asset]:
+    """Read every file of a folder that the build made, by its path there, and the logo."""
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
     assets = {
         name: Asset(name, path.read_bytes(), _read_compressed(files.get(name + COMPRESSED)))
         for name, path in files.items()
         if not name.endswith(COMPRESSED)
     }
-    index = assets["index.html"].body.decode()
-    assets["index.html"] = Asset("index.html", _with_settings(index, title, accent).encode())
+    attributes = {"title": options.title, "accent": options.accent, "greeting": options.greeting}
+    if options.logo is not None:
+        name = f"logo{options.logo.suffix.lower()}"
+        assets[name] = Asset(name, options.logo.read_bytes())
+        attributes["logo"] = f"console/{name}"
+    index = assets["index.html"].with_attributes(attributes)
+    title = f"<title>{html.escape(options.title)}</title>".encode()
+    assets["index.html"] = Asset("index.html", index.body.replace(b"<title>Chat</title>", title))
     return assets
 
 
 def _read_compressed(path: Path | None) -> bytes | None:
     return None if path is None else path.read_bytes()
-
-
-def _with_settings(page: str, title: str, accent: str) -> str:
-    """Put the settings into data attributes, because the page may hold no inline script."""
-    escaped = html.escape(title, quote=True)
-    attributes = f'data-title="{escaped}" data-accent="{html.escape(accent, quote=True)}"'
-    return page.replace('data-title="" data-accent=""', attributes).replace(
-        "<title>Chat</title>", f"<title>{escaped}</title>"
-    )

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from agui_container.transports.console.assets import Asset, load_assets
+from agui_container.transports.console.options import ConsoleOptions, origin_of
 from agui_container.transports.html_page import SECURITY_HEADERS
 from agui_container.transports.plain_response import PlainResponse
 
@@ -20,20 +21,25 @@ NOT_MODIFIED = 304
 NOT_FOUND = 404
 
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src {connect}; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
 
-def routes(title: str, accent: str) -> list[BaseRoute]:
+def routes(options: ConsoleOptions) -> list[BaseRoute]:
     """Routes of the page. Its files are read when the first one is asked for."""
 
     @cache
     def assets() -> Mapping[str, Asset]:
-        return load_assets(title, accent)
+        return load_assets(options)
 
     async def page(request: Request) -> Response:
-        return respond(assets()["index.html"], request)
+        page, sign_in = assets()["index.html"], options.sign_in
+        endpoints = await sign_in.endpoints() if sign_in is not None else None
+        if sign_in is None or endpoints is None:
+            return respond(page, request)
+        page = page.with_attributes({"sign-in": sign_in.describe(endpoints)})
+        return respond(page, request, f"'self' {origin_of(endpoints.token)}")
 
     async def file(request: Request) -> Response:
         asset = assets().get(request.path_params["name"])
@@ -44,11 +50,14 @@ def routes(title: str, accent: str) -> list[BaseRoute]:
     return [Route("/", page), Route("/console/{name:path}", file)]
 
 
-def respond(asset: Asset, request: Request) -> Response:
-    """Answer with the file, compressed if the browser takes it, or with 304 if it has it."""
+def respond(asset: Asset, request: Request, connect: str = "'self'") -> Response:
+    """Answer with the file, compressed if the browser takes it, or with 304 if it has it.
+
+    ``connect`` has the servers with which the page may connect.
+    """
     headers = {
         **SECURITY_HEADERS,
-        "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+        "Content-Security-Policy": CONTENT_SECURITY_POLICY.format(connect=connect),
         "Cache-Control": asset.cache_control,
         "ETag": asset.etag,
         "Vary": "Accept-Encoding",

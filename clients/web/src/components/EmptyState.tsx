@@ -1,11 +1,11 @@
 /** A new chat, with one button for each suggestion. */
 
-import type { AgentCapabilities } from "@ag-ui/core";
 import { chat, isLoaded, send } from "../chat";
-import { title } from "../config";
-import { capabilities, customOf } from "../server";
+import { greeting, logo } from "../config";
+import { agentOf, capabilities, chosenAgent, customOf } from "../server";
 import { useStore } from "../store";
 import { Icon, type IconName } from "./icons";
+import { SignInButton } from "./SignInButton";
 
 interface Suggestion {
   icon: IconName;
@@ -25,14 +25,18 @@ const OFFLINE: Suggestion[] = [
 
 export function EmptyState() {
   const known = useStore(capabilities);
+  const chosen = useStore(chosenAgent);
   const hasThread = useStore(chat, (state) => state.run.status !== "idle");
   const isReady = useStore(isLoaded);
   if (hasThread || !isReady) return null;
-  const suggestions = suggestionsOf(known);
+  const agent = agentOf(known, chosen);
+  const suggestions = suggestionsOf(agent.suggestions ?? customOf(known).suggestions, agent.model?.provider);
   return (
     <div class="empty">
-      <h1>{title}</h1>
-      {known?.identity?.description !== undefined && <p class="empty-lead">{known.identity.description}</p>}
+      {logo !== "" && <img class="empty-logo" src={logo} alt="" />}
+      <h1>{greeting}</h1>
+      {agent.description !== undefined && <p class="empty-lead">{agent.description}</p>}
+      <SignInButton />
       <p class="empty-lead">
         {suggestions.length > 0 ? "Ask something, or try one of these." : "Ask something to begin."}
       </p>
@@ -54,8 +58,7 @@ export function EmptyState() {
 }
 
 /** Suggestions of the agent, or else the commands of the offline model where it answers. */
-function suggestionsOf(known: AgentCapabilities | null): readonly Suggestion[] {
-  const { suggestions, model } = customOf(known);
-  if (Array.isArray(suggestions)) return suggestions.map((text) => ({ icon: "spark", title: text, text }));
-  return model?.provider === "offline" ? OFFLINE : [];
+function suggestionsOf(texts: unknown, provider: string | undefined): readonly Suggestion[] {
+  if (Array.isArray(texts)) return texts.map((text) => ({ icon: "spark", title: text, text }));
+  return provider === "offline" ? OFFLINE : [];
 }

@@ -1,19 +1,17 @@
 /** All frames of the connection, in a list that renders only visible rows. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { chat, frames, lastInput } from "../chat";
 import { endpoint, SESSION_HEADER, session } from "../config";
 import type { Frame } from "../connection/frames";
 import { useStore } from "../store";
 import { token } from "../token";
 import { copyText, download } from "./copy";
-import { familyOf, type Row, rowsOf } from "./events";
-import { count, duration } from "./format";
+import { EventRows } from "./EventRows";
+import { type Row, rowsOf } from "./events";
+import { count } from "./format";
 import { IconButton } from "./icons";
 import { LongText } from "./LongText";
-
-const ROW = 28;
-const OVERSCAN = 8;
 
 export function EventLog() {
   const [, render] = useState(0);
@@ -47,7 +45,7 @@ export function EventLog() {
         />
         <IconButton icon="trash" label="Clear events" onClick={() => frames.clear()} />
       </div>
-      <Rows rows={found} open={open} onOpen={setOpen} />
+      <EventRows rows={found} open={open} onOpen={({ frame }) => setOpen(frame)} />
       {open !== null && (
         <div class="frame-detail">
           <div class="panel-bar">
@@ -63,56 +61,6 @@ export function EventLog() {
       <p class="panel-note">
         {count(found.reduce((sum, row) => sum + row.count, 0))} of {count(frames.total)} frames
       </p>
-    </div>
-  );
-}
-
-interface RowsProps {
-  rows: readonly Row[];
-  open: Frame | null;
-  onOpen: (frame: Frame) => void;
-}
-
-function Rows({ rows, open, onOpen }: RowsProps) {
-  const scroller = useRef<HTMLDivElement>(null);
-  const [top, setTop] = useState(0);
-  const isPinned = useRef(true);
-  const height = scroller.current?.clientHeight ?? 600;
-  const first = Math.max(0, Math.floor(top / ROW) - OVERSCAN);
-  const shown = rows.slice(first, first + Math.ceil(height / ROW) + 2 * OVERSCAN);
-  useEffect(() => {
-    const element = scroller.current;
-    if (element !== null && isPinned.current) element.scrollTop = element.scrollHeight;
-  }, [rows.length]);
-  return (
-    <div
-      class="event-rows"
-      ref={scroller}
-      onScroll={(event) => {
-        const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
-        isPinned.current = scrollHeight - scrollTop - clientHeight < 2 * ROW;
-        setTop(scrollTop);
-      }}
-    >
-      <ul style={{ height: `${rows.length * ROW}px` }} aria-label="Events">
-        {shown.map(({ frame, count, took, text }, index) => (
-          <li key={frame.number} style={{ top: `${(first + index) * ROW}px` }}>
-            <button
-              type="button"
-              class={`event-row event-${frame.direction} family-${familyOf(frame.type)}`}
-              aria-pressed={open === frame}
-              onClick={() => onOpen(frame)}
-            >
-              <span class="event-time">{(frame.since / 1000).toFixed(3)}</span>
-              <span class="event-type">{frame.type}</span>
-              <span class="event-text">
-                {count > 1 && <em>{`${count} deltas, ${duration(took)} `}</em>}
-                {text}
-              </span>
-            </button>
-          </li>
-        ))}
-      </ul>
     </div>
   );
 }

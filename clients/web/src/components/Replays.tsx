@@ -1,18 +1,43 @@
 /** Runs of this thread, to be played again. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { chat } from "../chat";
 import { type RunFacts, runsOf } from "../connection/api";
-import { closeReplay, openReplay, pause, play, replay, seek } from "../replay";
+import { closeReplay, openReplay, pause, play, type Replay, replay, seek } from "../replay";
 import { textOf } from "../state/messages";
 import type { ChatState } from "../state/types";
 import { useStore } from "../store";
+import { EventRows } from "./EventRows";
+import { rowsOf } from "./events";
 import { count, duration, shortened } from "./format";
 import { IconButton } from "./icons";
 
 export function Replays() {
   const threadId = useStore(chat, (state) => state.threadId);
-  return <RunList key={threadId} threadId={threadId} />;
+  const shown = useStore(replay);
+  return shown === null ? <RunList key={threadId} threadId={threadId} /> : <ReplayEvents shown={shown} />;
+}
+
+/** The events of the run that is played, with a mark at the current one. A row leads there. */
+function ReplayEvents({ shown: { frames, at } }: { shown: Replay }) {
+  const rows = useMemo(() => rowsOf(frames, false), [frames]);
+  const current = rows.findLast(({ frame }) => frame.number <= at)?.frame ?? null;
+  return (
+    <div class="event-log">
+      <EventRows
+        rows={rows}
+        open={current}
+        isFollowing
+        onOpen={({ frame, count: folded }) => {
+          pause();
+          seek(frame.number + folded - 1);
+        }}
+      />
+      <p class="panel-note">
+        {count(at)} of {count(frames.length)} events
+      </p>
+    </div>
+  );
 }
 
 function RunList({ threadId }: { threadId: string }) {

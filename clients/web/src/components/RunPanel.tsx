@@ -2,6 +2,8 @@
 
 import type { TokenUsage } from "@ag-ui/core";
 import { chat } from "../chat";
+import { capabilities, customOf } from "../server";
+import { costOf } from "../state/cost";
 import type { ContextUse, Goal } from "../state/types";
 import { useStore } from "../store";
 import { count, duration } from "./format";
@@ -62,6 +64,7 @@ function Goals({ goals }: { goals: readonly Goal[] }) {
 }
 
 function Tokens({ usage }: { usage: readonly TokenUsage[] }) {
+  const { prices = {} } = customOf(useStore(capabilities));
   if (usage.length === 0) return null;
   const sum = (name: "inputTokens" | "outputTokens" | "reasoningTokens" | "cachedInputTokens") =>
     usage.reduce((total, entry) => total + (entry[name] ?? 0), 0);
@@ -75,6 +78,7 @@ function Tokens({ usage }: { usage: readonly TokenUsage[] }) {
         {cached > 0 && <Fact name="From cache" value={count(cached)} />}
         <Fact name="Output" value={count(sum("outputTokens"))} />
         {reasoning > 0 && <Fact name="Reasoning" value={count(reasoning)} />}
+        {costOf(usage, prices) !== "" && <Fact name="Cost" value={costOf(usage, prices)} />}
         <Fact name="Models" value={[...new Set(usage.map(({ model }) => model ?? "unknown"))].join(", ")} />
       </dl>
     </section>

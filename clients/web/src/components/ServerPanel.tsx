@@ -4,11 +4,13 @@ import { useEffect } from "preact/hooks";
 import { chat, isRunning } from "../chat";
 import { session } from "../config";
 import { capabilities, loadCapabilities } from "../server";
+import { canSignIn } from "../sign-in";
 import { useStore } from "../store";
 import { threads } from "../threads";
 import { token } from "../token";
 import { setWire, wire } from "../wire";
 import { Fact } from "./RunPanel";
+import { SignInButton } from "./SignInButton";
 
 /** Use another token from now on, and load what it may see. */
 function enter(value: string): void {
@@ -45,6 +47,12 @@ export function ServerPanel() {
             onChange={({ currentTarget }) => enter(currentTarget.value.trim())}
           />
         </label>
+        <SignInButton />
+        {canSignIn && entered !== "" && (
+          <button type="button" class="button" onClick={() => enter("")}>
+            Sign out
+          </button>
+        )}
         <dl>
           <Fact name="Session" value={session} isCode />
         </dl>

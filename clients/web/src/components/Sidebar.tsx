@@ -1,7 +1,7 @@
 /** The list of threads: begin, search, open, rename, delete. */
 
 import { useEffect, useState } from "preact/hooks";
-import { title } from "../config";
+import { logo, title } from "../config";
 import type { ThreadFacts } from "../connection/api";
 import { conversations, rootOf } from "../state/branches";
 import { useStore } from "../store";
@@ -9,6 +9,7 @@ import { newThread, selectThread } from "../thread";
 import { threads } from "../threads";
 import { day } from "./format";
 import { Icon, IconButton } from "./icons";
+import { SignInButton } from "./SignInButton";
 import { ThreadItem } from "./ThreadItem";
 
 interface SidebarProps {
@@ -38,7 +39,10 @@ export function Sidebar({ onLeave, onHide }: SidebarProps) {
   return (
     <nav class="sidebar" aria-label="Threads">
       <div class="sidebar-head">
-        <span class="brand">{title}</span>
+        <span class="brand">
+          {logo !== "" && <img src={logo} alt="" />}
+          {title}
+        </span>
         <IconButton icon="hide" label="Close threads" onClick={onHide} />
       </div>
       <button
@@ -88,7 +92,10 @@ export function Sidebar({ onLeave, onHide }: SidebarProps) {
           </section>
         ))}
         {found.length === 0 && !isSearching && (
-          <p class="sidebar-note">{refusal || (query === "" ? "Your chats will be here." : "Nothing found.")}</p>
+          <div class="sidebar-note">
+            <p>{refusal || (query === "" ? "Your chats will be here." : "Nothing found.")}</p>
+            {refusal !== "" && <SignInButton />}
+          </div>
         )}
         {isSearching && <p class="sidebar-note">Searching…</p>}
         {next !== undefined && query === "" && (

@@ -1,7 +1,16 @@
 /** The head of the page: the thread's title, the state of the connection, buttons for panels. */
 
 import { chat, isRunning, link } from "../chat";
-import { agentName, capabilities, chosenModel, customOf, modelName } from "../server";
+import {
+  agentName,
+  agentOf,
+  capabilities,
+  chooseAgent,
+  chosenAgent,
+  chosenModel,
+  customOf,
+  modelName,
+} from "../server";
 import { useStore } from "../store";
 import { setTheme, type Theme, theme } from "../theme";
 import { threads } from "../threads";
@@ -38,34 +47,65 @@ export function TopBar({ hasMenu, onMenu, onInspector, isInspectorShown }: TopBa
   );
 }
 
-/** Which agent and which model answer. The model can be chosen where the server offers several. */
+/** Which agent and which model answer. They can be chosen where the server offers several. */
 function Answerer() {
   const known = useStore(capabilities);
   const isBusy = useStore(chat, isRunning);
   const chosen = useStore(chosenModel);
-  const [agent, model] = [agentName(known), modelName(known)];
-  const { models = [] } = customOf(known);
-  if (agent === "" && model === "") return null;
+  const agent = useStore(chosenAgent);
+  const { agents = [], agent: usual = "" } = customOf(known);
+  const facts = agentOf(known, agent);
+  const [name, model] = [agentName(known), modelName(facts)];
+  if (name === "" && model === "") return null;
   return (
-    <span class="answerer" title={known?.identity?.description ?? ""}>
-      <span class="answerer-name">{agent}</span>
-      {model !== "" && models.length === 0 && <span class="answerer-name">{model}</span>}
-      {models.length > 0 && (
-        <select
-          aria-label="Model"
-          value={chosen}
-          disabled={isBusy}
-          onChange={(event) => chosenModel.set(event.currentTarget.value)}
-        >
-          <option value="">{model}</option>
-          {models.map((each) => (
-            <option key={each} value={each}>
-              {each}
-            </option>
-          ))}
-        </select>
-      )}
+    <span class="answerer" title={facts.description ?? ""}>
+      <Choice
+        label="Agent"
+        usual={agents.some((each) => each.name === usual) ? usual : name}
+        names={agents.map((each) => each.name).filter((each) => each !== usual)}
+        chosen={agent === usual ? "" : agent}
+        isDisabled={isBusy}
+        onChoose={chooseAgent}
+      />
+      <Choice
+        label="Model"
+        usual={model}
+        names={facts.models ?? []}
+        chosen={chosen}
+        isDisabled={isBusy}
+        onChoose={(each) => chosenModel.set(each)}
+      />
     </span>
+  );
+}
+
+interface ChoiceProps {
+  label: string;
+  /** What answers without a choice. */
+  usual: string;
+  names: readonly string[];
+  chosen: string;
+  isDisabled: boolean;
+  onChoose: (name: string) => void;
+}
+
+/** A name, or a list of names where there are others. */
+function Choice({ label, usual, names, chosen, isDisabled, onChoose }: ChoiceProps) {
+  if (names.length === 0) return usual === "" ? null : <span class="answerer-name">{usual}</span>;
+  return (
+    <select
+      aria-label={label}
+      value={chosen}
+      disabled={isDisabled}
+      onChange={(event) => onChoose(event.currentTarget.value)}
+    >
+      <option value="">{usual}</option>
+      {names.map((each) => (
+        <option key={each} value={each}>
+          {each}
+        </option>
+      ))}
+    </select>
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { chat, frames, isRunning } from "../chat";
+import { capabilities, customOf } from "../server";
 import { type Span, spansOf, turnsOf } from "../state/trace";
 import { useStore } from "../store";
 import { duration, shortened } from "./format";
@@ -11,6 +12,7 @@ const MOST_SPANS = 300;
 export function TracePanel() {
   const threadId = useStore(chat, (state) => state.threadId);
   const isOpen = useStore(chat, (state) => isRunning(state) || state.interrupts.length > 0);
+  const { prices } = customOf(useStore(capabilities));
   const [, render] = useState(0);
   const [chosen, setChosen] = useState<number | null>(null);
   useEffect(() => frames.subscribe(() => render((count) => count + 1)), []);
@@ -37,7 +39,7 @@ export function TracePanel() {
           ))}
         </select>
       </label>
-      <Waterfall spans={spansOf(turn.frames)} isOpen={isOpen && turn === turns.at(-1)} />
+      <Waterfall spans={spansOf(turn.frames, prices)} isOpen={isOpen && turn === turns.at(-1)} />
     </div>
   );
 }

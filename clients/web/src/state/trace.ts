@@ -6,6 +6,8 @@
 
 import type { TokenUsage } from "@ag-ui/core";
 import type { Frame } from "../connection/frames";
+import type { Price } from "../server";
+import { costOf } from "./cost";
 
 export type SpanKind = "run" | "model" | "tool" | "subagent" | "step" | "wait";
 
@@ -60,9 +62,9 @@ export function turnsOf(frames: readonly Frame[], threadId: string): Turn[] {
   return turns;
 }
 
-/** Return the spans of a turn, in the order in which they began. */
-export function spansOf(frames: readonly Frame[]): Span[] {
-  const trace = new Trace();
+/** Return the spans of a turn, in the order in which they began. Runs have their cost, where models have a price. */
+export function spansOf(frames: readonly Frame[], prices: Readonly<Record<string, Price>> = {}): Span[] {
+  const trace = new Trace(prices);
   for (const frame of frames) {
     if (frame.direction === "out") trace.begin(frame.at);
     else if (SPANS.test(frame.type)) trace.add(parsed(frame) as TraceEvent, frame.at);
@@ -85,6 +87,9 @@ const ROOT = "";
 
 class Trace {
   readonly spans: Span[] = [];
+
+  constructor(private readonly prices: Readonly<Record<string, Price>>) {}
+
   private run: Span | undefined;
   private wait: Span | undefined;
   private readonly tools = new Map<string, Span>();
@@ -188,7 +193,8 @@ class Trace {
 
   private end({ type, outcome, usage, code }: TraceEvent, at: number): void {
     const ended = type === "RUN_ERROR" ? `failed: ${code ?? "ERROR"}` : (outcome?.type ?? "success");
-    this.close(this.run, at, [ended, tokensOf(usage ?? [])].filter(Boolean).join(" · "));
+    const facts = [ended, tokensOf(usage ?? []), costOf(usage ?? [], this.prices)];
+    this.close(this.run, at, facts.filter(Boolean).join(" · "));
     for (const span of this.models.values()) span.end ??= at;
     this.models.clear();
     const waiting = [...this.tools.values()].filter((tool) => tool.end === undefined);
