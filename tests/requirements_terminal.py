@@ -18,6 +18,10 @@ TERMINAL = {
     "terminal.serves": (_CHAT, "An agent by its module is served while the command runs."),
     "terminal.plain": (_CHAT, "A pipe, a dumb terminal and NO_COLOR get plain text."),
     "terminal.light": (_CHAT, "A fast agent keeps less than half of a core busy."),
+    "terminal.web": (
+        "docs/terminal.md#the-page",
+        "agui chat --web shows the page for an agent behind AgentCore, by /invocations and /ws alone.",
+    ),
     "invoke.text": (_INVOKE, "Only the answer is on the standard output."),
     "invoke.events": (_INVOKE, "Events are JSON lines."),
     "invoke.status": (_INVOKE, "The exit status says how the run ended."),

@@ -78,3 +78,8 @@ else:
             "tool": "tools.function_tool",
         },
     )
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return sorted(__all__)

@@ -33,6 +33,11 @@ def test_the_public_names_are_these(module: str) -> None:
     assert sorted(importlib.import_module(module).__all__) == sorted(PUBLIC[module].split())
 
 
+@pytest.mark.parametrize("module", [module for module in PUBLIC if module != "agui_container.testing"])
+def test_the_public_names_are_listed_before_they_are_imported(module: str) -> None:
+    assert dir(importlib.import_module(module)) == sorted(PUBLIC[module].split())
+
+
 @pytest.mark.parametrize(("module", "name"), [(module, name) for module in PUBLIC for name in PUBLIC[module].split()])
 def test_every_public_name_can_be_imported(module: str, name: str) -> None:
     assert getattr(importlib.import_module(module), name) is not None

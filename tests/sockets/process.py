@@ -20,7 +20,7 @@ START_SECONDS = 300.0
 STOP_SECONDS = 120.0
 """Far more than a stop takes: drain, connections, tools' processes: 6 s, or 11 where one of those must be killed."""
 
-LISTENING = re.compile(r"listening host=127\.0\.0\.1 port=(\d+)")
+LISTENING = re.compile(r"listening host=\S+ port=(\d+)")
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:

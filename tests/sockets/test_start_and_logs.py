@@ -63,12 +63,12 @@ async def test_a_bad_setting_stops_the_start_with_one_line_and_status_2() -> Non
         assert BAD_SETTINGS[setting] in err
 
 
-async def test_a_port_that_is_taken_stops_the_start_with_one_line() -> None:
+async def test_a_port_that_is_taken_stops_the_start_with_the_setting_to_change() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        status, out, err = await start_and_fail(AGUI_PORT=str(taken.getsockname()[1]))
-    assert (status, out) == (3, "")
-    assert err.count("\n") == 1
-    assert "address already in use" in err
+        port = taken.getsockname()[1]
+        status, out, err = await start_and_fail(AGUI_PORT=str(port))
+    said = f"127.0.0.1:{port}: Address already in use; set AGUI_PORT to a free port, or to 0 for any."
+    assert (status, out, err) == (2, "", f"cannot start: cannot listen on {said}\n")
 
 
 UNREACHABLE = {
@@ -174,3 +174,12 @@ async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log() -> None
         assert server.stop() == 0
     named = rf"open_runs=0 runs={blocking['runId']}\b"  # it ended in the step that blocked
     assert re.search(rf"WARNING .*: event loop blocked seconds=[1-9]\d*\.\d {named}", line)
+
+
+def test_the_start_names_the_page_and_everybody_who_can_call() -> None:
+    for host, warned in (("127.0.0.1", False), ("0.0.0.0", True)):  # noqa: S104 - the address of a container
+        with ServerProcess(AGUI_HOST=host) as server:
+            server.wait_for(lambda line: "try: curl" in line)
+            assert any(line.endswith(f"chat page: http://localhost:{server.port}/") for line in server.log)
+            phrase = f"everybody who reaches port {server.port} of this machine. AGUI_HOST=127.0.0.1 keeps it to this"
+            assert any(phrase in line for line in server.log) == warned

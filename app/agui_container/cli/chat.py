@@ -19,28 +19,48 @@ from agui_container.cli.terminal.screen import Screen
 from agui_container.cli.terminal.server_files import ServerFiles
 from agui_container.cli.terminal.slash_commands import SlashCompleter
 from agui_container.cli.terminal.view import View
+from agui_container.cli.web_page import serve_page
 
 
 @click.command()
 @target_argument
 @click.option("--continue", "continues", is_flag=True, help="Continue the last conversation with this server.")
 @click.option("--thread", "thread_id", metavar="ID", help="Continue this thread.")
+@click.option("--web", is_flag=True, help="Show the chat page on this machine in place of the terminal.")
+@click.option(
+    "--web-port", type=click.IntRange(0, 65535), default=0, help="The port of that page.  [default: a free one]"
+)
+@click.option("--open/--no-open", "opens", default=True, help="Open that page in a browser.  [default: open]")
 @ws_option
 @token_option
 @session_option
 def chat(
-    target: str, thread_id: str | None, token: str | None, session_id: str | None, *, continues: bool, websocket: bool
+    target: str,
+    thread_id: str | None,
+    token: str | None,
+    session_id: str | None,
+    *,
+    continues: bool,
+    websocket: bool,
+    web: bool,
+    web_port: int,
+    opens: bool,
 ) -> None:
     """Talk to an agent.
 
     It is an AG-UI server by its URL, an AgentCore runtime by its ARN, or MODULE:ATTRIBUTE, which is served meanwhile.
     """
+    if web and (continues or thread_id):
+        raise click.UsageError("--continue and --thread are for the terminal; the page lists all threads.")
     files = ServerFiles(target)
     thread_id = thread_id or (files.last_thread if continues else None)
 
     async def run() -> None:
-        async with open_target(target, websocket=websocket, token=token, session_id=session_id) as opened:
-            await talk(opened, files, thread_id)
+        async with open_target(target, websocket=websocket and not web, token=token, session_id=session_id) as opened:
+            if web:
+                await serve_page(opened, web_port, opens=opens)
+            else:
+                await talk(opened, files, thread_id)
 
     asyncio.run(run())
 

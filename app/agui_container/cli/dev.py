@@ -23,7 +23,7 @@ from agui_container import logging as logs
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import agent_argument, config_option, host_option, port_option
 from agui_container.cli.serve import make_current_folder_importable, serve_agent
-from agui_container.runtime.addresses import is_loopback
+from agui_container.server.run import page_host
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import CONFIG_FILE, load_with_origins
 
@@ -93,8 +93,7 @@ def development_store() -> str:
 def page_of(listener: socket.socket) -> str:
     """Return the URL of the chat page for a browser on this machine."""
     host, port = listener.getsockname()[:2]
-    name = "localhost" if is_loopback(host) or host in {"0.0.0.0", "::"} else f"[{host}]" if ":" in host else host  # noqa: S104
-    return f"http://{name}:{port}/"
+    return f"http://{page_host(host)}:{port}/"
 
 
 def describe(agent: str, page: str, threads: str) -> None:

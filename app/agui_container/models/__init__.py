@@ -37,3 +37,8 @@ else:
             "RetryPolicy": "models.openai",
         },
     )
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return sorted(__all__)

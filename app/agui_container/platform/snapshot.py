@@ -176,7 +176,9 @@ def serve_as_fork(app: FastAPI, settings: Settings) -> int:
     os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())
     os.dup2(STANDARD_ERROR, sys.stdout.fileno())
     descriptors = raise_descriptor_limit()
-    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, ConnectionLimit(descriptors))
+    server = Server(
+        uvicorn_config(app, settings, descriptors), app.state.service, ConnectionLimit(descriptors), settings
+    )
     server.run()
     return 0 if server.started else 1
 

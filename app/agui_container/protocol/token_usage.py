@@ -26,7 +26,7 @@ def _count(number: object) -> int:
 
 
 class ModelPrice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """Price of a model, in US dollars for a million tokens. Cached input without a price costs as much as other input."""
+    """Price of a model, in US dollars for a million tokens. Cached input costs as other input if it has no price."""
 
     input: Annotated[float, msgspec.Meta(ge=0)]
     output: Annotated[float, msgspec.Meta(ge=0)]

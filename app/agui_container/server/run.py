@@ -5,6 +5,7 @@ connections after that.
 """
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -72,6 +73,9 @@ EXAMPLE = (
     """"messages":[{{"id":"m'$(date +%s)'","role":"user","content":"what time is it"}}]}}'"""
 )
 
+OPEN = "who can call: everybody who reaches port %s of this machine. AGUI_HOST=127.0.0.1 keeps it to this machine"
+"""Log line of a server that asks for no tokens and listens on more than loopback."""
+
 logger = logging.getLogger("agui_container")
 
 
@@ -82,10 +86,15 @@ class Server(uvicorn.Server):
         config: uvicorn's configuration.
         service: the engine.
         connection_limit: the limit of open connections.
+        settings: what the log of the start says is read from them.
     """
 
-    def __init__(self, config: uvicorn.Config, service: Engine, connection_limit: ConnectionLimit) -> None:
+    def __init__(
+        self, config: uvicorn.Config, service: Engine, connection_limit: ConnectionLimit, settings: Settings
+    ) -> None:
         super().__init__(config)
+        self._page = settings.console
+        self._asks_for_tokens = settings.auth is not Auth.NONE
         self._service = service
         self._connection_limit = connection_limit
         self.start_error: str | None = None
@@ -121,6 +130,10 @@ class Server(uvicorn.Server):
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
             logger.info("listening %s", format_fields({"host": self.config.host, "port": port}))
+            if self._page and sockets is None:
+                logger.info("chat page: %s", f"http://{page_host(self.config.host)}:{port}/")
+            if sockets is None and not (self._asks_for_tokens or is_loopback(self.config.host)):
+                logger.info(OPEN, port)
             logger.info("try: %s", EXAMPLE.format(port=port))
 
     async def on_tick(self, counter: int) -> bool:
@@ -148,6 +161,13 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
         if self.server_state.tasks:  # cancelled, because they took too long
             await asyncio.wait(self.server_state.tasks, timeout=CLOSE_SECONDS)
+
+
+def page_host(host: str) -> str:
+    """Return the host of the page's address for a browser on this machine."""
+    if host in ("0.0.0.0", "::") or is_loopback(host):  # noqa: S104 - it is compared
+        return "localhost"
+    return f"[{host}]" if ":" in host else host
 
 
 def force_exit_after(seconds: float) -> None:
@@ -221,13 +241,31 @@ def run_server(
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print_start_error(str(error))
         return 2
+    if sockets is None and (reason := bind_error(settings.host, settings.port)) is not None:
+        print_start_error(reason)
+        return 2
     descriptors = raise_descriptor_limit()
-    server = Server(uvicorn_config(app, settings, descriptors), app.state.service, ConnectionLimit(descriptors))
+    server = Server(
+        uvicorn_config(app, settings, descriptors), app.state.service, ConnectionLimit(descriptors), settings
+    )
     server.run(sockets)
     if server.start_error is not None:
         print_start_error(server.start_error)
         return 2
     return 0 if server.started else 1
+
+
+def bind_error(host: str, port: int) -> str | None:
+    """Return why nothing can listen there, in words for the operator, or None if a server can."""
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+    except OSError as error:
+        setting = "AGUI_PORT to a free port, or to 0 for any" if error.errno == errno.EADDRINUSE else "AGUI_HOST"
+        return f"cannot listen on {host}:{port}: {error.strerror}; set {setting}."
+    return None
 
 
 def print_start_error(reason: str) -> None:

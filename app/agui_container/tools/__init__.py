@@ -32,3 +32,8 @@ else:
             "mcp_sources": "tools.mcp",
         },
     )
+
+
+def __dir__() -> list[str]:
+    """Return the public names, also those that are not imported yet."""
+    return sorted(__all__)

@@ -23,6 +23,18 @@ from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.request_body import read_fields
 
+THREAD = "/threads/{threadId}"
+THREAD_ROUTES = (
+    ("/threads", "GET", "threads.list"),
+    (THREAD, "GET", "threads.get"),
+    (THREAD, "PATCH", "threads.rename"),
+    (THREAD, "DELETE", "threads.delete"),
+    (f"{THREAD}/delta", "GET", "threads.delta"),
+    (f"{THREAD}/fork", "POST", "threads.fork"),
+    (f"{THREAD}/messages/{{messageId}}/feedback", "POST", "threads.feedback"),
+)
+"""Path and method of each command of threads that is answered as JSON."""
+
 NO_STORE = {"Cache-Control": "no-store"}
 """Headers of a response that caches must not store, because the same URL shows each caller something else."""
 
@@ -96,14 +108,7 @@ def thread_routes(service: Service, commands: CommandResponder, *, max_body: int
         result = await execute(request, "threads.transcript")
         return PlainResponse(str(result["transcript"]), headers=NO_STORE, media_type="text/plain")
 
-    thread = "/threads/{threadId}"
     return [
-        RawPathRoute("/threads", endpoint("threads.list")),
-        RawPathRoute(thread, endpoint("threads.get"), methods=["GET"]),
-        RawPathRoute(thread, endpoint("threads.rename"), methods=["PATCH"]),
-        RawPathRoute(thread, endpoint("threads.delete"), methods=["DELETE"]),
-        RawPathRoute(f"{thread}/transcript", transcript),
-        RawPathRoute(f"{thread}/delta", endpoint("threads.delta")),
-        RawPathRoute(f"{thread}/fork", endpoint("threads.fork"), methods=["POST"]),
-        RawPathRoute(f"{thread}/messages/{{messageId}}/feedback", endpoint("threads.feedback"), methods=["POST"]),
+        *(RawPathRoute(path, endpoint(kind), methods=[method]) for path, method, kind in THREAD_ROUTES),
+        RawPathRoute(f"{THREAD}/transcript", transcript),
     ]

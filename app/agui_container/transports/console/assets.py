@@ -16,8 +16,8 @@ from agui_container.transports.console.options import ConsoleOptions
 STATIC = Path(__file__).with_name("static")
 COMPRESSED = ".gz"
 
-ROOT = b'<html lang="en">'
-"""The tag of the page that has its data attributes."""
+ROOT = b'<html lang="en"'
+"""Beginning of the tag that has the data attributes."""
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 """Value of Cache-Control for chunks, whose names contain a hash of the content."""
@@ -55,7 +55,7 @@ class Asset:
     def with_attributes(self, attributes: Mapping[str, str]) -> "Asset":
         """Return the page with data attributes. Settings stand there, because the page may hold no inline script."""
         written = "".join(f' data-{name}="{html.escape(value)}"' for name, value in attributes.items() if value)
-        return Asset(self.name, self.body.replace(ROOT, ROOT[:-1] + written.encode() + b">", 1))
+        return Asset(self.name, self.body.replace(ROOT, ROOT + written.encode(), 1))
 
 
 def load_assets(options: ConsoleOptions, folder: Path = STATIC) -> dict[str, Asset]:

@@ -1,0 +1,105 @@
+"""The page of ``agui chat --web``, for an agent behind the local AgentCore, which takes signed requests only."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+import pytest_asyncio
+import uvicorn
+from botocore.session import Session as AwsSession  # type: ignore[import-untyped]
+from playwright.async_api import expect
+
+from agui_client import SigV4
+from agui_container import Settings, create_app
+from agui_container.cli.target import Target
+from agui_container.cli.web_page import build_page
+from agui_container.platform.application import build_platform
+from agui_container.platform.authorizer import SigV4Authorizer
+from agui_container.platform.data_plane import PlatformOptions
+from agui_container.platform.limits import PlatformLimits
+from tests.behaviour.server import listening, serving
+from tests.console.conftest import POLICY, Visit, over_both
+from tests.engine.doubles import ask
+from tests.platform.doubles import RUNTIME, AttachedContainer
+from tests.requirements import requirement
+from tests.secret_search import planted
+from tests.sse import events_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="package")
+
+KEY = "AKIDTEST"
+
+
+def signer(secret: str) -> SigV4:
+    """A signer with credentials of a test."""
+    session = AwsSession()
+    session.set_credentials(KEY, secret)
+    return SigV4("us-east-1", session)
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def runtime() -> AsyncIterator[str]:
+    """The assistant behind a platform that verifies signatures; gives the address of the runtime."""
+    settings = Settings(tool_policy=POLICY, error_status="stream", console=False)
+    limits = PlatformLimits()
+    async with serving(create_app(None, settings)) as url:
+        port = int(url.rpartition(":")[2])
+        authorizer = SigV4Authorizer(KEY, planted("aws"))
+        app = build_platform(PlatformOptions(lambda: AttachedContainer(port), authorizer, limits))
+        config = uvicorn.Config(app, log_config=None, access_log=False, ws_max_size=limits.frame_bytes)
+        async with listening(app, config) as platform:
+            yield f"{platform}{RUNTIME}/invocations"
+
+
+def page_for(runtime: str, secret: str) -> Target:
+    return Target("runtime", runtime, {"sigv4": signer(secret)})
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def page(runtime: str) -> AsyncIterator[str]:
+    """The page on this machine."""
+    async with listening(build_page(page_for(runtime, planted("aws")))) as address:
+        yield f"{address}/"
+
+
+@requirement("terminal.web")
+@over_both
+async def test_a_user_talks_with_a_deployed_agent_on_the_page(visit: Visit, page: str) -> None:
+    user = await visit(page)
+    await expect(user.page.locator(".answerer")).to_contain_text("offline model")
+    await user.say("calculate 6*7")
+    await user.call("calculate").get_by_role("button", name="Allow").click()
+    await user.reads("42")
+    await user.is_done()
+    threads = user.page.get_by_role("navigation", name="Threads")
+    await expect(threads.get_by_role("listitem")).to_have_count(1)
+    await user.page.reload()
+    await user.reads("42")
+    await user.page.get_by_label("Search threads").fill("6*7")
+    await expect(threads.get_by_role("listitem")).to_have_count(1)
+    await user.inspect("Replay")
+    await user.page.get_by_label("Runs").get_by_role("button").first.click()
+    await expect(user.page.get_by_role("group", name="Replay")).to_be_visible()
+    await user.press("Close replay")
+    await user.page.close()
+
+
+@requirement("terminal.web")
+async def test_a_refusal_of_the_platform_is_shown(runtime: str) -> None:
+    async with (
+        listening(build_page(page_for(runtime, "another"))) as address,
+        httpx.AsyncClient(base_url=address, headers={"X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": "s" * 33}) as http,
+    ):
+        listed = await http.get("/threads")
+        [refusal] = events_of(listed.content)
+        run = await http.post("/invocations", json=ask())
+    assert (listed.status_code, refusal["type"]) == (502, "RUN_ERROR")
+    assert run.status_code == 403
+
+
+@requirement("terminal.web")
+async def test_other_web_pages_cannot_drive_the_agent(page: str) -> None:
+    async with httpx.AsyncClient(base_url=page) as http:
+        for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example", "Sec-Fetch-Site": "same-origin"}):
+            refused = await http.get("/threads", headers=headers)
+            assert refused.status_code == 403
