@@ -13,6 +13,7 @@ from tests.docs.markdown import Block, Document
 APPS = ("copilotkit-direct", "copilotkit-runtime", "assistant-ui")
 CLIENT = "clients/typescript"
 GRPC = "tests/grpc/clients"
+OFFICIAL = "tests/js"
 README = Document.read(ROOT / CLIENT / "README.md", ROOT)
 INSTALLS = [block for block in [*BLOCKS, *README.blocks] if "npm install " in block.text]
 
@@ -35,12 +36,13 @@ def named_packages(block: Block) -> Versions:
 
 
 def locked_packages() -> Iterator[Versions]:
-    """The packages of each example, of the TypeScript client's README, and ``buf``, whose version does not matter."""
+    """The packages of examples and of the TypeScript client's README, the official client, and any ``buf``."""
     for app in APPS:
         pinned = manifest(f"examples/{app}")["dependencies"]
         yield {name: version for name, version in pinned.items() if name != "@agui-container/client"}
     tested = manifest(CLIENT)["devDependencies"]
     yield {name: tested[name] for name in (*manifest(CLIENT)["peerDependencies"], "ws")}
+    yield {name: version for name, version in manifest(OFFICIAL)["dependencies"].items() if name == "@ag-ui/client"}
     yield {name: "" for name in manifest(GRPC)["dependencies"] if name == "@bufbuild/buf"}
 
 

@@ -28,14 +28,12 @@ READMES = [Document.read(ROOT / "examples" / app / "README.md", ROOT) for app in
 GUIDES = [block for block in BLOCKS if NPM in block.marks]
 EXAMPLES = [block for block in GUIDES if "run dev" in block.text]
 RUNTIMES = [block for block in GUIDES if "createServer(" in block.text]
-COMPONENTS = [block for block in GUIDES if "export " in block.text]
+COMPONENTS = [block for block in GUIDES if "export " in block.text and block.file_name is None]
+FILES = [block for block in GUIDES if block.file_name is not None]
+"""Files of an app, which ``test_copied_guide.py`` runs."""
 ELSEWHERE = [block for block in GUIDES if "npm install " in block.text or block.file == "docs/typescript.md"]
 """Install commands, which ``tests/docs/test_npm_packages.py`` checks, and what the TypeScript client's tests run."""
 
-SHOW_COPILOTKIT = """
-import { createRoot } from "react-dom/client";
-createRoot(document.getElementById("root")).render(<main><Chat threadId={crypto.randomUUID()} /></main>);
-"""
 SHOW_ASSISTANT_UI = """
 import { createRoot } from "react-dom/client";
 import { AssistantRuntimeProvider } from "@assistant-ui/react";
@@ -101,16 +99,14 @@ def bundled(block: Block) -> str:
     esbuild = ROOT / "clients" / "web" / "node_modules" / ".bin" / "esbuild"
     if not esbuild.exists():
         missing("clients/web/node_modules is missing; `make web-tools` installs it")
-    is_copilotkit = "@copilotkit" in block.text
-    app = "copilotkit-direct" if is_copilotkit else "assistant-ui"
-    need_app(app)
+    need_app("assistant-ui")
     done = subprocess.run(
         [
             *(esbuild, "--bundle", "--format=esm", "--jsx=automatic", '--define:process.env.NODE_ENV="production"'),
             *("--loader=jsx", *(f"--loader:.{kind}=empty" for kind in ("css", "ttf", "woff", "woff2"))),
         ],
-        input=block.text + (SHOW_COPILOTKIT if is_copilotkit else SHOW_ASSISTANT_UI),
-        cwd=ROOT / "examples" / app,
+        input=block.text + SHOW_ASSISTANT_UI,
+        cwd=ROOT / "examples" / "assistant-ui",
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -151,5 +147,5 @@ def test_the_runtime_of_the_guide_answers_a_page(block: Block, server: PageServe
 
 
 def test_every_block_that_needs_npm_is_run_or_checked() -> None:
-    tried = [*EXAMPLES, *RUNTIMES, *COMPONENTS, *ELSEWHERE]
+    tried = [*EXAMPLES, *RUNTIMES, *COMPONENTS, *FILES, *ELSEWHERE]
     assert [block for block in GUIDES if block not in tried] == []

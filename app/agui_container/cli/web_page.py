@@ -14,6 +14,7 @@ import socket
 import webbrowser
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 
 import click
 import httpx
@@ -23,18 +24,22 @@ from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from agui_client.agentcore import SESSION_HEADER
+from agui_client.backoff import Retry
 from agui_client.caller import Caller
 from agui_client.errors import AgentClientError, ConnectionDropped, RunRefusedError
-from agui_client.http_transport import HttpTransport
+from agui_client.server import Server
 from agui_container.cli.target import Target, with_transport
-from agui_container.protocol.errors import AppError
+from agui_container.engine.admission.quota import Quota
+from agui_container.engine.policy import CapacityLimits, IdentityLimits
+from agui_container.runtime.clock import SystemClock
+from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.browser_policy import BrowserPolicy
+from agui_container.transports.caller_middleware import CallerMiddleware
 from agui_container.transports.console import routes as console
 from agui_container.transports.console.options import ConsoleOptions
 from agui_container.transports.raw_path_route import RawPathRoute
@@ -43,7 +48,6 @@ from agui_container.transports.rest import THREAD_ROUTES
 LOOPBACK = "127.0.0.1"
 MAX_FRAME = 32_000_000
 BAD_GATEWAY = 502
-FORBIDDEN = 403
 TRY_AGAIN = 1013
 """Close code of a socket whose agent cannot be reached."""
 
@@ -74,12 +78,16 @@ class Agent:
         return Caller(url, self._token, self._session_id or own, sigv4=self._sigv4)
 
     async def command(self, request: Request, command: dict[str, object]) -> dict[str, object]:
-        """Send a command, and return its result. Raises ``AgentClientError`` as ``Transport.command`` does."""
-        transport = HttpTransport(self.caller(request))
+        """Send a command, and return its result. AgentCore refuses requests for a while where a session begins.
+
+        Raises:
+            AgentClientError: as ``Server.retrying``.
+        """
+        server = Server(self.caller(request), Retry())
         try:
-            return await transport.command(command)
+            return await server.retrying(partial(server.transport.command, command))
         finally:
-            await transport.aclose()
+            await server.transport.aclose()
 
     async def invoke(self, request: Request, body: bytes) -> Response:
         """Send a body to ``/invocations``, and pass the answer on as it arrives."""
@@ -153,28 +161,29 @@ def build_page(target: Target) -> Starlette:
             *(RawPathRoute(path, execute(kind), methods=[method]) for path, method, kind in COMMANDS),
             WebSocketRoute("/ws", socket_of_page),
         ],
-        middleware=[Middleware(OwnPages)],
+        middleware=[admission()],
         exception_handlers={AgentClientError: on_client_error, httpx.TransportError: on_transport_error},
         lifespan=lifespan,
     )
 
 
-class OwnPages:
-    """ASGI middleware that refuses requests of other web pages, which must not drive the agent."""
+def admission() -> Middleware:
+    """Return the middleware that refuses other web pages, as the agent's own server has it."""
+    return Middleware(
+        CallerMiddleware,
+        browsers=BrowserPolicy((), ()),
+        authentication=NO_AUTHENTICATION,
+        by_session=True,
+        limits_by_session=False,
+        refused_status=None,
+        quota=Quota(CapacityLimits(), IdentityLimits(), SystemClock()),
+        ensure_open=_nothing_to_open,
+        error_forms={},
+    )
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._policy = BrowserPolicy((), ())
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
-        if scope["type"] in {"http", "websocket"}:
-            try:
-                self._policy.check(HTTPConnection(scope).headers.items(), scope)
-            except AppError as error:
-                await refusal(error.code, error.message, FORBIDDEN)(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+async def _nothing_to_open() -> None:
+    """Return at once: the page has no engine."""
 
 
 def refusal(code: str, message: str, status: int, request_id: str | None = None) -> Response:
