@@ -53,7 +53,7 @@ ASSISTANT = "assistant"
 """Name of the built-in assistant in ``AGUI_AGENT`` and ``AGUI_AGENTS``."""
 
 AGENT_ENTRY = re.compile(r"([A-Za-z0-9_.-]{1,64})=(assistant|[^=\s]+:[^=\s]+)")
-"""Entry of ``AGUI_AGENTS``: a name that can stand in a path, and what it means."""
+"""Entry of ``AGUI_AGENTS``: a name that can stand in a path, and a reference."""
 
 
 class SettingsError(Exception):
@@ -290,7 +290,7 @@ class Settings(BaseModel):
 
     @property
     def agent_references(self) -> dict[str, str]:
-        """What each agent is, by its name: ``assistant`` or ``module:attribute``."""
+        """References of the agents, by their names: ``assistant`` or ``module:attribute``."""
         named = dict(entry.split("=", 1) for entry in self.agents)
         return named if self.agent in named else {self.agent: self.agent, **named}
 

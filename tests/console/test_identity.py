@@ -53,3 +53,28 @@ async def test_a_model_is_chosen(visit: Visit) -> None:
         await user.page.get_by_role("list", name="Events").get_by_role("button").first.click()
         await expect(user.page.get_by_role("group", name="Frame")).to_contain_text('"model": "spare"')
         await user.page.close()
+
+
+async def test_an_agent_is_chosen_and_gets_the_answers_to_its_questions(visit: Visit) -> None:
+    agents = "helper=assistant,guide=tests.console.scripted:agent"
+    with serve_page(AGUI_AGENT="helper", AGUI_AGENTS=agents) as server:
+        user = await visit(server.url)
+        choice = user.page.get_by_label("Agent")
+        await expect(user.page.locator(".answerer")).to_contain_text("offline model")
+        await choice.select_option("guide")
+        await expect(user.page.get_by_label("Suggestions")).to_have_count(0)
+        await user.say("hello")
+        await user.reads("Hello.")
+        await user.page.reload()
+        await expect(choice).to_have_value("guide")
+        await user.say("ask")
+        form = user.page.get_by_role("form", name="Where to?")
+        await form.get_by_label("City").fill("Lisbon")
+        await form.get_by_label("Speed").select_option("fast")
+        await form.get_by_role("group", name="Address").get_by_label("Street").fill("Rua A")
+        await choice.select_option("")
+        await form.get_by_role("button", name="Send").click()
+        await user.reads("You answered:")
+        await user.say("stream 1")
+        await user.reads("hello world,")
+        await user.page.close()

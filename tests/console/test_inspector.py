@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from datetime import datetime
 from pathlib import Path
 
@@ -71,6 +72,12 @@ async def test_a_stored_run_is_played_again(visit: Visit, assistant: str) -> Non
     await expect(user.call("current_time")).to_contain_text("ms")
     await bar.get_by_label("Event").fill("2")
     await expect(user.call("current_time")).to_contain_text("Writing arguments")
+    rows = user.page.get_by_role("list", name="Events").get_by_role("button")
+    marked = user.page.locator(".event-row[aria-pressed='true']")
+    await expect(marked).to_have_text(re.compile("^2TOOL_CALL_START"))
+    await rows.get_by_text("TOOL_CALL_RESULT").click()
+    await expect(marked).to_contain_text("TOOL_CALL_RESULT")
+    await expect(user.call("current_time")).to_contain_text("ms")
     await bar.get_by_role("button", name="Close replay").click()
     await expect(user.composer).to_be_visible()
     await expect(user.messages).to_have_count(1)

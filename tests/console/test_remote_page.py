@@ -103,3 +103,14 @@ async def test_other_web_pages_cannot_drive_the_agent(page: str) -> None:
         for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example", "Sec-Fetch-Site": "same-origin"}):
             refused = await http.get("/threads", headers=headers)
             assert refused.status_code == 403
+
+
+@requirement("terminal.web")
+async def test_a_session_that_agentcore_would_refuse_is_refused_with_the_reason(page: str) -> None:
+    async with httpx.AsyncClient(
+        base_url=page, headers={"X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": "short"}
+    ) as http:
+        answer = await http.get("/threads")
+    [refusal] = events_of(answer.content)
+    assert (answer.status_code, refusal["code"]) == (502, "ACCESS_DENIED")
+    assert "33 to 256" in refusal["message"]

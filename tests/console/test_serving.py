@@ -1,8 +1,10 @@
 """Delivery of the chat page: headers, caches, path prefixes, and settings that turn it off."""
 
 import gzip
+import json
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -111,3 +113,27 @@ def test_every_compressed_copy_is_of_the_file_beside_it() -> None:
     assert copies
     for copy in copies:
         assert gzip.decompress(copy.read_bytes()) == copy.with_suffix("").read_bytes()
+
+
+async def test_the_page_has_the_greeting_and_the_logo_of_the_settings(tmp_path: Path) -> None:
+    logo = tmp_path / "logo.svg"
+    logo.write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+    settings = Settings(console_greeting="What's <new>?", console_logo=str(logo))
+    async with visiting(build_app(settings)) as client:
+        page, image = await client.get("/"), await client.get("/console/logo.svg")
+    assert 'data-greeting="What&#x27;s &lt;new&gt;?" data-logo="console/logo.svg"' in page.text
+    assert (image.headers["content-type"], image.content) == ("image/svg+xml", logo.read_bytes())
+    assert "script-src 'self'" in image.headers["content-security-policy"]
+
+
+def test_a_logo_that_is_not_there_stops_the_start() -> None:
+    with pytest.raises(SettingsError, match=r"AGUI_CONSOLE_LOGO=nowhere\.png: there is no such file"):
+        build_app(Settings(console_logo="nowhere.png"))
+
+
+def test_prices_are_capabilities_and_wrong_ones_stop_the_start() -> None:
+    prices = {"gpt-5": {"input": 1.25, "output": 10.0, "cachedInput": 0.125}}
+    app = build_app(Settings(model_prices=json.dumps(prices)))
+    assert app.state.service.capabilities.custom["prices"] == prices
+    with pytest.raises(SettingsError, match="AGUI_MODEL_PRICES"):
+        build_app(Settings(model_prices='{"gpt-5": {"input": -1, "output": 1}}'))

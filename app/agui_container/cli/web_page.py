@@ -2,8 +2,8 @@
 
 Rules:
 
-- Of the agent only ``/invocations`` and ``/ws`` are used, because AgentCore passes nothing else. What the page asks of
-  other routes becomes a command in a body.
+- Of the agent only ``/invocations`` and ``/ws`` are used, because AgentCore passes nothing else. Requests of the page
+  to other routes become commands in a body.
 - The page is for this machine alone. It listens on loopback, and requests of other web pages are refused.
 - Requests are signed, or get the token, here. The browser has neither.
 """
@@ -57,7 +57,7 @@ COMMANDS = (("/runs", "GET", "runs.list"), *THREAD_ROUTES)
 """Routes of the page that are commands of the agent: path, method and type."""
 
 
-class Agent:
+class RemoteAgent:
     """The agent that the page talks to.
 
     Args:
@@ -119,7 +119,7 @@ class Agent:
 
 def build_page(target: Target) -> Starlette:
     """Return the application: the page, and its way to the agent."""
-    agent = Agent(target)
+    agent = RemoteAgent(target)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -162,7 +162,11 @@ def build_page(target: Target) -> Starlette:
             WebSocketRoute("/ws", socket_of_page),
         ],
         middleware=[admission()],
-        exception_handlers={AgentClientError: on_client_error, httpx.TransportError: on_transport_error},
+        exception_handlers={
+            AgentClientError: on_client_error,
+            httpx.TransportError: on_transport_error,
+            ValueError: on_value_error,
+        },
         lifespan=lifespan,
     )
 
@@ -205,12 +209,17 @@ async def on_transport_error(_: Request, error: Exception) -> Response:
     return refusal("UNREACHABLE", f"The agent cannot be reached: {error}", BAD_GATEWAY)
 
 
-async def carry(websocket: WebSocket, agent: Agent) -> None:
+async def on_value_error(_: Request, error: Exception) -> Response:
+    """Answer that the request cannot be sent, for example without credentials."""
+    return refusal("ACCESS_DENIED", str(error), BAD_GATEWAY)
+
+
+async def carry(websocket: WebSocket, agent: RemoteAgent) -> None:
     """Pass frames on in both directions until one side closes."""
     await websocket.accept()
     try:
         remote = await agent.connect(websocket)
-    except (OSError, TimeoutError, InvalidStatus, WebSocketException, ConnectionDropped) as error:
+    except (OSError, TimeoutError, InvalidStatus, WebSocketException, ConnectionDropped, ValueError) as error:
         await websocket.close(TRY_AGAIN, f"The agent cannot be reached: {error}"[:100])
         return
     async with remote:

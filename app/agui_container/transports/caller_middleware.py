@@ -24,6 +24,7 @@ from agui_container.transports.error_responses import error_response, send_refus
 INVOCATIONS = "/invocations"
 AGENT = "/agents/{agent}"
 """Prefix of the paths of one agent, where a server has several."""
+INVOCATIONS_PATH = re.compile(rf"(/agents/[^/]+)?{INVOCATIONS}")
 PING = "/ping"
 SESSION_HEADER = "x-amzn-bedrock-agentcore-runtime-session-id"
 QUERY_HEADER_PREFIX = "x-amzn-bedrock-agentcore-runtime-"
@@ -108,7 +109,7 @@ class CallerMiddleware:
         self._set_caller(state, caller)
         state[OUTER_SEND] = send
         path = route_path(scope)
-        state["refused_status"] = self._refused_status if path.endswith(INVOCATIONS) else None
+        state["refused_status"] = self._refused_status if INVOCATIONS_PATH.fullmatch(path) else None
         LOG_FIELDS.set({"requestId": caller.request_id})
         try:
             self._browsers.check(headers, scope)

@@ -69,14 +69,10 @@ export function pause(): void {
   if (replay.value !== null) replay.set({ ...replay.value, isPlaying: false });
 }
 
-/** Events as frames. One without a time has that of the event before it. */
+/** Events as frames. Most events have no time of their own. */
 function framesOf(events: readonly BaseEvent[], texts: readonly string[], runId: string): Frame[] {
-  const start = events[0]?.timestamp ?? 0;
-  let at = start;
-  return events.map((event, index) => {
-    at = event.timestamp ?? at;
-    return { number: index + 1, at, since: at - start, runId, direction: "in", type: event.type, text: texts[index]! };
-  });
+  const same = { at: 0, since: 0, runId, direction: "in" as const };
+  return events.map(({ type }, index) => ({ ...same, number: index + 1, type, text: texts[index]! }));
 }
 
 function timeOf(event: BaseEvent): number {

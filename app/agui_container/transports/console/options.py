@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class SignInEndpoints(Struct, frozen=True):
-    """Where a browser signs in, and where it gets the token: URLs of the issuer."""
+    """URLs of the issuer: for the sign-in in a browser, and for the token after it."""
 
     authorization: str
     token: str

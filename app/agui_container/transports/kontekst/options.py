@@ -24,7 +24,7 @@ class KontekstOptions(Struct, frozen=True):
     Attributes:
         agent: name of the agent that answers by default.
         agents: entries of the agents that a client may choose; empty if there is one agent.
-        agent_references: what each agent is, by its name.
+        agent_references: references of the agents, by their names.
         model: name of the assistant's model.
         model_options: options of a Bedrock model, as JSON.
         openai_base_url: URL of an OpenAI-compatible server.

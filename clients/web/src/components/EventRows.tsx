@@ -13,7 +13,7 @@ interface EventRowsProps {
   /** The frame whose row is marked. */
   open: Frame | null;
   onOpen: (row: Row) => void;
-  /** True if the list follows the marked row, not its end. */
+  /** True for events of a replay, which have numbers in place of times. The list follows the marked row. */
   isFollowing?: boolean;
 }
 
@@ -52,10 +52,10 @@ export function EventRows({ rows, open, onOpen, isFollowing = false }: EventRows
               aria-pressed={open === row.frame}
               onClick={() => onOpen(row)}
             >
-              <span class="event-time">{(row.frame.since / 1000).toFixed(3)}</span>
+              <span class="event-time">{isFollowing ? row.frame.number : (row.frame.since / 1000).toFixed(3)}</span>
               <span class="event-type">{row.frame.type}</span>
               <span class="event-text">
-                {row.count > 1 && <em>{`${row.count} deltas, ${duration(row.took)} `}</em>}
+                {row.count > 1 && <em>{`${row.count} deltas${isFollowing ? "" : `, ${duration(row.took)}`} `}</em>}
                 {row.text}
               </span>
             </button>
