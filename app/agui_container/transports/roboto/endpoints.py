@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.caller_middleware import caller_of, quota_of, response_lease
+from agui_container.transports.caller_middleware import caller_of, quota_of
 from agui_container.transports.request_body import read_fields
 from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
 from agui_container.transports.roboto.sessions import Sessions
@@ -54,9 +54,8 @@ class Endpoints:
 
     def _client(self, request: Request) -> SessionClient:
         knows_context = request.headers.get(API_VERSION, "") >= CONTEXT_SINCE  # versions are dates in ISO 8601
-        counted = quota_of(request), response_lease(request)
         is_command = tool_of(request.headers.get(REQUESTER, "")) == COMMAND
-        return SessionClient(caller_of(request), *counted, knows_context, self._knows_reset, is_command)
+        return SessionClient(caller_of(request), quota_of(request), knows_context, self._knows_reset, is_command)
 
     async def _body(self, request: Request) -> tuple[dict[str, object], int]:
         return await read_fields(request, self._max_body, self._service)
