@@ -105,7 +105,7 @@ async def test_replies_that_find_no_room_in_time_end_their_call(monkeypatch: pyt
 
 @requirement("grpc.slow")
 async def test_a_client_that_takes_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call, "SEND_SECONDS", 0)
+    monkeypatch.setattr(call, "STALLED_SECONDS", 0)
     reader = Reader()
     slow = call_of(reader, room_for(10 * REPLY))
     for _ in range(2):
