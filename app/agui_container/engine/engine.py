@@ -102,7 +102,7 @@ class Engine:
         self.readers = Readers(self.registry, self.quota, policy.on_disconnect, clock)
         self.local_runs = LocalRuns(self.registry, self.readers, clock)
         self.runs = RunFinder(self.registry, cluster, clock)
-        self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
+        self.threads = ThreadCommands(cluster, self.quota, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
         self._drain_callbacks: list[Callable[[], None]] = []
         self._opening = asyncio.Lock()
