@@ -48,7 +48,7 @@ from agui_container.settings_sources import load_settings
 from agui_container.stores import is_durable, open_store
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
-from agui_container.transports import invocations, rest, websocket_routes
+from agui_container.transports import invocations, metrics, rest, websocket_routes
 from agui_container.transports.application import Application, FastAPI
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy
@@ -59,6 +59,7 @@ from agui_container.transports.error_responses import on_app_error, on_error, on
 from agui_container.transports.grpc.handover import HTTP2, Handover, Http2Server
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.kontekst import registration as kontekst
+from agui_container.transports.metrics import Render, is_poll
 from agui_container.transports.openapi import routes as openapi
 from agui_container.transports.registration import Closers, GrpcRegistration, HttpRegistration
 from agui_container.transports.roboto import routes as roboto
@@ -145,7 +146,7 @@ def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,  # the redirect would name the host that the caller has written
         routes=build_routes(settings, service, authentication, closers),
-        telemetry={"exclude": rest.is_ping},
+        telemetry={"exclude": is_poll},
     )
     app.cors_origins = settings.cors_origins
     app.state.service = service
@@ -175,9 +176,17 @@ def build_routes(
         *authentication.routes(),
         *websocket_routes.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
         *openapi.routes(),
+        *(metrics.routes(load_exposition()) if settings.metrics else ()),
         *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
         *(route for protocol in http_protocols(settings) for route in protocol.routes(service, closers)),
     ]
+
+
+def load_exposition() -> Render:
+    """Return the function that renders the metrics of this process, which are collected from now on."""
+    from agui_container.telemetry.prometheus import expose  # noqa: PLC0415 - only if ``AGUI_METRICS`` is on
+
+    return expose().render
 
 
 def admit_callers(app: FastAPI, settings: Settings, service: Engine, authentication: CallerAuthentication) -> None:

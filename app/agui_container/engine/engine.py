@@ -17,6 +17,7 @@ from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import EventLog, LogMemory
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.loop_monitor import LoopMonitor
+from agui_container.engine.outcome import CancelReason
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, has_messages_error
@@ -37,7 +38,7 @@ from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, Ru
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
-from agui_container.telemetry import observe_use
+from agui_container.telemetry import Readings, observe_engine
 
 agent_logger = logging.getLogger("agent")
 
@@ -166,7 +167,7 @@ class Engine:
         plan = self.registry.plan_room(run, size, to_cancel, self.clock.time())
         quota.count(Limit.RUNS_PER_MINUTE)
         for other in reversed(plan):
-            other.cancel()
+            other.cancel(CancelReason.NEW_RUN)
         self.registry.add(run, size)
 
     def _check_startable(self, key: RunKey) -> None:
@@ -353,7 +354,18 @@ class Engine:
         monitor = LoopMonitor(self.health, self.registry)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
-        observe_use(self.quota)
+        observe_engine(self)
+
+    def readings(self) -> Readings:
+        """Return the counts of this engine for metrics. Any thread may ask."""
+        return Readings(
+            open_runs=self.registry.open_count,
+            queued_runs=self.registry.queued_count,
+            readers=self.quota.used(Limit.STREAMS),
+            reader_lag=self.readers.longest_lag,
+            events=self.registry.flusher.event_count,
+            limits=self.quota.use(),
+        )
 
     @property
     def is_draining(self) -> bool:
