@@ -19,6 +19,8 @@ from pydantic import (
     field_validator,
 )
 
+from agui_container.imports import advice_for, missing_module
+
 ORIGIN = re.compile(r"https?://[^/*?#@\s]+")
 HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
@@ -257,6 +259,17 @@ class Settings(BaseModel):
         if self.on_disconnect == "continue":
             return None
         return float(self.on_disconnect.partition(":")[2] or 0)
+
+
+def check_extra(setting: str, extra: str) -> None:
+    """Check that the packages which a setting needs are installed.
+
+    Raises:
+        SettingsError: a package of the extra is missing.
+    """
+    missing = missing_module(extra)
+    if missing is not None:
+        raise SettingsError(f"{setting} needs the package {missing}. {advice_for(extra)}.")
 
 
 def check_assistant_settings(settings: Settings) -> None:

@@ -13,6 +13,7 @@ from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
 from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import IdentityQuota, Limit, Quota
+from agui_container.engine.counts import EngineCounts
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import EventLog, LogMemory
 from agui_container.engine.log.subscription import Subscription
@@ -38,7 +39,7 @@ from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, Ru
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
-from agui_container.telemetry import Readings, observe_engine
+from agui_container.telemetry import observe_engine
 
 agent_logger = logging.getLogger("agent")
 
@@ -101,6 +102,7 @@ class Engine:
         self.quota = Quota(policy.limits, policy.identity_limits, clock)
         self.registry = RunRegistry(agent, policy.limits, self.quota, self.health)
         self.readers = Readers(self.registry, self.quota, policy.on_disconnect, clock)
+        self._counts = EngineCounts(self.registry, self.readers, self.quota)
         self.local_runs = LocalRuns(self.registry, self.readers, clock)
         self.runs = RunFinder(self.registry, cluster, clock)
         self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
@@ -354,18 +356,7 @@ class Engine:
         monitor = LoopMonitor(self.health, self.registry)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
-        observe_engine(self)
-
-    def readings(self) -> Readings:
-        """Return the counts of this engine for metrics. Any thread may ask."""
-        return Readings(
-            open_runs=self.registry.open_count,
-            queued_runs=self.registry.queued_count,
-            readers=self.quota.used(Limit.STREAMS),
-            reader_lag=self.readers.longest_lag,
-            events=self.registry.flusher.event_count,
-            limits=self.quota.use(),
-        )
+        observe_engine(self._counts)
 
     @property
     def is_draining(self) -> bool:

@@ -193,18 +193,18 @@ class CallTimer:
         self._histogram.record(time.perf_counter() - self._started_at, self._attributes)
 
 
-class Engine(Protocol):
+class CountedEngine(Protocol):
     """An engine whose counts are read."""
 
     def readings(self) -> Readings:
         """Return the counts at this moment. Any thread may ask."""
 
 
-engines: WeakSet[Engine] = WeakSet()
+engines: WeakSet[CountedEngine] = WeakSet()
 """The engines of this process, usually one. Telemetry must not keep an engine that has ended."""
 
 
-def observe_engine(engine: Engine) -> None:
+def observe_engine(engine: CountedEngine) -> None:
     """Read the counts of an engine from now on, as long as the engine exists."""
     for instrument in OBSERVED:
         otel_observed(instrument)

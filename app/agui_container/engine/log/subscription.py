@@ -100,7 +100,7 @@ class Readable(Protocol):
     def subscribe(self, after: int = 0, on_close: Callable[[], None] | None = None) -> "Subscription":
         """Read the events after ``seq`` ``after`` until the run ends."""
 
-    def cancel(self, reason: CancelReason) -> None:
+    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
         """Cancel the run if it is in this process."""
 
 

@@ -70,7 +70,7 @@ class RemoteRun:
         """Read the events after ``seq`` ``after`` until the run ends."""
         return RemoteSubscription(self, self._cluster, after, on_close)
 
-    def cancel(self, _: CancelReason) -> None:
+    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
         """Do nothing: the run does not end with its readers on this replica."""
 
 

@@ -287,7 +287,7 @@ class Run:
         self._pipeline.flush_chunks()
         self._end(*complete_finish_event(event, self.ctx, self._pipeline.pending_calls))
 
-    def cancel(self, reason: CancelReason) -> None:
+    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
         """End as cancelled, now. Harmless once the run has ended."""
         if self.log.has_ended:
             return

@@ -75,7 +75,7 @@ class ThreadSnapshot:
 
         return LocalSubscription(self, self.log, after, close)
 
-    def cancel(self, _: CancelReason) -> None:
+    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
         """Do nothing, because the run has ended."""
 
 
