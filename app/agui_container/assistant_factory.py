@@ -22,7 +22,7 @@ from agui_container.agents.assistant.prompt.system_text import (
 )
 from agui_container.agents.assistant.subagents import Subagent
 from agui_container.ports import Model, Tool, ToolSource
-from agui_container.settings import Settings, SettingsError
+from agui_container.settings import Settings, SettingsError, check_extra
 from agui_container.tools.policy import PolicyError, ToolPolicy
 
 T = TypeVar("T")
@@ -79,6 +79,7 @@ def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
     """Return the tools of the MCP servers in ``AGUI_MCP_SERVERS``. Raises ``SettingsError``."""
     if settings.mcp_servers == Settings.model_fields["mcp_servers"].default:
         return ()
+    check_extra("AGUI_MCP_SERVERS", "mcp")
     from agui_container.tools.mcp import McpConfigError, mcp_sources, parse_servers  # noqa: PLC0415
 
     try:
@@ -146,6 +147,7 @@ def build_models(settings: Settings, closers: list[Callable[[], Awaitable[None]]
 
 def build_bedrock(name: str, settings: Settings) -> Model:
     """Build a model of Amazon Bedrock."""
+    check_extra(f"AGUI_MODEL=bedrock:{name}", "aws")
     from agui_container.models.bedrock import BedrockModel, BedrockOptions  # noqa: PLC0415
 
     return BedrockModel(name, read_options(BedrockOptions, settings))
