@@ -8,8 +8,8 @@ import pytest
 from ag_ui.core import AssistantMessage, Interrupt, ResumeEntry, TextPart, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
-from agui_container.agents.assistant.approvals.resume import ABANDONED
-from agui_container.agents.assistant.toolbox import NOT_SENDABLE
+from agui_container.agents.approvals.resume import ABANDONED
+from agui_container.agents.tool_calls.toolbox import NOT_SENDABLE
 from agui_container.ports import (
     Permission,
     PolicyDecision,

@@ -35,17 +35,17 @@ from ag_ui.core import (
 from ag_ui.core import Tool as ToolSpec
 from pydantic import StrictStr, TypeAdapter
 
-from agui_container.agents.assistant.approvals.approvals import (
+from agui_container.agents.approvals.approvals import (
     Approval,
     Approvals,
     read_approval_options,
 )
-from agui_container.agents.assistant.approvals.resume import ResumeOutcome, Resumption
+from agui_container.agents.approvals.resume import ResumeOutcome, Resumption
 from agui_container.agents.assistant.context_window.window import ContextBudget
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
 from agui_container.agents.assistant.goals.goal_tracker import MAX_GOALS, PROMPTS, GoalTracker, track_goals
 from agui_container.agents.assistant.history import answerable, trusted_conversation
-from agui_container.agents.assistant.model_turn import MediaReports, ModelToolCall, ModelTurn
+from agui_container.agents.assistant.model_turn import MediaReports, ModelTurn
 from agui_container.agents.assistant.prompt.skills import (
     Skill,
     SkillInvocation,
@@ -55,10 +55,10 @@ from agui_container.agents.assistant.prompt.skills import (
 )
 from agui_container.agents.assistant.prompt.system_text import application_context, system_text
 from agui_container.agents.assistant.subagents import Subagent
-from agui_container.agents.assistant.tool_result import result_event
-from agui_container.agents.assistant.tool_sources import SourceFailure, gather_tools
-from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox
 from agui_container.agents.run_limits import check_step, with_limits
+from agui_container.agents.tool_calls.tool_call import ModelToolCall, result_event
+from agui_container.agents.tool_calls.tool_sources import SourceFailure, gather_tools
+from agui_container.agents.tool_calls.toolbox import CallOutcome, Toolbox
 from agui_container.ports import (
     Caller,
     CallRules,

@@ -31,14 +31,13 @@ from ag_ui.core import Interrupt
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from agui_container.agents.assistant.interrupt_scope import (
+from agui_container.agents.approvals.interrupt_scope import (
     ScopeKey,
     scope_key,
     shield_from_run_cancel,
     wait_for_store,
 )
-from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.tool_result import ToolResult
+from agui_container.agents.tool_calls.tool_call import ModelToolCall, ToolResult
 from agui_container.ports import CallRules, PolicyDecision, RunContext, Suspension, ToolContent
 from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors

@@ -25,8 +25,7 @@ from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct, structs
 from pydantic import ValidationError
 
-from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.tool_result import ToolResult, failed_result, result_event
+from agui_container.agents.tool_calls.tool_call import ModelToolCall, ToolResult, failed_result, result_event
 from agui_container.ports import (
     CallRules,
     Permission,

@@ -17,11 +17,11 @@ from functools import partial
 from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage, UserMessage
 from msgspec import Struct, structs
 
-from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
-from agui_container.agents.assistant.approvals.decisions import Decision, match_answers
-from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key
-from agui_container.agents.assistant.tool_result import denied_result, failed_result
-from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, iterate_side_by_side
+from agui_container.agents.approvals.approvals import Approval, Approvals
+from agui_container.agents.approvals.decisions import Decision, match_answers
+from agui_container.agents.approvals.interrupt_scope import ScopeKey, scope_key
+from agui_container.agents.tool_calls.tool_call import denied_result, failed_result
+from agui_container.agents.tool_calls.toolbox import CallOutcome, Toolbox, iterate_side_by_side
 from agui_container.ports import RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
