@@ -102,6 +102,11 @@ def with_store(agent: Agent, store: Store, depth: int = 0) -> Agent:
     return as_agent(source.with_store(store, depth), "agent") if isinstance(source, StoreUser) else agent
 
 
+def is_store_user(agent: Agent) -> bool:
+    """Return True if the agent or the wrapped object is a ``StoreUser``, as an ``Assistant`` is."""
+    return isinstance(getattr(agent, "source", agent), StoreUser)
+
+
 def capabilities_of(agent: Agent) -> AgentCapabilities | None:
     """Return the capabilities that the agent or the wrapped object declares, or None.
 

@@ -39,7 +39,8 @@ class Suspension:
 
     Attributes:
         interrupts: questions that must be answered, at least one.
-        subagent_run_id: id of the subagent run, which stays the same when the call is resumed.
+        subagent_run_id: id of the subagent run, which stays the same when the call is resumed. Empty if a tool without
+            a subagent asks, for example for consent; its call is repeated.
         messages: the subagent's conversation so far.
     """
 

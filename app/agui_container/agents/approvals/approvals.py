@@ -86,6 +86,15 @@ class ApprovalAnswer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class FinishedCall:
+    """A call of an agent with its result. The fields are part of the JSON that the store holds."""
+
+    call: ModelToolCall
+    result: ToolContent
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Approval:
     """The approval of one call.
 
@@ -99,6 +108,7 @@ class Approval:
         answer: the answer, once the approval is settled.
         result: content of the result, once the approval is settled.
         metadata: metadata of the result.
+        earlier: finished calls of the same turn, for an agent that is called again once this call is decided.
     """
 
     call: ModelToolCall
@@ -108,6 +118,7 @@ class Approval:
     answer: ApprovalAnswer | None = None
     result: ToolContent | None = None
     metadata: dict[str, Any] | None = None
+    earlier: Sequence[FinishedCall] = ()
 
     @property
     def is_settled(self) -> bool:
@@ -235,7 +246,7 @@ class Approvals:
         Raises:
             AppError: STORE_UNAVAILABLE.
         """
-        reopened = Approval(approval.call, suspension.interrupts, approval.beside, suspension)
+        reopened = Approval(approval.call, suspension.interrupts, approval.beside, suspension, earlier=approval.earlier)
         with store_errors_as_app_errors():
             await wait_for_store(lambda: self._interrupts.put(self._scope(at), [self._open(reopened)]))
         return reopened
