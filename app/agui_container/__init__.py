@@ -27,6 +27,7 @@ __all__ = [
     "ToolError",
     "__version__",
     "as_agent",
+    "ask_for_consent",
     "create_app",
     "load_settings",
     "project_context",
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from agui_container.agents.agentcore_sdk import ask_for_consent
     from agui_container.agents.as_agent import as_agent
     from agui_container.agents.assistant.assistant import SYSTEM_PROMPT, Assistant
     from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
@@ -68,6 +70,7 @@ else:
             "Subagent": "agents.assistant.subagents",
             "ToolError": "ports",
             "as_agent": "agents.as_agent",
+            "ask_for_consent": "agents.agentcore_sdk",
             "create_app": "main",
             "load_settings": "settings_sources",
             "project_context": "agents.assistant.prompt.system_text",

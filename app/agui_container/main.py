@@ -22,6 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from agui_container import __version__
+from agui_container.agents.agentcore_sdk import SdkContextAgent, sdk_tasks_of
 from agui_container.agents.as_agent import (
     capabilities_of,
     is_store_user,
@@ -256,7 +257,7 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         equipped = with_tools(agent, settings, cluster.store.interrupts, closers) if takes_tools else agent
         limited = LimitedAgent(equipped, RunLimits(tokens=settings.run_tokens or None))
     return Engine(
-        limited,
+        SdkContextAgent(limited),
         Policy(
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
@@ -273,7 +274,14 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         thread_cleanup=thread_cleanup_of(agent),
         closers=closers,
         agent_name=settings.agent,
+        has_other_work=sdk_tasks_of(modules_of(settings, agent_object)),
     )
+
+
+def modules_of(settings: Settings, agent_object: object) -> set[str]:
+    """Return the names of the modules of the agent and of the tools."""
+    references = [reference.partition(":")[0].strip() for reference in (settings.agent, settings.tools)]
+    return {*references, getattr(agent_object, "__module__", "")}
 
 
 def read_identity_limits(text: str) -> IdentityLimits:
