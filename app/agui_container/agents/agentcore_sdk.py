@@ -7,27 +7,20 @@ Source: ``runtime/context.py``, ``runtime/app.py`` and ``identity/auth.py`` of b
 """
 
 import sys
-import uuid
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import NoReturn, Protocol, runtime_checkable
 
-from ag_ui.core import Interrupt, RunAgentInput
+from ag_ui.core import RunAgentInput
 from msgspec import Struct
 
 from agui_container.agents.frameworks import qualified_classes
-from agui_container.ports import Agent, Item, RunContext, RunInterrupted
+from agui_container.ports import Agent, Item, RunContext, RunInterrupted, consent_question
 
 PACKAGE = "bedrock_agentcore"
 CONTEXT_MODULE = f"{PACKAGE}.runtime.context"
 CALLBACK_HEADER = "oauth2callbackurl"
 
 BUSY = "HealthyBusy"
-
-CONSENT = "oauth_consent"
-"""Reason of an interrupt that asks a person to follow a link. Its metadata has the link as ``url``."""
-
-NO_ANSWER: dict[str, object] = {"type": "object", "properties": {}}
-"""JSON Schema of an answer without a value: the person only says that the run may continue."""
 
 
 class SdkContext(Protocol):
@@ -104,11 +97,4 @@ def ask_for_consent(url: str) -> NoReturn:
     Raises:
         RunInterrupted: always.
     """
-    question = Interrupt(
-        id=f"consent-{uuid.uuid4()}",
-        reason=CONSENT,
-        message="Open the link and allow the access. Then continue.",
-        response_schema=NO_ANSWER,
-        metadata={"url": url},
-    )
-    raise RunInterrupted([question])
+    raise RunInterrupted([consent_question(url)])

@@ -50,6 +50,7 @@ from agui_container.ports.tool import (
     ToolError,
     ToolSource,
     ToolSuspension,
+    consent_question,
 )
 from agui_container.protocol.expander import MessageText
 
@@ -102,5 +103,6 @@ __all__ = [
     "ToolSuspension",
     "UsageDelta",
     "allow_all",
+    "consent_question",
     "interrupts_of",
 ]
