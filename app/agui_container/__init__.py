@@ -29,11 +29,14 @@ __all__ = [
     "as_agent",
     "ask_for_consent",
     "create_app",
+    "langchain_tools",
     "load_settings",
     "project_context",
+    "pydantic_toolset",
     "read_context_files",
     "read_skills",
     "serve",
+    "strands_tools",
     "system_text",
     "tool",
 ]
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from agui_container.agents.assistant.prompt.skills import read_skills
     from agui_container.agents.assistant.prompt.system_text import project_context, read_context_files, system_text
     from agui_container.agents.assistant.subagents import Subagent
+    from agui_container.agents.frameworks.server_tools import langchain_tools, pydantic_toolset, strands_tools
     from agui_container.main import create_app
     from agui_container.ports import MessageText, RunContext, ToolError
     from agui_container.protocol.errors import AppError, ErrorCode
@@ -72,11 +76,14 @@ else:
             "as_agent": "agents.as_agent",
             "ask_for_consent": "agents.agentcore_sdk",
             "create_app": "main",
+            "langchain_tools": "agents.frameworks.server_tools",
             "load_settings": "settings_sources",
             "project_context": "agents.assistant.prompt.system_text",
+            "pydantic_toolset": "agents.frameworks.server_tools",
             "read_context_files": "agents.assistant.prompt.system_text",
             "read_skills": "agents.assistant.prompt.skills",
             "serve": "server.run",
+            "strands_tools": "agents.frameworks.server_tools",
             "system_text": "agents.assistant.prompt.system_text",
             "tool": "tools.function_tool",
         },

@@ -28,4 +28,11 @@ def refuse() -> str:
     raise ToolError("the shop is closed.")
 
 
-tools = (pay, look_up, refuse)
+@tool
+def spin(sides: int) -> str:
+    """Spin a wheel."""
+    CALLS["spin"] += 1
+    return f"spun {sides}, {CALLS['spin']} in all"
+
+
+tools = (pay, look_up, refuse, spin)

@@ -17,7 +17,15 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import NoReturn
 
-from ag_ui.core import Message, RunAgentInput, ToolCallArgsEvent, ToolCallEndEvent, ToolCallStartEvent, ToolMessage
+from ag_ui.core import (
+    Message,
+    RunAgentInput,
+    RunStartedEvent,
+    ToolCallArgsEvent,
+    ToolCallEndEvent,
+    ToolCallStartEvent,
+    ToolMessage,
+)
 from msgspec import Struct
 from pydantic_core import to_json
 
@@ -220,7 +228,8 @@ class AgentCalls:
         try:
             async with maybe_aclosing(agent.run(input, self.context)) as items:
                 async for item in items:
-                    yield item
+                    if not isinstance(item, RunStartedEvent):  # the engine has sent it, and perhaps results after it
+                        yield item
         except ToolError as error:
             raise AppError(ErrorCode.AGENT_ERROR, clip_message(str(error))) from error
         except BaseException as error:
@@ -229,6 +238,8 @@ class AgentCalls:
         finally:
             for waiting in tuple(self._in_threads):
                 waiting.cancel()
+        if not self._questions:
+            return  # the agent may have ended the run itself
         questions = [replace(each, earlier=self._finished) for each in self._questions]
         async with self._approvals.registered_during(questions, self._ctx):
             yield finish_event(self._ctx, questions)
