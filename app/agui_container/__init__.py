@@ -21,6 +21,7 @@ __all__ = [
     "MessageText",
     "Overflow",
     "RunContext",
+    "RunInterrupted",
     "Settings",
     "SettingsError",
     "Subagent",
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from agui_container.agents.assistant.subagents import Subagent
     from agui_container.agents.frameworks.server_tools import langchain_tools, pydantic_toolset, strands_tools
     from agui_container.main import create_app
-    from agui_container.ports import MessageText, RunContext, ToolError
+    from agui_container.ports import MessageText, RunContext, RunInterrupted, ToolError
     from agui_container.protocol.errors import AppError, ErrorCode
     from agui_container.server.run import serve
     from agui_container.settings import Settings, SettingsError
@@ -69,6 +70,7 @@ else:
             "MessageText": "ports",
             "Overflow": "agents.assistant.context_window.window",
             "RunContext": "ports",
+            "RunInterrupted": "ports",
             "Settings": "settings",
             "SettingsError": "settings",
             "Subagent": "agents.assistant.subagents",

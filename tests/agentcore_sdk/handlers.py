@@ -19,7 +19,7 @@ def said(text: str) -> BaseEvent:
     return TextMessageChunkEvent(message_id="m", role="assistant", delta=text)
 
 
-@app.entrypoint
+@app.entrypoint  # type: ignore[untyped-decorator]
 async def handler(input: RunAgentInput, context: RequestContext) -> AsyncIterator[BaseEvent]:
     facts = {
         "session": context.session_id,
@@ -65,23 +65,9 @@ async def tasks_handler(input: RunAgentInput) -> AsyncIterator[BaseEvent]:
     yield said("ok")
 
 
-class Callable:
-    """A handler that is an object with ``__call__``, which ``AGUIApp`` takes as well."""
-
-    async def __call__(self, input: RunAgentInput) -> AsyncIterator[BaseEvent]:
-        yield said("called")
-
-
-called = Callable()
-
-
-def dispatch(input: RunAgentInput, context: RequestContext) -> AsyncIterator[BaseEvent]:
-    """One agent for all of them, chosen by the message: one server is enough for the tests."""
-    agents = {"identity": identity, "consent": consent, "task": tasks_handler, "call": called}
-    text = str(input.messages[0].content)
-    return agents[text](input) if text in agents else handler(input, context)
-
-
 async def agent(input: RunAgentInput, context: RequestContext) -> AsyncIterator[BaseEvent]:
-    async for event in dispatch(input, context):
+    """One agent for all of them, chosen by the message: one server is enough for the tests."""
+    agents = {"identity": identity, "consent": consent, "task": tasks_handler}
+    chosen = agents.get(str(input.messages[0].content))
+    async for event in chosen(input) if chosen else handler(input, context):
         yield event

@@ -5,13 +5,16 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.agentcore_sdk.identity_service import AUTHORIZE, IdentityService, identity_service
 from tests.sockets.process import ROOT, ServerProcess
-from tests.sse import Json, events_of
+from tests.sse import events_of
+
+Json = dict[str, Any]
 
 HANDLERS = "tests.agentcore_sdk.handlers"
 COMMAND = (sys.executable, "-m", "agui_container", "serve")
@@ -80,10 +83,6 @@ def test_the_decorators_of_agentcore_identity_get_tokens_for_the_caller(
     said = text_of(ask(server, "identity"))
     assert said == "calendar with token of calendar for ada; weather with key of weather for ada; "
     assert service.requests[-2]["resourceOauth2ReturnUrl"] == "https://app.example/callback"
-
-
-def test_an_object_with_call_is_a_handler(server: ServerProcess) -> None:
-    assert text_of(ask(server, "call")) == "called"
 
 
 def test_a_task_of_the_sdk_keeps_the_ping_busy_until_it_is_complete(server: ServerProcess) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from typing import Any
 
 import httpx
 import pytest
@@ -14,7 +15,9 @@ from tests.contexts import of_type
 from tests.frameworks import langgraph_agents, pydantic_agents
 from tests.frameworks.conftest import STRANDS_PYTHON
 from tests.sockets.process import ServerProcess, serving
-from tests.sse import Json, events_of
+from tests.sse import events_of
+
+Json = dict[str, Any]
 
 TOOLS = "tests.agents.call_tool_agents:tools"
 RULES = '[{"tool_pattern": "spin", "policy": "ask"}, {"tool_pattern": "look_up", "policy": "deny"}]'

@@ -17,13 +17,11 @@ CALL_ID: ContextVar[str | None] = ContextVar("CALL_ID", default=None)
 class ServerTool(BaseTool):
     """One tool of the server. A failed call becomes an error result for the model."""
 
-    handle_tool_error: bool | str | object | None = True
-
     @classmethod
     def of(cls, spec: ToolSpec) -> "ServerTool":
         """Return the tool with this description."""
         parameters = spec.parameters if isinstance(spec.parameters, dict) else {"type": "object", "properties": {}}
-        return cls(name=spec.name, description=spec.description, args_schema=parameters)
+        return cls(name=spec.name, description=spec.description, args_schema=parameters, handle_tool_error=True)
 
     async def arun(self, tool_input: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - LangChain's own
         """Run a call, and remember its id."""

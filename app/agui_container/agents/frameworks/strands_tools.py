@@ -13,7 +13,7 @@ from agui_container.agents.frameworks.strands import INTERRUPTED
 from agui_container.ports import RunInterrupted, ToolContent, ToolError
 
 
-class ServerTools(HookProvider):
+class ServerTools(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
     """Hook that gives an agent the tools of the current run."""
 
     def register_hooks(self, registry: HookRegistry, **_: object) -> None:
@@ -28,7 +28,7 @@ class ServerTools(HookProvider):
                 tools.register_tool(ServerTool(tool.spec))
 
 
-class ServerTool(AgentTool):
+class ServerTool(AgentTool):  # type: ignore[misc]
     """One tool of the server. A failed call becomes an error result for the model."""
 
     def __init__(self, spec: ToolSpec) -> None:
@@ -65,7 +65,7 @@ class ServerTool(AgentTool):
             text = text_of(await current_run().call_tool(self.tool_name, tool_use["input"], call_id=call_id))
         except RunInterrupted as interrupted:
             invocation_state[INTERRUPTED].append(interrupted)
-            invocation_state["request_state"]["stop_event_loop"] = True
+            invocation_state["agent"].cancel(after_current_tools=True)
         except ToolError as error:
             status, text = "error", f"Error: {error}"
         yield ToolResultEvent({"toolUseId": call_id, "status": status, "content": [{"text": text}]})
