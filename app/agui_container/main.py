@@ -24,6 +24,7 @@ from starlette.routing import BaseRoute
 
 from agui_container import __version__
 from agui_container.agent_factory import AgentFactory
+from agui_container.agents.agentcore_sdk import sdk_tasks_of
 from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of
 from agui_container.agents.by_name import namer_of
 from agui_container.auth_factory import build_authentication, build_sign_in
@@ -44,10 +45,11 @@ from agui_container.settings import (
     Scope,
     Settings,
     SettingsError,
+    check_extra,
 )
 from agui_container.settings_sources import load_settings
 from agui_container.stores import is_durable, open_store
-from agui_container.transports import invocations, rest, websocket_routes
+from agui_container.transports import invocations, metrics, rest, websocket_routes
 from agui_container.transports.application import Application, FastAPI
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy
@@ -57,8 +59,9 @@ from agui_container.transports.console import routes as console
 from agui_container.transports.console.options import ConsoleOptions
 from agui_container.transports.error_responses import on_app_error, on_error, on_http_error
 from agui_container.transports.grpc.handover import HTTP2, Handover, Http2Server
-from agui_container.transports.grpc.options import GrpcOptions
+from agui_container.transports.grpc.options import GrpcOptions, grpc_fault
 from agui_container.transports.kontekst import registration as kontekst
+from agui_container.transports.metrics import Render, is_poll
 from agui_container.transports.openapi import routes as openapi
 from agui_container.transports.registration import Closers, GrpcRegistration, HttpRegistration
 from agui_container.transports.roboto import routes as roboto
@@ -72,6 +75,15 @@ DRAIN_SECONDS = 2.0
 """Seconds that open runs have to finish after SIGTERM. AgentCore promises no grace; the process must end within 5 s."""
 
 REFUSED_IN_STREAM = 200
+
+URL_EXTRAS = {
+    "agentcore-memory": "aws",
+    "postgresql": "postgresql",
+    "redis": "redis",
+    "rediss": "redis",
+    "sqlite": "sqlite",
+}
+"""Extras by the schemes of the URLs of stores and buses."""
 
 
 def grpc_protocols(settings: Settings) -> list[GrpcRegistration]:
@@ -99,12 +111,25 @@ def create_app(agent: object = None, settings: Settings | None = None) -> FastAP
         SettingsError: a setting cannot be used.
         AgentLoadError, ToolLoadError: the agent or the tools cannot be loaded.
     """
-    settings = settings or load_settings()
+    settings = with_available_grpc(settings or load_settings())
     if isinstance(agent, str):
         settings, agent = settings.model_copy(update={"agent": agent}), None
     if agent is not None:
         settings = settings.model_copy(update={"agent": agent_name(agent)})
     return build_app(settings, build_service(settings, agent))
+
+
+def with_available_grpc(settings: Settings) -> Settings:
+    """Return the settings without gRPC where it cannot be served. Raises ``SettingsError`` if it was asked for."""
+    if not settings.grpc:
+        return settings
+    if "grpc" in settings.model_fields_set:
+        check_extra("AGUI_GRPC", "grpc")
+    reason = grpc_fault()
+    if reason is None:
+        return settings
+    logger.warning("gRPC is off %s", format_fields({"reason": reason}))
+    return settings.model_copy(update={"grpc": False})
 
 
 def agent_name(agent: object) -> str:
@@ -145,7 +170,7 @@ def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,  # the redirect would name the host that the caller has written
         routes=build_routes(settings, service, authentication, closers),
-        telemetry={"exclude": rest.is_ping},
+        telemetry={"exclude": is_poll},
     )
     app.cors_origins = settings.cors_origins
     app.state.service = service
@@ -179,6 +204,7 @@ def build_routes(
             service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy, by_agent=by_agent
         ),
         *openapi.routes(),
+        *(metrics.routes(load_exposition()) if settings.metrics else ()),
         *(console.routes(build_console_options(settings, closers)) if settings.console else ()),
         *(route for protocol in http_protocols(settings) for route in protocol.routes(service, closers)),
     ]
@@ -191,6 +217,14 @@ def build_console_options(settings: Settings, closers: Closers) -> ConsoleOption
         raise SettingsError(f"AGUI_CONSOLE_LOGO={settings.console_logo}: there is no such file.")
     sign_in = build_sign_in(settings, closers)
     return ConsoleOptions(settings.console_title, settings.console_accent, settings.console_greeting, logo, sign_in)
+
+
+def load_exposition() -> Render:
+    """Return the function that renders the metrics of this process, which are collected from now on."""
+    check_extra("AGUI_METRICS", "metrics")
+    from agui_container.telemetry.prometheus import expose  # noqa: PLC0415 - only if ``AGUI_METRICS`` is on
+
+    return expose().render
 
 
 def admit_callers(app: FastAPI, settings: Settings, service: Engine, authentication: CallerAuthentication) -> None:
@@ -249,9 +283,10 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
     clock = SystemClock()
     cluster = build_cluster(settings, clock)
     factory = AgentFactory(settings, cluster.store, closers)
-    agent = factory.build(agent_object)
+    served = factory.build(agent_object)
+    agent = served.made
     return Engine(
-        agent,
+        served.running,
         Policy(
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
@@ -268,7 +303,16 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         thread_cleanup=thread_cleanup_of(agent),
         closers=closers,
         name_of=namer_of(agent, settings.agent),
+        has_other_work=sdk_tasks_of(modules_of(settings, agent_object)),
     )
+
+
+def modules_of(settings: Settings, agent_object: object) -> set[str]:
+    """Return the names of the modules of the agents and of the tools."""
+    references = [
+        reference.partition(":")[0].strip() for reference in (*settings.agent_references.values(), settings.tools)
+    ]
+    return {*references, getattr(agent_object, "__module__", "")}
 
 
 def read_identity_limits(text: str) -> IdentityLimits:
@@ -307,6 +351,9 @@ def open_url(variable: str, url: str, open_it: Callable[[str], T]) -> T:
     Raises:
         SettingsError: nothing has such a URL. The message names the variable, not the URL, which may hold a password.
     """
+    extra = URL_EXTRAS.get(url.partition(":")[0])
+    if extra is not None:
+        check_extra(variable, extra)
     try:
         return open_it(url)
     except ValueError as error:

@@ -52,13 +52,13 @@ def check_tokens(ctx: RunContext) -> None:
 class LimitedAgent(Struct, frozen=True):
     """Implements ``ports.Agent``: any agent, with a token limit that is checked against the usage that it reports."""
 
-    source: Agent
+    agent: Agent
     limits: RunLimits
 
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         """Return the agent's own stream, with a usage check around it if tokens are limited."""
         ctx = with_limits(ctx, self.limits)
-        items = self.source.run(input, ctx)
+        items = self.agent.run(input, ctx)
         return items if ctx.limits.tokens is None else _stop_over_limit(items, ctx.limits.tokens, ctx)
 
 
