@@ -176,7 +176,7 @@ class PendingResult(Protocol):
         """Block until the call has ended. Only for code in a thread, such as a plain generator."""
 
 
-class CallTool(Protocol):
+class ToolCaller(Protocol):
     """Function of ``RunContext.call_tool``."""
 
     def __call__(
@@ -223,7 +223,7 @@ class RunContext:
         tool_call_id: id of the current call, for a tool.
         subagent_run_id: id of the subagent run; None in the run's own agent.
         part_of: id of the client's thread to which the thread of a subagent belongs; None in the run's own agent.
-        call_tool: calls one of ``tools`` under the tool policy, with approvals. See ``CallTool``.
+        call_tool: calls one of ``tools`` under the tool policy, with approvals. See ``ToolCaller``.
     """
 
     thread_id: str
@@ -244,7 +244,7 @@ class RunContext:
     tool_call_id: str | None = None
     subagent_run_id: str | None = None
     part_of: str | None = None
-    call_tool: CallTool = _no_tools
+    call_tool: ToolCaller = _no_tools
 
     @property
     def cancelled(self) -> bool:

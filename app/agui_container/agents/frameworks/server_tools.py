@@ -31,9 +31,9 @@ def current_run() -> RunContext:
 
 def langchain_tools() -> "Sequence[BaseTool]":
     """Return the server's tools as LangChain tools, to bind to a model and for a ``ToolNode``. Call it in a node."""
-    from agui_container.agents.frameworks.langchain_tools import ServerTool  # noqa: PLC0415 - optional
+    from agui_container.agents.frameworks.langchain_tools import LangChainServerTool  # noqa: PLC0415 - optional
 
-    return [ServerTool.of(tool.spec) for tool in current_run().tools.values()]
+    return [LangChainServerTool.of(tool.spec) for tool in current_run().tools.values()]
 
 
 def pydantic_toolset() -> "AbstractToolset[Any]":
@@ -45,6 +45,6 @@ def pydantic_toolset() -> "AbstractToolset[Any]":
 
 def strands_tools() -> object:
     """Return the server's tools as a hook for ``StrandsAgent(hooks=[...])``. They are registered before each run."""
-    from agui_container.agents.frameworks.strands_tools import ServerTools  # noqa: PLC0415 - optional
+    from agui_container.agents.frameworks.strands_tools import StrandsToolHook  # noqa: PLC0415 - optional
 
-    return ServerTools()
+    return StrandsToolHook()
