@@ -23,6 +23,7 @@ from agui_container.ports.agent import (
     Tool,
     ToolCaller,
     ToolContent,
+    current_run,
     interrupts_of,
 )
 from agui_container.ports.goals import Goal, GoalRecord, GoalRecords, GoalStatus
@@ -104,5 +105,6 @@ __all__ = [
     "UsageDelta",
     "allow_all",
     "consent_question",
+    "current_run",
     "interrupts_of",
 ]

@@ -280,6 +280,18 @@ CURRENT_RUN: ContextVar[RunContext | None] = ContextVar("CURRENT_RUN", default=N
 """Context of the current run, for tools of frameworks. Tasks and worker threads inherit it."""
 
 
+def current_run() -> RunContext:
+    """Return the context of the current run.
+
+    Raises:
+        RuntimeError: no run of this server is being executed here.
+    """
+    ctx = CURRENT_RUN.get()
+    if ctx is None:
+        raise RuntimeError("the server's tools can be used only within a run of this server.")
+    return ctx
+
+
 class Agent(Protocol):
     """An agent: a function from one ``RunAgentInput`` to events.
 

@@ -7,8 +7,7 @@ from typing import Any
 from ag_ui.core import Tool as ToolSpec
 from langchain_core.tools import BaseTool, ToolException
 
-from agui_container.agents.frameworks.server_tools import current_run
-from agui_container.ports import PendingResult, ToolContent, ToolError
+from agui_container.ports import PendingResult, ToolContent, ToolError, current_run
 
 CALL_ID: ContextVar[str | None] = ContextVar("CALL_ID", default=None)
 """Id of the call that LangChain runs in this task or thread. It passes the id to ``run``, and not to ``_run``."""

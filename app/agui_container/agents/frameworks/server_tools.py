@@ -10,23 +10,11 @@ Rules:
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agui_container.ports import CURRENT_RUN, RunContext
+from agui_container.ports import current_run
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
     from pydantic_ai.toolsets import AbstractToolset
-
-
-def current_run() -> RunContext:
-    """Return the context of the current run.
-
-    Raises:
-        RuntimeError: no run of this server is being executed here.
-    """
-    ctx = CURRENT_RUN.get()
-    if ctx is None:
-        raise RuntimeError("the server's tools can be used only within a run of this server.")
-    return ctx
 
 
 def langchain_tools() -> "Sequence[BaseTool]":

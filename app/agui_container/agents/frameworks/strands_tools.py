@@ -7,9 +7,8 @@ from ag_ui.core import Tool as ToolSpec
 from strands.hooks import BeforeInvocationEvent, HookProvider, HookRegistry
 from strands.types.tools import AgentTool
 
-from agui_container.agents.frameworks.server_tools import current_run
 from agui_container.agents.frameworks.strands import INTERRUPTED
-from agui_container.ports import RunInterrupted, ToolContent, ToolError
+from agui_container.ports import RunInterrupted, ToolContent, ToolError, current_run
 
 
 class StrandsToolHook(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
