@@ -12,12 +12,10 @@ from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Scope
 
 from agui_container.engine.service import Service, View
 from agui_container.ports import Caller
 from agui_container.protocol.parser import parse_command
-from agui_container.transports.browser_policy import route_path
 from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.commands import CommandResponder, encode_result
 from agui_container.transports.plain_response import PlainResponse
@@ -58,11 +56,6 @@ def routes(service: Service) -> list[BaseRoute]:
 def json_response(document: Mapping[str, object]) -> PlainResponse:
     """Return a JSON object. ``to_json`` is faster than Starlette's ``JSONResponse``."""
     return PlainResponse(to_json(document), media_type="application/json")
-
-
-def is_ping(scope: Scope) -> bool:
-    """True for a health check. Platforms send one every few seconds, so health checks are not traced."""
-    return "path" in scope and route_path(scope) == "/ping"
 
 
 def run_reference(request: Request) -> tuple[Caller, str | None, str]:
