@@ -8,12 +8,12 @@ import click
 from rich.console import Console
 
 from agui_client import AgentClientError, Session
-from agui_container.cli.failure import CommandFailed
+from agui_container.cli.failure import CommandFailed, error_text
 from agui_container.cli.options import session_option, token_option, ws_option
 from agui_container.cli.target import Target, open_target, target_argument
 from agui_container.cli.terminal.asker import Asker, PipeAsker, TerminalAsker
 from agui_container.cli.terminal.chat import Chat
-from agui_container.cli.terminal.chat_state import ChatState, error_text
+from agui_container.cli.terminal.chat_state import ChatState
 from agui_container.cli.terminal.plain_view import PlainView
 from agui_container.cli.terminal.screen import Screen
 from agui_container.cli.terminal.server_files import ServerFiles

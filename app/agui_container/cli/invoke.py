@@ -31,11 +31,10 @@ from agui_client import (
     user_message,
 )
 from agui_client.rendering import text_of
-from agui_container.cli.failure import CommandFailed
+from agui_container.cli.control_characters import without_controls
+from agui_container.cli.failure import CommandFailed, error_text
 from agui_container.cli.options import session_option, token_option, ws_option
 from agui_container.cli.target import open_target, target_argument
-from agui_container.cli.terminal.chat_state import error_text
-from agui_container.cli.terminal.control_characters import without_controls
 
 
 class ExitStatus(IntEnum):

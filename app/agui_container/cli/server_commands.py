@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 from agui_client import AgentClientError, Session
-from agui_container.cli.failure import CommandFailed
+from agui_container.cli.failure import CommandFailed, error_text
 from agui_container.cli.shared_stores import print_json
 from agui_container.cli.target import open_target
-from agui_container.cli.terminal.chat_state import error_text
 
 
 def run_with_server(url: str, token: str | None, work: Callable[[Session], Awaitable[None]]) -> None:

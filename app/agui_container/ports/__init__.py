@@ -5,6 +5,7 @@ Rule: small Protocols and frozen data without knowledge of a transport or a data
 """
 
 from agui_container.ports.agent import (
+    EVERYBODY,
     LOG_FIELDS,
     Agent,
     Caller,
@@ -49,6 +50,7 @@ from agui_container.ports.tool import (
 from agui_container.protocol.expander import MessageText
 
 __all__ = [
+    "EVERYBODY",
     "LOG_FIELDS",
     "Agent",
     "CallRules",

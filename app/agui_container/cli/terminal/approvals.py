@@ -6,8 +6,8 @@ import json
 import click
 
 from agui_client import Approval, Decision
+from agui_container.cli.control_characters import without_controls
 from agui_container.cli.terminal.asker import Asker
-from agui_container.cli.terminal.control_characters import without_controls
 from agui_container.cli.terminal.view import View
 
 KEYS = {"y": "allow", "n": "deny", "e": "edit", "l": "later"}

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from ag_ui.core import Interrupt
 
 from agui_client import AgentClientError, Approval, Decision, SessionStatus
+from agui_container.cli.failure import error_text
 from agui_container.cli.terminal import approvals, forms
 from agui_container.cli.terminal.asker import Asker
 from agui_container.cli.terminal.attachments import files_in
-from agui_container.cli.terminal.chat_state import ChatState, error_text
+from agui_container.cli.terminal.chat_state import ChatState
 from agui_container.cli.terminal.slash_commands import run_slash_command
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from ag_ui.core import AgentCapabilities
 
-from agui_client import AgentClientError, Session
+from agui_client import Session
+from agui_client.rendering import markdown
 from agui_container.cli.target import Target
 from agui_container.cli.terminal.server_files import ServerFiles
 from agui_container.cli.terminal.view import View
@@ -56,11 +57,4 @@ class ChatState:
     async def open_thread(self, thread_id: str) -> None:
         """Continue a thread of the server, and show it. Raises ``AgentClientError``."""
         await self.change_session(await Session.from_id(thread_id, url=self.target.url, **self.target.options))
-        self.view.markdown(self.session._repr_markdown_())
-
-
-def error_text(error: AgentClientError) -> str:
-    """Return an error for the person: its code, its message, and the id that the server's log has."""
-    code, request_id = getattr(error, "code", None), getattr(error, "request_id", None)
-    text = f"{code}: {error}" if code else str(error)
-    return f"{text} (request {request_id})" if request_id else text
+        self.view.markdown(markdown(self.session.messages))

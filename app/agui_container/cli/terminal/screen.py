@@ -18,7 +18,7 @@ from rich.padding import Padding
 from rich.segment import Segment
 from rich.text import Text as Line
 
-from agui_container.cli.terminal.control_characters import without_controls
+from agui_container.cli.control_characters import without_controls
 from agui_container.cli.terminal.markdown_blocks import MarkdownBlocks
 from agui_container.cli.terminal.turn import CallItem, NoteItem, ReasoningItem, ShownTurn, TextItem, TurnItem
 

@@ -12,6 +12,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from agui_client import Session
+from agui_client.rendering import markdown
 from agui_container.cli.terminal.chat_state import ChatState
 
 
@@ -104,7 +105,7 @@ async def export(chat: ChatState, argument: str) -> None:
 def exported(session: Session, *, as_json: bool) -> str:
     """Return a conversation as Markdown or as JSON."""
     if not as_json:
-        return f"{session._repr_markdown_()}\n"
+        return f"{markdown(session.messages)}\n"
     messages = [it.model_dump(mode="json", by_alias=True, exclude_none=True) for it in session.messages]
     fields = {"threadId": session.thread_id, "title": session.title, "messages": messages, "state": session.state}
     return f"{json.dumps(fields, indent=2, ensure_ascii=False)}\n"
