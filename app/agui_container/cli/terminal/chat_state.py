@@ -7,8 +7,8 @@ from ag_ui.core import AgentCapabilities
 
 from agui_client import Session
 from agui_client.rendering import markdown
-from agui_container.cli.target import Target
-from agui_container.cli.terminal.server_files import ServerFiles
+from agui_container.cli.target import AT_ONCE, Target
+from agui_container.cli.terminal.server_files import LastConversation, ServerFiles
 from agui_container.cli.terminal.view import View
 
 
@@ -46,8 +46,15 @@ class ChatState:
         return ((self.capabilities.custom if self.capabilities else None) or {}).get(name)
 
     async def load_capabilities(self) -> None:
-        """Ask the server what it can do. Raises ``AgentClientError`` if it cannot be reached."""
-        self.capabilities = await self.session.capabilities()
+        """Ask the server what it can do. Raises ``AgentClientError`` if it cannot be reached at once."""
+        options = self.target.options.copy()
+        options["retry"] = AT_ONCE
+        async with Session(self.target.url, **options) as session:
+            self.capabilities = await session.capabilities()
+
+    def remember(self) -> None:
+        """Keep which conversation ``agui chat --continue`` continues."""
+        self.files.last = LastConversation(self.session.thread_id, self.target.options.get("session_id"))
 
     async def change_session(self, session: Session) -> None:
         """Continue with another session."""
