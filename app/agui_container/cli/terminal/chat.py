@@ -112,6 +112,7 @@ class Chat:
         if self._cancelling is not None:
             self._turn.cancel()
             return
+        self._state.view.note("The run is cancelled. Ctrl-C leaves it if it does not end.")
         self._cancelling = asyncio.create_task(self._cancel_run(), name="cancel of a run")
 
     async def _cancel_run(self) -> None:

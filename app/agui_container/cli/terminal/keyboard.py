@@ -15,13 +15,15 @@ LOCAL_FLAGS = 3
 
 @contextmanager
 def echo(*, on: bool) -> Iterator[None]:
-    """Show typed keys, or do not. Nothing happens without a terminal."""
+    """Show typed keys, or keep them for later, also over a Ctrl-C. Nothing happens without a terminal."""
     if not sys.stdin.isatty():
         yield
         return
     before = termios.tcgetattr(sys.stdin)
     changed = list(before)
-    changed[LOCAL_FLAGS] = before[LOCAL_FLAGS] | termios.ECHO if on else before[LOCAL_FLAGS] & ~termios.ECHO
+    flags = before[LOCAL_FLAGS]
+    # Without NOFLSH a Ctrl-C discards the keys, and what the program has written and the terminal has not shown yet.
+    changed[LOCAL_FLAGS] = (flags | termios.ECHO) if on else (flags & ~termios.ECHO) | termios.NOFLSH
     termios.tcsetattr(sys.stdin, termios.TCSADRAIN, changed)
     try:
         yield

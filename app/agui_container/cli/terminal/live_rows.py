@@ -1,7 +1,10 @@
 """Rows at the end of a terminal that still change, under the output that stays.
 
-Rule: a frame is one write, and writes only from the first row on that has changed. It puts new text over the old one
-and clears nothing before, so that nothing flickers, and text that has become final is not written again.
+Rules:
+
+- A frame is one write, and writes only from the first row on that has changed. It puts new text over the old one and
+  clears nothing before, so that nothing flickers, and text that has become final is not written again.
+- Rows that change never wrap. A terminal that has just become narrower cuts them, and the next frame finds their begin.
 """
 
 from collections.abc import Sequence
@@ -12,7 +15,8 @@ from rich.text import Text
 SPARE_ROWS = 3
 """Rows of the terminal that are never drawn again, so that it does not scroll in between."""
 
-UP, CLEAR_LINE_END, CLEAR_BELOW, HIDE_CURSOR, SHOW_CURSOR = "\x1b[{}A", "\x1b[K", "\x1b[J", "\x1b[?25l", "\x1b[?25h"
+UP, CLEAR_LINE_END, CLEAR_BELOW = "\x1b[{}A", "\x1b[K", "\x1b[J"
+WRAP, NO_WRAP, SHOW_CURSOR, HIDE_CURSOR = "\x1b[?7h", "\x1b[?7l", "\x1b[?25h", "\x1b[?25l"
 
 
 class LiveRows:
@@ -36,7 +40,11 @@ class LiveRows:
         rows = [*above, *below]
         equal = self._count_equal(rows) if console.width == self._width else 0
         if not equal == len(rows) == len(self._rows):
-            self._write(rows[equal:], up=len(self._rows) - equal, clears=len(rows) < len(self._rows))
+            up = UP.format(len(self._rows) - equal) if equal < len(self._rows) else ""
+            changing = self._lines(below[max(equal - len(above), 0) :])
+            clear = CLEAR_BELOW if len(rows) < len(self._rows) else ""
+            console.file.write(f"{up}{self._lines(above[equal:])}{NO_WRAP}{changing}{WRAP}{clear}")
+            console.file.flush()
         self._rows, self._width, self._growing = below, console.width, growing
 
     def _count_equal(self, rows: Sequence[str]) -> int:
@@ -44,10 +52,8 @@ class LiveRows:
         pairs = enumerate(zip(rows, self._rows, strict=False))
         return next((at for at, (new, old) in pairs if new != old), min(len(rows), len(self._rows)))
 
-    def _write(self, rows: Sequence[str], *, up: int, clears: bool) -> None:
-        lines = "".join(f"{row}{CLEAR_LINE_END if self._has_room(row) else ''}\n" for row in rows)
-        self._console.file.write(f"{UP.format(up) if up else ''}{lines}{CLEAR_BELOW if clears else ''}")
-        self._console.file.flush()
+    def _lines(self, rows: Sequence[str]) -> str:
+        return "".join(f"{row}{CLEAR_LINE_END if self._has_room(row) else ''}\n" for row in rows)
 
     def _has_room(self, row: str) -> bool:
         """Return True if a row does not fill its line. A terminal would clear the last character of a full one."""
@@ -57,7 +63,7 @@ class LiveRows:
         with self._console.capture() as captured:
             for content in contents:
                 self._console.print(content)
-        return captured.get().split("\n")[:-1]
+        return [row.rstrip(" ") for row in captured.get().split("\n")[:-1]]
 
     def show_cursor(self, *, visible: bool) -> None:
         """Show or hide the cursor."""
