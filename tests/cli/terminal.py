@@ -17,7 +17,7 @@ import pyte
 ROOT = Path(__file__).parents[2]
 PYTHONPATH = f"{ROOT}:{ROOT / 'app'}:{ROOT / 'clients/python/src'}"
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 """Outer limit of one wait."""
 
 READ_SECONDS = 0.2

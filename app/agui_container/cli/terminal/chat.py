@@ -51,8 +51,12 @@ class Chat:
 
     async def _send(self, text: str) -> None:
         state, files = self._state, files_in(text)
+        if state.session.status is SessionStatus.AGENT_TURN:  # a run that was left, or whose connection was lost
+            await state.load_thread(state.session.thread_id)
+            await self._answer()
         if state.session.status is SessionStatus.AGENT_TURN:
-            await self._answer()  # a run that was left, or whose connection was lost
+            state.view.error("The message was not sent, because a run of this conversation has not ended.")
+            return
         for file in files:
             state.view.note(f"Sent with {file.name}, {file.stat().st_size:,} bytes.")
         state.session.send_text(text, files=files, forwarded_props=state.forwarded_props)

@@ -61,7 +61,11 @@ class ChatState:
         await self.session.aclose()
         self.session = session
 
+    async def load_thread(self, thread_id: str) -> None:
+        """Continue a thread as the server has it. Raises ``AgentClientError``."""
+        await self.change_session(await Session.from_id(thread_id, url=self.target.url, **self.target.options))
+
     async def open_thread(self, thread_id: str) -> None:
         """Continue a thread of the server, and show it. Raises ``AgentClientError``."""
-        await self.change_session(await Session.from_id(thread_id, url=self.target.url, **self.target.options))
+        await self.load_thread(thread_id)
         self.view.markdown(markdown(self.session.messages))
