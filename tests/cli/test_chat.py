@@ -127,7 +127,7 @@ def test_the_arguments_of_a_call_are_changed_in_an_editor(assistant: ServerProce
     fails_once = f"test -e {tmp_path}/tried || {{ touch {tmp_path}/tried; exit 1; }}"
     editor.write_text(f'#!/bin/sh\n{fails_once}\nkill -INT $PPID\nsed -i "s/6\\*7/6*8/" "$1"\n')
     editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
-    with open_chat(assistant.invocations, home=tmp_path, EDITOR=str(editor)) as terminal:
+    with open_chat(assistant.invocations, home=tmp_path, columns=200, EDITOR=str(editor)) as terminal:
         terminal.send("calculate 6*7\r")
         terminal.wait_for("[y] allow")
         terminal.send("e")
