@@ -35,9 +35,6 @@ ASSISTANT_SETTINGS = (
     "max_steps",
     "goal_prompts",
     "delegate_depth",
-    "tools",
-    "tool_policy",
-    "mcp_servers",
     "trust_instructions",
     "context_tokens",
     "context_overflow",
@@ -45,6 +42,9 @@ ASSISTANT_SETTINGS = (
     "skills",
 )
 """Settings that only the built-in assistant reads."""
+
+TOOL_SETTINGS = ("tools", "tool_policy", "mcp_servers")
+"""Settings of the tools that the built-in assistant and agents without tools of their own get."""
 
 
 JSON_SETTINGS = ("model_options", "tool_policy", "mcp_servers", "auth_custom_claims", "caller_limits")
@@ -272,16 +272,25 @@ def check_extra(setting: str, extra: str) -> None:
         raise SettingsError(f"{setting} needs the package {missing}. {advice_for(extra)}.")
 
 
-def check_assistant_settings(settings: Settings) -> None:
+def check_assistant_settings(settings: Settings, *, takes_tools: bool) -> None:
     """Check that no setting of the assistant is set for another agent, because it would have no effect.
+
+    Args:
+        settings: the settings.
+        takes_tools: True if the agent gets the tools of the settings. An ``Assistant`` made in Python has its own.
 
     Raises:
         SettingsError: a setting of the assistant is set.
     """
-    for name in ASSISTANT_SETTINGS:
-        if getattr(settings, name) != default_of(name):
+    for name in ASSISTANT_SETTINGS if takes_tools else (*ASSISTANT_SETTINGS, *TOOL_SETTINGS):
+        if is_set(settings, name):
             variable = f"AGUI_{name.upper()}"
             raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")
+
+
+def is_set(settings: Settings, name: str) -> bool:
+    """Return True if a setting differs from its default."""
+    return bool(getattr(settings, name) != default_of(name))
 
 
 def check_auth(settings: Settings) -> None:

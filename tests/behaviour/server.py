@@ -37,6 +37,11 @@ async def serving(
         yield url
 
 
+def port_of(url: str) -> int:
+    """Return the port in the URL of a server."""
+    return int(url.rpartition(":")[2])
+
+
 @asynccontextmanager
 async def listening(
     app: ASGIApp,
