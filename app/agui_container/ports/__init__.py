@@ -6,6 +6,7 @@ Rule: small Protocols and frozen data without knowledge of a transport or a data
 
 from agui_container.ports.agent import (
     CURRENT_RUN,
+    EVERYBODY,
     LOG_FIELDS,
     Agent,
     Caller,
@@ -56,6 +57,7 @@ from agui_container.protocol.expander import MessageText
 
 __all__ = [
     "CURRENT_RUN",
+    "EVERYBODY",
     "LOG_FIELDS",
     "Agent",
     "CallRules",

@@ -25,6 +25,9 @@ Item = BaseEvent | MessageText | str
 LOG_FIELDS: ContextVar[Mapping[str, str]] = ContextVar("LOG_FIELDS", default={})  # noqa: B039 - never mutated
 """Ids in every log line of the current request or run. Tasks and worker threads inherit them."""
 
+EVERYBODY = "everybody"
+"""Owner of the threads and runs of callers without a token and a session."""
+
 
 AUTHORIZATION = "Authorization"
 
