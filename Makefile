@@ -132,9 +132,9 @@ size: | $(BIN)/python ## Install the packages of the image into a new folder, pr
 .PHONY: newest
 newest: $(VENV)/.dev ## Run the core of the tests with the newest versions that the registry serves; ARGS="tests/grpc"
 	@rm -rf $(NEWEST) && $(BIN)/python -I -m venv --without-pip $(NEWEST)
-	@$(BIN)/python -c '$(PURELIB)' >"$$($(NEWEST)/bin/python -c '$(PURELIB)')/tests.pth"
-	@$(PIP) --python $(NEWEST)/bin/python install --no-compile --upgrade --upgrade-strategy eager $(SERVING)
+	@$(PIP) --python $(NEWEST)/bin/python install --no-compile $(SERVING)
 	@$(PIP) --python $(NEWEST)/bin/python list --path "$$($(NEWEST)/bin/python -c '$(PURELIB)')"
+	@$(BIN)/python -c '$(PURELIB)' >"$$($(NEWEST)/bin/python -c '$(PURELIB)')/tests.pth"
 	@$(NEWEST)/bin/python -m pytest $(or $(ARGS),$(CORE))
 
 # Packages that carry requests, in any version. Everything else is found in the environment of the tests.
