@@ -251,6 +251,10 @@ LIMITS = {
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "A stop stores the ends of runs before events that the store is behind with.",
     ),
+    "drain.unstored": (
+        "docs/reliability.md",
+        "A stop without the store ends every run for its readers, with a line of the log for each.",
+    ),
     "drain.refuses": ("docs/agents.md", "New runs are refused with SHUTTING_DOWN while it drains."),
     "health.busy": ("docs/http-api.md#routes", "The server is busy while a run is open."),
     "health.stamp": ("docs/http-api.md#routes", "The time of the last update changes only when the status does."),

@@ -3,10 +3,13 @@
 import asyncio
 import json
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from tests.engine.doubles import Json
+from tests.requirements import requirement
 from tests.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input
 from tests.sockets.process import AGENT, ServerProcess
 from tests.websocket import receive_until, socket_to
@@ -36,8 +39,13 @@ async def ws_to_the_end(port: int, text: str, started: Callable[[], None]) -> li
     return events
 
 
-async def streams_at_sigterm(server: ServerProcess, text: str) -> list[list[Json]]:
-    """Open runs over both transports, stop the server when all have begun, and read them to their ends."""
+async def streams_at_sigterm(
+    server: ServerProcess, text: str, before: Callable[[], object] = lambda: None
+) -> list[list[Json]]:
+    """Open runs over both transports, stop the server when all have begun, and read them to their ends.
+
+    ``before`` is called right before the stop.
+    """
     begun = asyncio.Semaphore(0)
     readers = [
         asyncio.create_task(read(server.port, text, begun.release))
@@ -46,6 +54,7 @@ async def streams_at_sigterm(server: ServerProcess, text: str) -> list[list[Json
     ]
     for _ in readers:
         await begun.acquire()
+    before()
     server.term()
     return await asyncio.gather(*readers)
 
@@ -73,6 +82,18 @@ async def test_sigterm_ends_silent_blocked_and_busy_runs_legally_and_the_process
     await asyncio.gather(
         stop_during_runs(AGENT, "hold"), stop_during_runs(BLOCKING, "hold"), stop_during_runs(AGENT, "churn")
     )
+
+
+@requirement("drain.unstored")
+async def test_sigterm_while_the_store_is_away_ends_every_run_for_its_readers(tmp_path: Path) -> None:
+    with ServerProcess(AGUI_STORE=f"sqlite:///{tmp_path}/runs.db") as server:
+        take_away = partial((tmp_path / "runs.db").rename, tmp_path / "away.db")
+        for events in await streams_at_sigterm(server, "hold", take_away):
+            assert [event["type"] for event in events][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+            assert events[-1]["code"] == "STORE_UNAVAILABLE"
+        assert await asyncio.to_thread(server.wait) == 0
+        assert sum("run end not stored" in line for line in server.log) == 2 * RUNS
+        assert server.faults == []
 
 
 @pytest.mark.parametrize(

@@ -217,7 +217,7 @@ class RunRegistry:
 
     async def _record(self, run: Run, recorder: RunRecorder) -> None:
         try:
-            await recorder.write(run.log, run.fail)
+            await recorder.write(run.log, run.lose)
         except Exception:
             logger.exception("run recording failed %s", format_fields({"run": run.ctx.run_id}))
         finally:
@@ -325,6 +325,21 @@ class RunRegistry:
         An agent that does not stop after the end of its run does not make the process busy.
         """
         self._health.update(busy=bool(self.queues or self._background))
+
+    async def stop_recorders(self, seconds: float) -> None:
+        """Wait until the ends of all runs are stored, for ``seconds`` at most. Then the others end without, for readers.
+
+        The store has those runs as far as readers have seen them, and another process ends them there.
+        """
+        turns = round(seconds / TURN_SECONDS)
+        while self.recorder_tasks and turns > 0:
+            await asyncio.wait(self.recorder_tasks.values(), timeout=TURN_SECONDS)
+            turns -= 1
+        recorders = list(self.recorder_tasks.values())
+        for task in recorders:
+            task.cancel()
+        if recorders:
+            await asyncio.wait(recorders)
 
     async def drain(self, grace: float) -> None:
         """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""

@@ -15,7 +15,7 @@ from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent
 
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.log.subscription import LocalSubscription, Presence
-from agui_container.engine.outcome import Status, make_ending
+from agui_container.engine.outcome import Status, error_json, make_ending
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, StoreState
 from agui_container.engine.run.fairness import BURST, EVENT_COST, FairScheduler
 from agui_container.engine.run.pipeline import EventPipeline
@@ -300,6 +300,16 @@ class Run:
             self._send_started()
         self._end(run_error(error, self.ctx.caller.request_id), Status.ERROR, failure=error.message)
         self._unwind()
+
+    def lose(self, error: AppError) -> RunErrorEvent:
+        """End with RUN_ERROR, now. If the run has ended, replace its end, which is not stored and which no reader saw.
+
+        Return the terminal event.
+        """
+        self.fail(error)
+        event = run_error(error, self.ctx.caller.request_id)
+        self.status, self.error = Status.ERROR, error_json(event)
+        return with_totals(event, self.ctx.usage, self._now_ms(), None)
 
     def _log_fault(self, level: int, phrase: str, cause: BaseException, **facts: object) -> None:
         """Log the fault of an agent with the line of the user's code that raised the error or yielded the event."""
