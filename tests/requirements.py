@@ -105,7 +105,7 @@ FAILURES = {
     ),
     "fail.exit": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
-        "SystemExit and CancelledError of an agent end its run only.",
+        "SystemExit, KeyboardInterrupt and CancelledError of an agent end its run only.",
     ),
 }
 

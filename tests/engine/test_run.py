@@ -295,16 +295,6 @@ async def test_an_agent_that_cancels_its_own_task_is_blamed_for_the_end() -> Non
     assert b'"AGENT_ERROR"' in events[-1].data
 
 
-@requirement("drain.ends")
-def test_ctrl_c_is_not_the_agents_mistake() -> None:
-    async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        yield "hi"
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        asyncio.run(log_of(agent))
-
-
 @requirement("agent.background")
 async def test_a_tight_agent_lets_others_run() -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:

@@ -111,14 +111,22 @@ async def test_the_process_ends_whatever_does_not_end_in_it(agent: str, named: s
         assert server.faults == []
 
 
+@requirement("fail.exit")
 async def test_a_task_that_wants_to_end_the_process_fails_its_run_only() -> None:
     with ServerProcess(AGUI_AGENT="tests.sockets.agents:leaving") as server:
-        for _ in range(2):
-            events = (await ask(server.port, post(run_input("go")))).events
-            assert [event["type"] for event in events][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
-            assert events[-1]["code"] == "AGENT_ERROR"
-        assert (await get(server.port, "/ping"))["status"] == "Healthy"
+        held = await (await HttpExchange.open(server.port, post(run_input("hold")))).until(is_text)
+        for text in ("exit", "interrupt"):
+            events = (await ask(server.port, post(run_input(text)))).events
+            async with socket_to(server.port) as connection:
+                await connection.send(json.dumps(run_input(text)))
+                over_socket = await receive_until(connection, is_last)
+            for seen in (events, over_socket):
+                assert [event["type"] for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+                assert seen[-1]["code"] == "AGENT_ERROR"
+        assert (await get(server.port, "/ping"))["status"] == "HealthyBusy"
         server.term()
+        assert_shut_down((await held.rest()).events)
+        await held.close()
         assert await asyncio.to_thread(server.wait) == 0
 
 

@@ -92,17 +92,20 @@ class Server(uvicorn.Server):
         """The reason why the server could not start, if the operator can mend it."""
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until a signal. A SystemExit in any task stops asyncio's loop; the loop is then started again."""
+        """Serve until a signal. A SystemExit or KeyboardInterrupt in any task stops asyncio's loop, which starts again.
+
+        Ctrl-C raises nothing meanwhile: uvicorn calls ``handle_exit`` for it.
+        """
         with asyncio.Runner(loop_factory=self.config.get_loop_factory()) as runner:
             loop = runner.get_loop()
             serving = loop.create_task(self.serve(sockets), name="serve")
             while not serving.done():
                 try:
                     loop.run_until_complete(serving)
-                except SystemExit:
+                except (SystemExit, KeyboardInterrupt) as error:
                     if serving.done():
                         raise
-                    logger.exception("task raised SystemExit, only the task ends")
+                    logger.exception("task raised %s, only the task ends", type(error).__name__)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Connect to the store and the bus, listen, and log an example of a request."""

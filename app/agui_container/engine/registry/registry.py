@@ -297,7 +297,10 @@ class RunRegistry:
         """
 
         async def wait() -> None:
-            await work
+            try:
+                await work
+            except (KeyboardInterrupt, SystemExit):  # asyncio would stop its loop, and with it all runs
+                logger.exception("background work failed")
 
         task = asyncio.create_task(wait(), name="background work")
         self._background.add(task)

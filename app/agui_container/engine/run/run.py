@@ -155,7 +155,7 @@ class Run:
             if await self._begin() and self._input is not None:
                 await self._iterate(agent.run(self._input, self.ctx), scheduler)
                 self.finish()
-        except BaseException as error:  # also SystemExit, which must not stop the server
+        except BaseException as error:  # also KeyboardInterrupt: a signal is the operator's, an exception the agent's
             if not self._handle_failure(error):
                 raise
         finally:
@@ -217,8 +217,6 @@ class Run:
         """End the run as failed. Return False if the exception must be raised again."""
         try:
             match error:
-                case KeyboardInterrupt():
-                    return False
                 case asyncio.CancelledError() if is_being_cancelled():
                     if not self.log.has_ended:  # the engine ends a run before it cancels the task
                         self._log_fault(logging.ERROR, "agent cancelled its own task", error)
