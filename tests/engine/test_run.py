@@ -321,8 +321,9 @@ async def test_log_lines_of_a_run_carry_its_ids(monkeypatch: pytest.MonkeyPatch)
         yield "hi"
 
     service = make_service(agent)
-    await envelopes(service.start(asking(), caller(session_id="s1")))
-    assert seen == [{"requestId": "request-1", "threadId": "t1", "runId": "r1", "sessionId": "s1"}] * 2
+    await envelopes(service.start(asking(), caller(session_id="a")))
+    ids = {"requestId": "request-1", "threadId": "t1", "runId": "r1", "sessionId": "sha256-ca978112ca1bbdca"}
+    assert seen == [ids] * 2
     assert LOG_FIELDS.get() == {}
 
 

@@ -19,6 +19,7 @@ from agui_container.ports.agent import (
     Timer,
     Tool,
     ToolContent,
+    session_label,
 )
 from agui_container.ports.goals import Goal, GoalRecord, GoalRecords, GoalStatus
 from agui_container.ports.model import (
@@ -93,4 +94,5 @@ __all__ = [
     "ToolSuspension",
     "UsageDelta",
     "allow_all",
+    "session_label",
 ]
