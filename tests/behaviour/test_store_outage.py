@@ -3,7 +3,6 @@
 Each test body breaks a real database: the file of SQLite is moved away, the connections to PostgreSQL are cut.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -47,7 +46,7 @@ class Outage:
             file.rename(away)  # noqa: ASYNC240 - a moment on a local disk
 
         async def end() -> None:
-            away.rename(file)  # noqa: ASYNC240 - as above
+            away.rename(file)
 
         return cls(url, url, begin, end)
 

@@ -330,7 +330,7 @@ class RunRegistry:
         self._health.update(busy=bool(self.queues or self._background))
 
     async def stop_recorders(self, seconds: float) -> None:
-        """Wait until the ends of all runs are stored, for ``seconds`` at most. Then the others end without, for readers.
+        """Wait until the ends of all runs are stored, for ``seconds`` at most. Then the others end for their readers.
 
         The store has those runs as far as readers have seen them, and another process ends them there.
         """

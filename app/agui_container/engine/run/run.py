@@ -345,7 +345,7 @@ class Run:
         self.status = status
         self.log.end()
         self._on_end(self)
-        seconds = self.ended_at - self.started_at
+        seconds = max(0.0, self.ended_at - self.started_at)  # the clock may have been set back
         self._trace.end(event, status, seconds)
         self._log_end(event, status, seconds)
 
