@@ -103,6 +103,14 @@ FAILURES = {
         "docs/http-api.md#errors",
         "RUN_ERROR carries the request id under which the log has the cause.",
     ),
+    "fuzz.bodies": (
+        "docs/reliability.md",
+        "Any body, frame or gRPC message is read, or refused with an error that says why.",
+    ),
+    "fuzz.requests": (
+        "docs/reliability.md",
+        "Random requests over each transport get an answer that is no fault of the server.",
+    ),
     "fail.exit": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
         "SystemExit, KeyboardInterrupt and CancelledError of an agent end its run only.",
