@@ -103,6 +103,7 @@ FAILURES = {
         "docs/http-api.md#errors",
         "RUN_ERROR carries the request id under which the log has the cause.",
     ),
+    "process.stopped": ("docs/reliability.md", "A process that is stopped and continued sends its streams on."),
     "fuzz.bodies": (
         "docs/reliability.md",
         "Any body, frame or gRPC message is read, or refused with an error that says why.",

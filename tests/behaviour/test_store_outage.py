@@ -182,3 +182,21 @@ async def test_a_shutdown_without_the_store_ends_every_reply(
     assert (reply.end, reply.text) == (ERROR, "hi")
     assert reply.code in {"STORE_UNAVAILABLE", None}
     assert len(unstored(caplog)) == 1
+
+
+@requirement("durable.cut")
+@pytest.mark.parametrize("transport", ["sse", "ws"])
+async def test_a_database_that_is_corrupted_under_a_run_ends_it_for_its_reader(
+    serve: Serve, tmp_path: Path, transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = WaitingAgent(rest=" never stored")
+    over_sse, over_ws = await serve(agent, store=f"sqlite:///{tmp_path}/store.db")
+    stream = await (over_sse if transport == "sse" else over_ws).start(ask())
+    seen = await up_to(stream, "TEXT_MESSAGE_CONTENT")
+    for file in tmp_path.glob("store.db*"):  # noqa: ASYNC240 - a moment on a local disk
+        with file.open("r+b") as raw:
+            raw.write(b"\xff" * file.stat().st_size)
+    agent.may_end.set()
+    seen += await up_to(stream, *TERMINAL)
+    assert (text(seen), outcome(seen)) == ("hi", "STORE_UNAVAILABLE")
+    assert unstored(caplog) == ["run end not stored run=r1 thread=t1"]

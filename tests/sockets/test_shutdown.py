@@ -39,6 +39,15 @@ async def ws_to_the_end(port: int, text: str, started: Callable[[], None]) -> li
     return events
 
 
+async def ws_until_the_end(port: int, text: str, started: Callable[[], None]) -> list[Json]:
+    """Return the events of a run over a WebSocket that the client closes."""
+    async with socket_to(port) as connection:
+        await connection.send(json.dumps(run_input(text)))
+        events = await receive_until(connection, is_text)
+        started()
+        return events + await receive_until(connection, is_last)
+
+
 async def streams_at_sigterm(
     server: ServerProcess, text: str, before: Callable[[], object] = lambda: None
 ) -> list[list[Json]]:
@@ -82,6 +91,24 @@ async def test_sigterm_ends_silent_blocked_and_busy_runs_legally_and_the_process
     await asyncio.gather(
         stop_during_runs(AGENT, "hold"), stop_during_runs(BLOCKING, "hold"), stop_during_runs(AGENT, "churn")
     )
+
+
+@requirement("process.stopped")
+async def test_a_process_that_is_stopped_for_a_while_sends_its_streams_on() -> None:
+    with ServerProcess() as server:
+        begun = asyncio.Semaphore(0)
+        readers = [
+            asyncio.create_task(read(server.port, "tick 50", begun.release))
+            for read in (sse_to_the_end, ws_until_the_end)
+        ]
+        for _ in readers:
+            await begun.acquire()
+        with server.stopped():
+            waiting = asyncio.create_task(ask(server.port, post(run_input("hello"))))
+            await asyncio.sleep(0)
+        for events in [*await asyncio.gather(*readers), (await waiting).events]:
+            assert events[-1]["type"] == "RUN_FINISHED"
+        assert server.faults == []
 
 
 @requirement("drain.unstored")
