@@ -45,6 +45,9 @@ FREEZE_EVERY, FREEZE_SECONDS = 60.0, 1.0
 ANSWER_SECONDS = 120.0
 """Longest wait for an answer. A machine that is busy with other work may take long."""
 
+MOST_CLIENTS = 200
+"""Clients at the same time. On a machine that is too busy for the rate, the next one begins later."""
+
 SETTLING_SECONDS = 40.0
 """Longest wait at the end until nothing is open."""
 
@@ -247,7 +250,7 @@ class Soak:
         port, pid: the server.
         rate: runs a second.
         answers: how often a kind of client got an answer.
-        late: runs that began more than a second late, because the machine was busy.
+        seconds: how long the clients have taken, which is longer than asked for on a machine that is too busy.
         samples: seconds, bytes of memory, open files and open runs.
         is_idle: True if the server had no open run at the end.
     """
@@ -256,22 +259,26 @@ class Soak:
     pid: int
     rate: float
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
-    late: int = 0
+    seconds: float = 0.0
     samples: list[tuple[float, int, int, int]] = field(default_factory=list)
     is_idle: bool = False
 
     async def run(self, seconds: float) -> None:
         """Start clients at the rate, and watch the server. Return when all clients are done."""
         began, chosen = time.monotonic(), random.Random(1)  # noqa: S311 - not for secrets
+        places = asyncio.Semaphore(MOST_CLIENTS)
         async with asyncio.TaskGroup() as tasks:
             watching = [tasks.create_task(self._watch(began)), tasks.create_task(self._freeze())]
             async with asyncio.TaskGroup() as clients:
-                for number in range(int(seconds * self.rate)):
-                    due = began + number / self.rate
-                    await asyncio.sleep(max(0.0, due - time.monotonic()))
-                    self.late += time.monotonic() - due > 1
+                number = 0
+                while (elapsed := time.monotonic() - began) < seconds:
+                    await asyncio.sleep(max(0.0, number / self.rate - elapsed))
+                    await places.acquire()
                     client = chosen.choices(CLIENTS, [each.share for each in CLIENTS])[0]
-                    clients.create_task(self._act(client, f"soak-{number}"))
+                    task = clients.create_task(self._act(client, f"soak-{number}"))
+                    task.add_done_callback(lambda _: places.release())
+                    number += 1
+            self.seconds = time.monotonic() - began
             for task in watching:
                 task.cancel()
         await self._settle(began)
@@ -307,8 +314,10 @@ class Soak:
         while True:
             await asyncio.sleep(FREEZE_EVERY)
             os.kill(self.pid, signal.SIGSTOP)
-            await asyncio.sleep(FREEZE_SECONDS)
-            os.kill(self.pid, signal.SIGCONT)
+            try:
+                await asyncio.sleep(FREEZE_SECONDS)
+            finally:
+                os.kill(self.pid, signal.SIGCONT)
 
     async def _settle(self, began: float) -> None:
         """Wait until the server says that it is idle, for a limited time, and take the last sample."""
@@ -330,7 +339,8 @@ class Soak:
         wrong = sum(count for (name, answer), count in self.answers.items() if answer != expected[name])
         half = self.samples[len(self.samples) // 2 :]
         sizes = [size / 1e6 for _, size, _, _ in half]
-        say(f"{sum(self.answers.values())} runs, {wrong} unexpected answers, {self.late} began over a second late")
+        count = self.answers.total()
+        say(f"{count} runs in {self.seconds:.0f} s, {count / self.seconds:.0f} a second; {wrong} unexpected answers")
         say(f"memory in the second half: {min(sizes):.1f} to {max(sizes):.1f} MB; load {os.getloadavg()[2]:.1f}")
         say("no run is open" if self.is_idle else "A RUN IS STILL OPEN")
         return not wrong and self.is_idle

@@ -1,12 +1,14 @@
 """Random bodies of requests and random gRPC messages: valid ones, with a few changes that no client should make.
 
-A body depends on the random numbers only, so a seed names it.
+A body depends on its seed only, which therefore names it.
 """
 
 import copy
 import json
 import random
 from collections.abc import Callable, Sequence
+
+from google.protobuf.message import Message
 
 from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
@@ -44,14 +46,20 @@ VALUES: Sequence[object] = (
 )
 """Values that take the place of others."""
 
-TYPES = (roz.SessionRequest, roz.WatchTeamRequest, kontekst.RunCommand, kontekst.StartRunCommand)
+TYPES: Sequence[type[Message]] = (
+    roz.SessionRequest,
+    roz.WatchTeamRequest,
+    kontekst.RunCommand,
+    kontekst.StartRunCommand,
+)
 """Messages that clients of gRPC send."""
 
 Container = dict[str, object] | list[object]
 
 
-def random_body(chance: random.Random) -> bytes:
+def random_body(seed: int) -> bytes:
     """Return a body: a valid one with up to four changes of its values, and some with changes of their bytes."""
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
     document = copy.deepcopy(chance.choice(SAMPLES))
     for _ in range(chance.randrange(5)):
         chance.choice(CHANGES)(chance, chance.choice(containers(document)))
@@ -113,8 +121,9 @@ def change_byte(chance: random.Random, data: bytearray) -> None:
             del data[at:]
 
 
-def random_message(chance: random.Random) -> tuple[type, bytes]:
+def random_message(seed: int) -> tuple[type[Message], bytes]:
     """Return a type of gRPC messages, and bytes that are nearly a message of it."""
+    chance = random.Random(seed)  # noqa: S311 - not for secrets
     kind = chance.choice(TYPES)
     start = kontekst.StartRunCommand(prompt="hi", session_id="s", agent_name="a")
     data = bytearray(chance.choice((start, kontekst.RunCommand(start=start))).SerializeToString())

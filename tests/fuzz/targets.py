@@ -1,5 +1,7 @@
 """The readers of input from clients: each returns a request, or raises an error of the caller that says why."""
 
+from collections.abc import Callable
+
 from google.protobuf.message import Message
 
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -12,20 +14,20 @@ ALLOWED = frozenset({ErrorCode.VALIDATION_ERROR, ErrorCode.PAYLOAD_TOO_LARGE})
 
 def check_body(body: bytes) -> ErrorCode | None:
     """Read a body as SSE and WebSocket do. Return the code with which it is refused, or None."""
-    try:
-        parse(body)
-    except AppError as error:
-        assert error.code in ALLOWED, body
-        assert error.message, body
-        return error.code
-    return None
+    return code_of(lambda: parse(body))
 
 
 def check_message(kind: type[Message], body: bytes) -> ErrorCode | None:
     """Decode a message as gRPC does. Return the code with which it is refused, or None."""
+    return code_of(lambda: decode(kind, body))
+
+
+def code_of(read: Callable[[], object]) -> ErrorCode | None:
+    """Return the code with which input is refused, or None. Raises ``ValueError`` for a refusal that is no refusal."""
     try:
-        decode(kind, body)
+        read()
     except AppError as error:
-        assert error.code in ALLOWED, body
+        if error.code not in ALLOWED or not error.message:
+            raise ValueError(error.code) from error
         return error.code
     return None

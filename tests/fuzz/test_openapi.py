@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 import schemathesis
 from hypothesis import Phase, given, settings
-from hypothesis.strategies import DataObject, data
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -13,6 +12,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.engine.doubles import WAIT
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
@@ -36,14 +36,13 @@ def test_requests_that_the_description_allows_and_others_get_what_it_says(server
     operations = [found.ok() for found in schema.get_all_operations()]
     assert len(operations) > 20
     for operation in operations:
-
-        @settings(max_examples=EXAMPLES, phases=[Phase.generate])
-        @given(data())
-        def ask(draw: DataObject) -> None:
-            case = draw.draw(operation.as_strategy())
-            response = case.call(timeout=120)
-            is_json = "json" in response.headers.get("content-type", [""])[0]
-            case.validate_response(response, checks=[*CHECKS, response_schema_conformance] if is_json else CHECKS)
-
-        ask()
+        check = given(operation.as_strategy())(check_answer)
+        settings(max_examples=EXAMPLES, phases=[Phase.generate])(check)()
     assert server.faults == []
+
+
+def check_answer(case: schemathesis.Case) -> None:
+    """Send a request and check the answer."""
+    response = case.call(timeout=WAIT)
+    is_json = "json" in response.headers.get("content-type", [""])[0]
+    case.validate_response(response, checks=[*CHECKS, response_schema_conformance] if is_json else CHECKS)

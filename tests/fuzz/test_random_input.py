@@ -5,7 +5,6 @@
 
 import asyncio
 import json
-import random
 from collections.abc import AsyncIterator
 
 import grpc
@@ -52,7 +51,7 @@ async def url() -> AsyncIterator[str]:
 @settings(max_examples=300)
 @given(st.integers(0, 2**32))
 def test_a_valid_body_with_random_changes_is_read_or_refused(seed: int) -> None:
-    check_body(random_body(random.Random(seed)))
+    check_body(random_body(seed))
 
 
 @requirement("fuzz.bodies")
@@ -72,14 +71,14 @@ def test_random_bytes_are_read_or_refused(body: bytes) -> None:
 @settings(max_examples=300)
 @given(st.integers(0, 2**32))
 def test_a_grpc_message_with_random_changes_is_read_or_refused(seed: int) -> None:
-    check_message(*random_message(random.Random(seed)))
+    check_message(*random_message(seed))
 
 
 @requirement("fuzz.requests")
 async def test_random_requests_over_sse_are_answered_in_order(url: str) -> None:
     async with http_client(url) as client:
         for seed in range(REQUESTS):
-            answer = await client.post("/invocations", content=random_body(random.Random(seed)))
+            answer = await client.post("/invocations", content=random_body(seed))
             events = events_of(answer.content)
             assert events[-1]["type"] in TERMINAL, (seed, events)
             assert answer.status_code < 500, seed
@@ -90,7 +89,7 @@ async def test_random_requests_over_sse_are_answered_in_order(url: str) -> None:
 async def test_random_frames_are_answered_and_leave_the_socket_open(url: str) -> None:
     async with socket_to(url) as connection:
         for seed in range(REQUESTS):
-            await connection.send(random_body(random.Random(seed)).decode(errors="replace"))
+            await connection.send(random_body(seed).decode(errors="replace"))
             await connection.send(json.dumps({"command": {"type": "capabilities"}, "id": f"frame {seed}"}))
             while (frame := await receive_frame(connection)).get("id") != f"frame {seed}":
                 assert frame.get("code") != "INTERNAL_ERROR", seed
@@ -99,7 +98,7 @@ async def test_random_frames_are_answered_and_leave_the_socket_open(url: str) ->
 @requirement("fuzz.requests")
 async def test_random_grpc_messages_are_answered_with_a_status_that_is_no_fault(url: str) -> None:
     for seed in range(REQUESTS // 3):
-        kind, body = random_message(random.Random(seed))
+        kind, body = random_message(seed)
         path = "/kontekst.AgentService/Run" if "kontekst" in kind.__module__ else "/roz.v1.AgentService/StreamSession"
         status, _ = await asyncio.to_thread(call_rpc, url, path, body, {})
         assert status not in {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}, seed
