@@ -118,7 +118,7 @@ def post(path: str, body: str) -> bytes:
     return head.encode() + data
 
 
-class Exchange:
+class SoakExchange:
     """A connection with one request."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -127,7 +127,7 @@ class Exchange:
         self.received = b""
 
     @classmethod
-    async def open(cls, port: int, request: bytes) -> "Exchange":
+    async def open(cls, port: int, request: bytes) -> "SoakExchange":
         """Connect and send the request."""
         exchange = cls(*await asyncio.open_connection("127.0.0.1", port))
         exchange._writer.write(request)
@@ -171,7 +171,7 @@ def name_of(events: list[dict[str, object]]) -> str:
 
 async def read(port: int, run: str, text: str = "read") -> str:
     """Read a run to its end."""
-    exchange = await Exchange.open(port, post("/invocations", run_input(run, text)))
+    exchange = await SoakExchange.open(port, post("/invocations", run_input(run, text)))
     return ending(await exchange.rest())
 
 
@@ -187,15 +187,15 @@ async def read_socket(port: int, run: str) -> str:
 
 async def cancel(port: int, run: str, text: str = "wait") -> str:
     """Cancel a run from another connection, and read it to its end."""
-    exchange = await Exchange.open(port, post("/invocations", run_input(run, text)))
+    exchange = await SoakExchange.open(port, post("/invocations", run_input(run, text)))
     await exchange.until_text()
-    await (await Exchange.open(port, post(f"/runs/{run}/cancel", ""))).rest()
+    await (await SoakExchange.open(port, post(f"/runs/{run}/cancel", ""))).rest()
     return ending(await exchange.rest())
 
 
 async def leave(port: int, run: str) -> str:
     """Leave a run in its middle."""
-    exchange = await Exchange.open(port, post("/invocations", run_input(run, "wait")))
+    exchange = await SoakExchange.open(port, post("/invocations", run_input(run, "wait")))
     await exchange.until_text()
     exchange.close()
     return "left"
@@ -203,7 +203,7 @@ async def leave(port: int, run: str) -> str:
 
 async def stall(port: int, run: str) -> str:
     """Send half of a request, and nothing for a second."""
-    exchange = await Exchange.open(port, post("/invocations", run_input(run, "read"))[:-20])
+    exchange = await SoakExchange.open(port, post("/invocations", run_input(run, "read"))[:-20])
     await asyncio.sleep(1)
     exchange.close()
     return "left"
@@ -212,11 +212,11 @@ async def stall(port: int, run: str) -> str:
 async def garbage(port: int, run: str) -> str:
     """Send a body that is none."""
     noise = random.Random(run).randbytes(40).hex()  # noqa: S311 - not for secrets
-    return ending(await (await Exchange.open(port, post("/invocations", "{" + noise))).rest())
+    return ending(await (await SoakExchange.open(port, post("/invocations", "{" + noise))).rest())
 
 
 @dataclass(frozen=True)
-class Client:
+class SoakClient:
     """A kind of client: its share of all runs, and the answer that it must get."""
 
     name: str
@@ -226,16 +226,16 @@ class Client:
 
 
 CLIENTS = (
-    Client("reads (SSE)", 68, f"{EVENTS} success", read),
-    Client("reads (WebSocket)", 10, "success", read_socket),
-    Client("cancels", 7, "cancelled", cancel),
-    Client("cancels an agent that ignores it", 1, "cancelled", lambda port, run: cancel(port, run, "ignore")),
-    Client("leaves", 6, "left", leave),
-    Client("stalls in its request", 2, "left", stall),
-    Client("sends garbage", 2, "VALIDATION_ERROR", garbage),
-    Client("agent raises", 2, "AGENT_ERROR", lambda port, run: read(port, run, "fail")),
-    Client("agent raises KeyboardInterrupt", 1, "AGENT_ERROR", lambda port, run: read(port, run, "interrupt")),
-    Client("agent blocks the loop", 1, f"{EVENTS} success", lambda port, run: read(port, run, "block")),
+    SoakClient("reads (SSE)", 68, f"{EVENTS} success", read),
+    SoakClient("reads (WebSocket)", 10, "success", read_socket),
+    SoakClient("cancels", 7, "cancelled", cancel),
+    SoakClient("cancels an agent that ignores it", 1, "cancelled", lambda port, run: cancel(port, run, "ignore")),
+    SoakClient("leaves", 6, "left", leave),
+    SoakClient("stalls in its request", 2, "left", stall),
+    SoakClient("sends garbage", 2, "VALIDATION_ERROR", garbage),
+    SoakClient("agent raises", 2, "AGENT_ERROR", lambda port, run: read(port, run, "fail")),
+    SoakClient("agent raises KeyboardInterrupt", 1, "AGENT_ERROR", lambda port, run: read(port, run, "interrupt")),
+    SoakClient("agent blocks the loop", 1, f"{EVENTS} success", lambda port, run: read(port, run, "block")),
 )
 
 
@@ -283,7 +283,7 @@ class Soak:
                 task.cancel()
         await self._settle(began)
 
-    async def _act(self, client: Client, run: str) -> None:
+    async def _act(self, client: SoakClient, run: str) -> None:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 answer = await client.act(self.port, run)
@@ -307,7 +307,7 @@ class Soak:
 
     async def _open_runs(self) -> int:
         request = b"GET /runs HTTP/1.1\r\nHost: soak\r\nConnection: close\r\n\r\n"
-        body = await (await Exchange.open(self.port, request)).rest()
+        body = await (await SoakExchange.open(self.port, request)).rest()
         return body.count(b'"status":"running"') + body.count(b'"status":"queued"')
 
     async def _freeze(self) -> None:
@@ -329,7 +329,7 @@ class Soak:
 
     async def _is_idle(self) -> bool:
         request = b"GET /ping HTTP/1.1\r\nHost: soak\r\nConnection: close\r\n\r\n"
-        return b'"Healthy"' in await (await Exchange.open(self.port, request)).rest()
+        return b'"Healthy"' in await (await SoakExchange.open(self.port, request)).rest()
 
     def report(self) -> bool:
         """Print the result. Return True if every client got its answer and no run is open."""

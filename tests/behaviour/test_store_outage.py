@@ -118,7 +118,7 @@ def shown(events: Sequence[Json]) -> list[tuple[str, str]]:
     ],
     indirect=["outage"],
 )
-async def test_what_could_not_be_stored_is_shown_nowhere(
+async def test_events_that_could_not_be_stored_are_shown_nowhere(
     serve: Serve, outage: Outage, transport: str, end: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent = WaitingAgent(rest=" never stored")
