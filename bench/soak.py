@@ -45,9 +45,6 @@ FREEZE_EVERY, FREEZE_SECONDS = 60.0, 1.0
 ANSWER_SECONDS = 120.0
 """Longest wait for an answer. A machine that is busy with other work may take long."""
 
-MOST_CLIENTS = 200
-"""Clients at the same time. On a machine that is too busy for the rate, the next one begins later."""
-
 SETTLING_SECONDS = 40.0
 """Longest wait at the end until nothing is open."""
 
@@ -249,6 +246,7 @@ class Soak:
     Attributes:
         port, pid: the server.
         rate: runs a second.
+        most: clients at the same time. On a machine that is too busy for the rate, the next one begins later.
         answers: how often a kind of client got an answer.
         seconds: how long the clients have taken, which is longer than asked for on a machine that is too busy.
         samples: seconds, bytes of memory, open files and open runs.
@@ -258,6 +256,7 @@ class Soak:
     port: int
     pid: int
     rate: float
+    most: int
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
     seconds: float = 0.0
     samples: list[tuple[float, int, int, int]] = field(default_factory=list)
@@ -266,7 +265,7 @@ class Soak:
     async def run(self, seconds: float) -> None:
         """Start clients at the rate, and watch the server. Return when all clients are done."""
         began, chosen = time.monotonic(), random.Random(1)  # noqa: S311 - not for secrets
-        places = asyncio.Semaphore(MOST_CLIENTS)
+        places = asyncio.Semaphore(self.most)
         async with asyncio.TaskGroup() as tasks:
             watching = [tasks.create_task(self._watch(began)), tasks.create_task(self._freeze())]
             async with asyncio.TaskGroup() as clients:
@@ -357,10 +356,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=900.0)
     parser.add_argument("--rate", type=float, default=200.0, help="runs a second")
+    parser.add_argument("--clients", type=int, default=200, help="most clients at the same time")
     parser.add_argument("--store", default="memory", help="AGUI_STORE")
     arguments = parser.parse_args()
     with TemporaryDirectory(prefix="soak-") as folder, server(Path(folder, "log"), arguments.store) as (port, pid):
-        soak = Soak(port, pid, arguments.rate)
+        soak = Soak(port, pid, arguments.rate, arguments.clients)
         asyncio.run(soak.run(arguments.seconds))
         is_good = soak.report()
         faults = [
