@@ -127,7 +127,12 @@ async def test_events_that_could_not_be_stored_are_shown_nowhere(
     stream = await client.start(ask())
     [run], seen = client.service.registry.by_key.values(), await up_to(stream, "TEXT_MESSAGE_CONTENT")
     await outage.begin()
-    {"succeeds": agent.may_end.set, "is cancelled": run.cancel, "continues": partial(run.ctx.emit, " never")}[end]()
+    ends: dict[str, Callable[[], object]] = {
+        "succeeds": agent.may_end.set,
+        "is cancelled": run.cancel,
+        "continues": partial(run.ctx.emit, " never stored"),
+    }
+    ends[end]()
     seen += await up_to(stream, *TERMINAL)  # a socket's next request would meet the outage, too
     assert (text(seen), outcome(seen)) == ("hi", "STORE_UNAVAILABLE")
     assert types(seen)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]

@@ -1,11 +1,14 @@
 """The server keeps to its OpenAPI description for whatever schemathesis derives from it."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import Phase, given, settings
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.schemas import APIOperation
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -33,7 +36,7 @@ def server() -> Iterator[ServerProcess]:
 @requirement("fuzz.requests")
 def test_requests_that_the_description_allows_and_others_get_what_it_says(server: ServerProcess) -> None:
     schema = schemathesis.openapi.from_url(f"http://127.0.0.1:{server.port}/openapi.json")
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     assert len(operations) > 20
     for operation in operations:
         check = given(operation.as_strategy())(check_answer)
@@ -41,7 +44,7 @@ def test_requests_that_the_description_allows_and_others_get_what_it_says(server
     assert server.faults == []
 
 
-def check_answer(case: schemathesis.Case) -> None:
+def check_answer(case: schemathesis.Case[APIOperation[Any, Any, Any, Any]]) -> None:
     """Send a request and check the answer."""
     response = case.call(timeout=WAIT)
     is_json = "json" in response.headers.get("content-type", [""])[0]
