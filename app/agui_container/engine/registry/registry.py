@@ -6,7 +6,7 @@ Memory is bounded (``CapacityLimits``). Only ended runs without readers are remo
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -110,6 +110,11 @@ class RunRegistry:
     def open_count(self) -> int:
         """Number of runs that have not ended."""
         return len(self.by_key) - len(self._ended_runs)
+
+    @property
+    def queued_count(self) -> int:
+        """Number of open runs that wait for another run on their thread. Any thread may ask."""
+        return max(0, self.open_count - len(self.queues))
 
     def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """Return the open runs of a thread: the active one, then the queued ones in order."""
@@ -330,14 +335,8 @@ class RunRegistry:
         self._health.update(busy=bool(self.queues or self._background))
 
     async def stop_recorders(self, seconds: float) -> None:
-        """Wait until the ends of all runs are stored, for ``seconds`` at most. Then the others end for their readers.
-
-        The store has those runs as far as readers have seen them, and another process ends them there.
-        """
-        turns = round(seconds / TURN_SECONDS)
-        while self.recorder_tasks and turns > 0:
-            await asyncio.wait(self.recorder_tasks.values(), timeout=TURN_SECONDS)
-            turns -= 1
+        """Wait until the ends of all runs are stored, for ``seconds`` at most. Then the others end for their readers."""
+        await wait_in_turns(self.recorder_tasks.values(), seconds)
         recorders = list(self.recorder_tasks.values())
         for task in recorders:
             task.cancel()
@@ -348,22 +347,23 @@ class RunRegistry:
         """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""
         for run in self.queues.waiting():
             run.fail(shutting_down())
-        await self._wait_for_tasks(grace)
+        await wait_in_turns(self.tasks, grace)
         for run in [*self.queues.waiting(), *self.queues.active()]:
             run.fail(shutting_down())
         for run in self.recorder_tasks:
             run.recorder.drop_backlog(shutting_down())
         for task in self.tasks:
             task.cancel()
-        await self._wait_for_tasks(UNWIND_SECONDS)
-        if self.recorder_tasks:
-            await asyncio.wait(self.recorder_tasks.values(), timeout=UNWIND_SECONDS)
+        await wait_in_turns(self.tasks, UNWIND_SECONDS)
+        await wait_in_turns(self.recorder_tasks.values(), UNWIND_SECONDS)
 
-    async def _wait_for_tasks(self, seconds: float) -> None:
-        turns = round(seconds / TURN_SECONDS)
-        while self.tasks and turns > 0:
-            await asyncio.wait(self.tasks, timeout=TURN_SECONDS)
-            turns -= 1
+
+async def wait_in_turns(tasks: Collection[asyncio.Task[None]], seconds: float) -> None:
+    """Wait until there are no tasks, for ``seconds`` in turns at most. Tasks leave the collection when they are done."""
+    turns = round(seconds / TURN_SECONDS)
+    while tasks and turns > 0:
+        await asyncio.wait(tasks, timeout=TURN_SECONDS)
+        turns -= 1
 
 
 async def export_after_requests(export: Awaitable[None]) -> None:
