@@ -112,6 +112,10 @@ SERVED := ag-ui-protocol|anyio|fastapi|httptools|pydantic|pydantic-core|starlett
 bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure this server and its peers; ARGS=--quick takes two minutes to show that it works
 	@PYTHONPATH=app $(BIN)/python -m bench $(ARGS)
 
+.PHONY: fuzz
+fuzz: $(VENV)/.dev ## Check a million random bodies; ARGS="--first SEED --bodies 1" repeats one
+	@PYTHONPATH=app:$(PY)/src $(BIN)/python -m tests.fuzz $(ARGS)
+
 .PHONY: image
 image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base, PLATFORM=linux/amd64, AWS_SERVICES="s3"
 	docker buildx build --platform $(PLATFORM) --build-arg PLATFORM=$(PLATFORM) -f Dockerfile.arm64 -t $(IMAGE) \
