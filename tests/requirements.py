@@ -11,6 +11,7 @@ import pytest
 
 from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_conversations import FEEDBACK, THREADS
+from tests.requirements_deploy import DEPLOY
 from tests.requirements_goals import BUDGETS, GOALS
 from tests.requirements_limits import CALLERS
 from tests.requirements_memory import MEMORY
@@ -476,6 +477,7 @@ GROUPS = (
     MEMORY,
     SPEED,
     BUDGETS,
+    DEPLOY,
     START,
     DURABLE,
     THREADS,

@@ -1,0 +1,84 @@
+"""An account of AWS in this process: moto, with what its control plane of AgentCore lacks, and calls that fail.
+
+moto has these gaps, which ``Account`` closes: an update never ends, a version cannot be read, the ARN of a runtime
+changes with its version, and nothing puts an image into a repository.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from agui_container.deploy.aws import Aws, AwsError, Response
+
+CONTROL = "bedrock-agentcore-control"
+MANIFEST = json.dumps({
+    "schemaVersion": 2,
+    "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
+    "config": {"digest": "sha256:0", "size": 1},
+    "layers": [],
+})
+
+
+class Account(Aws):
+    """Calls of moto.
+
+    Attributes:
+        calls: each call that changes something, as ``service.Operation``.
+        fail_at: number of the call, of any kind, that fails.
+        is_lost: True if that call is made, and its response is lost.
+        fault: the code of the failure.
+    """
+
+    calls: ClassVar[list[str]] = []
+    count: ClassVar[int] = 0
+    fail_at: ClassVar[int] = 0
+    is_lost: ClassVar[bool] = False
+    fault: ClassVar[str] = "InternalServerException"
+    versions: ClassVar[dict[str, Response]] = {}
+    clients: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def reset(cls) -> None:
+        cls.calls.clear()
+        cls.versions.clear()
+        cls.count, cls.fail_at, cls.is_lost, cls.fault = 0, 0, False, "InternalServerException"
+
+    def call(self, service: str, operation: str, parameters: Mapping[str, object]) -> Response:
+        """Make a call, or fail."""
+        cls = type(self)
+        cls.count += 1
+        is_failing = cls.count == cls.fail_at
+        if is_failing and not cls.is_lost:
+            raise AwsError(operation, cls.fault, "planted")
+        response = self.answer(service, operation, parameters)
+        if not operation.startswith(("Get", "List", "Describe", "BatchGet", "Head")):
+            cls.calls.append(f"{service}.{operation}")
+        if is_failing:
+            raise AwsError(operation, cls.fault, "planted")
+        return response
+
+    def answer(self, service: str, operation: str, parameters: Mapping[str, object]) -> Response:
+        """Answer as AWS does where moto does not."""
+        if service == CONTROL and operation == "ListTagsForResource":
+            parameters = {"resourceArn": f"{str(parameters['resourceArn']).rpartition(':')[0]}:1"}
+        if service == CONTROL and operation == "GetAgentRuntime" and "agentRuntimeVersion" in parameters:
+            return self.versions[str(parameters["agentRuntimeVersion"])]
+        response = super().call(service, operation, parameters)
+        if service == CONTROL and operation == "GetAgentRuntime":
+            response["status"] = "READY" if response["status"] == "UPDATING" else response["status"]
+            self.versions[response["agentRuntimeVersion"]] = response
+        if operation == "StartBuild":
+            [variable] = parameters["environmentVariablesOverride"]  # type: ignore[misc]
+            self.push(variable["value"])
+        return response
+
+    def client(self, service: str) -> Any:  # noqa: ANN401 - boto3 makes its clients at run time
+        """Return a client that all accounts share, because making one is slow."""
+        if service not in self.clients:
+            self.clients[service] = super().client(service)
+        return self.clients[service]
+
+    def push(self, image: str) -> None:
+        """Put an image into its repository."""
+        repository, _, tag = image.partition("/")[2].partition(":")
+        self.client("ecr").put_image(repositoryName=repository, imageTag=tag, imageManifest=MANIFEST)
