@@ -11,12 +11,14 @@ from typing import Any, ClassVar
 from agui_container.deploy.aws import Aws, AwsError, Response
 
 CONTROL = "bedrock-agentcore-control"
-MANIFEST = json.dumps({
-    "schemaVersion": 2,
-    "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
-    "config": {"digest": "sha256:0", "size": 1},
-    "layers": [],
-})
+MANIFEST = json.dumps(
+    {
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
+        "config": {"digest": "sha256:0", "size": 1},
+        "layers": [],
+    }
+)
 
 
 class Account(Aws):
@@ -24,16 +26,13 @@ class Account(Aws):
 
     Attributes:
         calls: each call that changes something, as ``service.Operation``.
-        fail_at: number of the call, of any kind, that fails.
+        fail_at: number of the change that fails. A call that only reads leaves nothing half-made.
         is_lost: True if that call is made, and its response is lost.
-        fault: the code of the failure.
     """
 
     calls: ClassVar[list[str]] = []
-    count: ClassVar[int] = 0
     fail_at: ClassVar[int] = 0
     is_lost: ClassVar[bool] = False
-    fault: ClassVar[str] = "InternalServerException"
     versions: ClassVar[dict[str, Response]] = {}
     clients: ClassVar[dict[str, Any]] = {}
 
@@ -41,20 +40,20 @@ class Account(Aws):
     def reset(cls) -> None:
         cls.calls.clear()
         cls.versions.clear()
-        cls.count, cls.fail_at, cls.is_lost, cls.fault = 0, 0, False, "InternalServerException"
+        cls.fail_at, cls.is_lost = 0, False
 
     def call(self, service: str, operation: str, parameters: Mapping[str, object]) -> Response:
         """Make a call, or fail."""
         cls = type(self)
-        cls.count += 1
-        is_failing = cls.count == cls.fail_at
+        if operation.startswith(("Get", "List", "Describe", "BatchGet", "Head")):
+            return self.answer(service, operation, parameters)
+        is_failing = len(cls.calls) + 1 == cls.fail_at
+        cls.calls.append(f"{service}.{operation}")
         if is_failing and not cls.is_lost:
-            raise AwsError(operation, cls.fault, "planted")
+            raise AwsError(operation, "InternalServerException", "planted")
         response = self.answer(service, operation, parameters)
-        if not operation.startswith(("Get", "List", "Describe", "BatchGet", "Head")):
-            cls.calls.append(f"{service}.{operation}")
         if is_failing:
-            raise AwsError(operation, cls.fault, "planted")
+            raise AwsError(operation, "InternalServerException", "planted")
         return response
 
     def answer(self, service: str, operation: str, parameters: Mapping[str, object]) -> Response:
@@ -64,8 +63,11 @@ class Account(Aws):
         if service == CONTROL and operation == "GetAgentRuntime" and "agentRuntimeVersion" in parameters:
             return self.versions[str(parameters["agentRuntimeVersion"])]
         response = super().call(service, operation, parameters)
+        if service == CONTROL and response.get("status") == "UPDATING" and operation.startswith("Get"):
+            response["status"] = "READY"
+        if service == CONTROL and operation == "GetAgentRuntimeEndpoint":
+            response["liveVersion"] = response["targetVersion"]
         if service == CONTROL and operation == "GetAgentRuntime":
-            response["status"] = "READY" if response["status"] == "UPDATING" else response["status"]
             self.versions[response["agentRuntimeVersion"]] = response
         if operation == "StartBuild":
             [variable] = parameters["environmentVariablesOverride"]  # type: ignore[misc]

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moto import mock_aws
 
 from agui_container.cli.command_line import main
 from tests.deploy.account import CONTROL, Account
@@ -89,51 +88,57 @@ def test_a_plan_says_what_would_change_and_changes_nothing(
     assert capsys.readouterr().out == ""
 
 
-@requirement("deploy.continues")
+ALL = [*FIRST, f"{CONTROL}.CreateAgentRuntimeEndpoint"]
+DESTROY = [
+    *("DeleteAgentRuntimeEndpoint", "DeleteAgentRuntime", "DeleteRolePolicy", "DeleteRole", "DeleteRolePolicy"),
+    *("DeleteRole", "DeleteProject", "DeleteObject", "DeleteBucket", "DeleteRepository"),
+]
+
+
+@requirement("deploy.continues", "deploy.destroys")
 @pytest.mark.parametrize("is_lost", [False, True], ids=["refused", "response lost"])
+@pytest.mark.parametrize("number", range(1, len(ALL) + 1), ids=ALL)
 def test_a_run_that_fails_at_any_call_is_mended_by_the_next_one(
-    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], *, is_lost: bool
+    project: Path, account: type[Account], number: int, *, is_lost: bool
 ) -> None:
+    account.fail_at, account.is_lost = number, is_lost
+    assert run("--endpoint", "prod") == 2
+    account.fail_at = 0
     assert run("--endpoint", "prod") == 0
-    total = account.count
-    assert total > len(FIRST)
-    for number in range(1, total + 1):
-        account.reset()
-        with mock_aws():
-            account.fail_at, account.is_lost = number, is_lost
-            assert run("--endpoint", "prod") == 2, number
-            assert "planted" in capsys.readouterr().err
-            account.fail_at = 0
-            assert run("--endpoint", "prod") == 0, number
-            [runtime] = runtimes()
-            named = {"agentRuntimeId": runtime["agentRuntimeId"], "endpointName": "prod"}
-            assert call(CONTROL, "GetAgentRuntimeEndpoint", **named)["status"] == "READY"
-            account.calls.clear()
-            assert run("--endpoint", "prod") == 0
-            assert account.calls == [], number
+    [runtime] = runtimes()
+    assert runtime["status"] == "READY"
+    account.calls.clear()
+    assert run("--endpoint", "prod") == 0
+    assert account.calls == []
 
 
-@requirement("deploy.destroys")
-def test_everything_is_deleted_also_after_a_deletion_that_failed_at_any_call(
-    project: Path, account: type[Account]
+@requirement("deploy.continues", "deploy.destroys")
+@pytest.mark.parametrize("is_lost", [False, True], ids=["refused", "response lost"])
+def test_a_deletion_that_fails_at_any_call_is_mended_by_the_next_one(
+    project: Path, account: type[Account], *, is_lost: bool
 ) -> None:
-    assert run("--endpoint", "prod") == 0
-    account.count = 0
-    assert run("--destroy", "--yes") == 0
-    total = account.count
-    for number in range(1, total + 1):
-        account.reset()
-        with mock_aws():
-            assert run("--endpoint", "prod") == 0
-            account.count, account.fail_at = 0, number
-            assert run("--destroy", "--yes") == 2, number
-            account.fail_at = 0
-            assert run("--destroy", "--yes") == 0, number
-            assert runtimes() == []
-            assert call("ecr", "DescribeRepositories")["repositories"] == []
-            assert call("iam", "ListRoles")["Roles"] == []
-            assert call("s3", "ListBuckets")["Buckets"] == []
-            assert call("codebuild", "ListProjects")["projects"] == []
+    account.is_lost = is_lost
+    for number in range(1, len(DESTROY) + 1):
+        assert run("--endpoint", "prod") == 0
+        account.calls.clear()
+        account.fail_at = number
+        assert run("--destroy", "--yes") == 2
+        account.fail_at = 0
+        assert run("--destroy", "--yes") == 0
+        assert {call.rpartition(".")[2] for call in account.calls} == {*DESTROY}
+        assert nothing_is_left()
+
+
+def nothing_is_left() -> bool:
+    """True if the account has no resource."""
+    listed = (
+        runtimes(),
+        call("ecr", "DescribeRepositories")["repositories"],
+        call("iam", "ListRoles")["Roles"],
+        call("s3", "ListBuckets")["Buckets"],
+        call("codebuild", "ListProjects")["projects"],
+    )
+    return not any(listed)
 
 
 @requirement("deploy.destroys")

@@ -107,7 +107,7 @@ def test_the_password_of_the_registry_is_on_the_standard_input_only(
 def test_a_command_that_fails_ends_the_execution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     command = Command(purpose="build the image", arguments=write_command(tmp_path, status=3), stdin="FROM x")
-    with pytest.raises(StepFailed, match="cannot build the image: .*status 3"):
+    with pytest.raises(StepFailed, match=r"cannot build the image: .*status 3"):
         Executor(Answers()).run([command, runtime_wait("x")])
     with pytest.raises(StepFailed, match="No such file"):
         Executor(Answers()).run([Command(purpose="build", arguments=("/nonexistent/docker",))])

@@ -4,6 +4,7 @@ Rule: this module reads options and shows progress. The room ``deploy`` has the 
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from agui_container.cli.config import MASK, masked_value
+from agui_container.cli.config import is_secret, masked_value
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import agent_argument, config_option, token_option
 from agui_container.deploy.aws import Aws, AwsError
@@ -34,6 +35,9 @@ from agui_container.deploy.steps import Step
 from agui_container.deploy.usage import how_to_call
 from agui_container.settings import Auth, Settings, SettingsError, check_auth
 from agui_container.settings_sources import load_with_origins
+
+MASKED = re.compile(r"\*\*\*")
+"""In a value that was masked: a secret, or a password of a URL."""
 
 NOBODY = "123456789012"
 """Account of AWS's examples, where nobody asks for the real one."""
@@ -221,11 +225,14 @@ def check_no_secret(settings: Settings, origins: Mapping[str, str], options: Dep
     """Check that no secret would be readable in the runtime's variables. Raises ``SettingsError``."""
     left_out = {*options.secrets, *options.leave_in_image}
     for name, origin in origins.items():
-        if origin != "default" and name not in left_out and MASK in json.dumps(masked_value(name, settings)):
+        shown = json.dumps(masked_value(name, settings))
+        if origin != "default" and name not in left_out and MASKED.search(shown):
             raise SettingsError(
                 f"{name} ({origin}) has a secret, which everybody who may read the runtime could read. Store it in "
                 f'Secrets Manager, and name it: [deploy.secrets] {name} = "arn:aws:secretsmanager:…"'
             )
+    for name in filter(is_secret, options.environment):
+        raise SettingsError(f"[deploy.environment] {name}: is a secret. Let your agent read it from Secrets Manager.")
 
 
 def write_files(files: Mapping[str, str], folder: Path) -> int:
