@@ -70,8 +70,8 @@ class Account(Aws):
         if service == CONTROL and operation == "GetAgentRuntime":
             self.versions[response["agentRuntimeVersion"]] = response
         if operation == "StartBuild":
-            [variable] = parameters["environmentVariablesOverride"]  # type: ignore[misc]
-            self.push(variable["value"])
+            variables: Any = parameters["environmentVariablesOverride"]
+            self.push(variables[0]["value"])
         return response
 
     def client(self, service: str) -> Any:  # noqa: ANN401 - boto3 makes its clients at run time

@@ -22,7 +22,7 @@ from agui_container.deploy.aws import Aws, AwsError
 from agui_container.deploy.deployment import Deployment
 from agui_container.deploy.environment import make_environment
 from agui_container.deploy.executor import Executor, Report, StepFailed
-from agui_container.deploy.existing import DEFAULT_ENDPOINT, EVERYTHING, Existing, NotOurs, Reader
+from agui_container.deploy.existing import DEFAULT_ENDPOINT, EVERYTHING, DeployRefused, Existing, Reader
 from agui_container.deploy.image_build import find_builder, plan_image
 from agui_container.deploy.infrastructure import EMITTERS
 from agui_container.deploy.options import DeployOptions, read_options
@@ -151,6 +151,13 @@ class Work:
         place = find_place(aws, is_offline=is_offline)
         return cls(Deployment(place, options, settings, environment, tag), endpoint, aws)
 
+    @classmethod
+    def named(cls, config: Path | None, overrides: Mapping[str, object], endpoint: str = DEFAULT_ENDPOINT) -> "Work":
+        """Read the names only, for commands that change nothing."""
+        options = read_options(config, overrides)
+        aws = Aws(options.region or None)
+        return cls(Deployment(find_place(aws, is_offline=False), options, Settings(), {}, ""), endpoint, aws)
+
     def read(self) -> Existing:
         """Return what exists."""
         return Reader(self.aws, self.wanted).read()
@@ -187,7 +194,7 @@ class Work:
         """Run the agent, and print how to call it."""
         runtime = Reader(self.aws, self.wanted).runtime()
         if runtime is None:
-            raise CommandFailed(f"runtime {self.wanted.name} does not exist.")
+            raise DeployRefused(f"runtime {self.wanted.name} does not exist.")
         arn, with_token = runtime["agentRuntimeArn"], self.wanted.settings.auth is Auth.JWT
         if with_token and not token:
             click.echo("The agent was not run, because it asks for a token: name one with --token.", err=True)
@@ -203,12 +210,10 @@ def explained() -> Iterator[None]:
     """End the command with one line if something cannot be done."""
     try:
         yield
-    except SettingsError as error:
-        raise CommandFailed(f"cannot deploy: {error}") from None
-    except (AwsError, NotOurs, StepFailed) as error:
-        raise CommandFailed(f"{error}\nNothing is undone. The next `agui deploy` continues from here.") from None
-    except BotoCoreError as error:
-        raise CommandFailed(f"cannot deploy: {error}") from None
+    except (SettingsError, AwsError, DeployRefused, BotoCoreError) as error:
+        raise CommandFailed(f"cannot do this: {error}") from None
+    except StepFailed as error:
+        raise CommandFailed(f"{error}\nNothing is undone. The next run continues from here.") from None
     except RunFailed as error:
         raise CommandFailed(f"it is deployed, but the run that tests it failed: {error}\nSee `agui logs`.") from None
 

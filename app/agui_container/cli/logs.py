@@ -52,7 +52,7 @@ def logs(
 ) -> int:
     """Print what the containers of a deployed runtime have logged."""
     with explained():
-        work = Work.load(None, config, {"name": name, "region": region}, endpoint, is_offline=False)
+        work = Work.named(config, {"name": name, "region": region}, endpoint)
         runtime = Reader(work.aws, work.wanted).runtime()
         if runtime is None:
             raise CommandFailed(f"runtime {work.wanted.name} does not exist. `agui deploy` makes it.")

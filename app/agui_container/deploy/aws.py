@@ -1,5 +1,6 @@
 """Calls of AWS through boto3, with one exception for what AWS refuses."""
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -32,10 +33,10 @@ class AwsError(Exception):
 
 
 class Aws:
-    """Calls of AWS in one region."""
+    """Calls of AWS in one region: the one that is named, or else that of ``AWS_REGION``, which boto3 does not read."""
 
     def __init__(self, region: str | None) -> None:
-        self._session = Session(region_name=region)
+        self._session = Session(region_name=region or os.environ.get("AWS_REGION"))
         self._clients: dict[str, Any] = {}
 
     @property

@@ -19,8 +19,8 @@ SETTLING = ("CREATING", "UPDATING", "DELETING")
 POLL_SECONDS = 5.0
 
 
-class NotOurs(Exception):
-    """A name is taken by a resource that this deployment did not make. The message is the line to show."""
+class DeployRefused(Exception):
+    """What exists does not allow what was asked. The message is the line to show."""
 
 
 class Role(Struct, frozen=True):
@@ -85,7 +85,7 @@ class Reader:
         self._pause = pause
 
     def read(self) -> Existing:
-        """Read everything. Waits until a change in progress has ended. Raises ``AwsError`` and ``NotOurs``."""
+        """Read everything. Waits until a change in progress has ended. Raises ``AwsError`` and ``DeployRefused``."""
         wanted = self._wanted
         repository = bool(not wanted.options.image and self._has_repository())
         runtime = self.runtime()
@@ -165,7 +165,7 @@ class Reader:
 
     def _check_owner(self, resource: str, tags: Mapping[str, str]) -> None:
         if tags.get(OWNER_TAG) != self._wanted.name:
-            raise NotOurs(
+            raise DeployRefused(
                 f"{resource} exists, and this deployment did not make it, because it has no tag "
                 f"{OWNER_TAG}={self._wanted.name}. Choose another name with --name, or set that tag."
             )

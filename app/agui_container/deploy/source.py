@@ -48,10 +48,10 @@ class SourceFolder(Struct, frozen=True):
         file = self.path / self.dockerfile
         if file.is_file():
             return file.read_text(encoding="utf-8")
-        has_requirements = (self.path / "requirements.txt").is_file()
-        return DOCKERFILE.format(
-            packages="-r requirements.txt" if has_requirements else f"agui-container=={__version__}"
-        )
+        if (self.path / "requirements.txt").is_file():
+            return DOCKERFILE.format(packages="-r requirements.txt")
+        wheels = [f"./{wheel.name}" for wheel in sorted(self.path.glob("agui_container-*.whl"))]
+        return DOCKERFILE.format(packages=" ".join(wheels) or f"agui-container=={__version__}")
 
     def files(self) -> Iterator[Path]:
         """Yield the files of the image's context, relative to the folder, in order."""
