@@ -48,7 +48,7 @@ http {{
 """
 
 
-class Proxy:
+class Nginx:
     """nginx in front of replicas."""
 
     def __init__(self, folder: Path) -> None:
@@ -106,7 +106,7 @@ async def measure(contestant: Contestant, *, is_drained: bool) -> None:
     """Replace one replica of two, and print the ends of the runs."""
     with TemporaryDirectory() as folder, running(contestant, contestant) as (old, other):
         os.chmod(folder, 0o755)  # noqa: PTH101, S103 - for the workers of nginx
-        proxy = Proxy(Path(folder))
+        proxy = Nginx(Path(folder))
         proxy.write(old.port, other.port)
         limits = httpx.Limits(max_connections=None)
         with proxy.serving() as nginx:

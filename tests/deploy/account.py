@@ -1,7 +1,7 @@
 """An account of AWS in this process: moto, with what its control plane of AgentCore lacks, and calls that fail.
 
 moto has these gaps, which ``Account`` closes: an update never ends, a version cannot be read, the ARN of a runtime
-changes with its version, and nothing puts an image into a repository.
+changes with its version, projects cannot be updated, and nothing puts an image into a repository.
 """
 
 import json
@@ -62,6 +62,9 @@ class Account(Aws):
             parameters = {"resourceArn": f"{str(parameters['resourceArn']).rpartition(':')[0]}:1"}
         if service == CONTROL and operation == "GetAgentRuntime" and "agentRuntimeVersion" in parameters:
             return self.versions[str(parameters["agentRuntimeVersion"])]
+        if operation == "UpdateProject":
+            super().call(service, "DeleteProject", {"name": parameters["name"]})
+            operation = "CreateProject"
         response = super().call(service, operation, parameters)
         if service == CONTROL and response.get("status") == "UPDATING" and operation.startswith("Get"):
             response["status"] = "READY"

@@ -11,7 +11,7 @@ import pytest
 from agui_container.deploy.aws import Aws, AwsError, Response
 from agui_container.deploy.executor import Executor, StepFailed
 from agui_container.deploy.plan import gone, runtime_call, runtime_wait
-from agui_container.deploy.steps import Command
+from agui_container.deploy.steps import CommandStep
 from tests.requirements import requirement
 
 ROLE_UNKNOWN = AwsError("CreateAgentRuntime", "ValidationException", "Role validation failed: cannot assume the role")
@@ -97,7 +97,7 @@ def test_the_password_of_the_registry_is_on_the_standard_input_only(
     executor = Executor(Answers())
     executor.outputs["authorizationToken"] = base64.b64encode(b"AWS:word").decode()
     arguments = write_command(tmp_path)
-    command = Command(purpose="log in", arguments=(*arguments, "login"), token="${authorizationToken}")  # noqa: S106
+    command = CommandStep(purpose="log in", arguments=(*arguments, "login"), token="${authorizationToken}")  # noqa: S106
     executor.run([command])
     assert json.loads((tmp_path / "seen.json").read_text()) == [["login"], "word"]
     assert command.shown() == {"command": (*arguments, "login")}
@@ -106,8 +106,8 @@ def test_the_password_of_the_registry_is_on_the_standard_input_only(
 @requirement("deploy.docker")
 def test_a_command_that_fails_ends_the_execution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    command = Command(purpose="build the image", arguments=write_command(tmp_path, status=3), stdin="FROM x")
+    command = CommandStep(purpose="build the image", arguments=write_command(tmp_path, status=3), stdin="FROM x")
     with pytest.raises(StepFailed, match=r"cannot build the image: .*status 3"):
         Executor(Answers()).run([command, runtime_wait("x")])
     with pytest.raises(StepFailed, match="No such file"):
-        Executor(Answers()).run([Command(purpose="build", arguments=("/nonexistent/docker",))])
+        Executor(Answers()).run([CommandStep(purpose="build", arguments=("/nonexistent/docker",))])

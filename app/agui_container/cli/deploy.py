@@ -22,11 +22,11 @@ from agui_container.deploy.aws import Aws, AwsError
 from agui_container.deploy.deployment import Deployment
 from agui_container.deploy.environment import make_environment
 from agui_container.deploy.executor import Executor, Report, StepFailed
-from agui_container.deploy.existing import DEFAULT_ENDPOINT, EVERYTHING, DeployRefused, Existing, Reader
+from agui_container.deploy.existing import DEFAULT_ENDPOINT, EVERYTHING, DeployRefused, Existing, ExistingReader
 from agui_container.deploy.image_build import find_builder, plan_image
 from agui_container.deploy.infrastructure import EMITTERS
 from agui_container.deploy.options import DeployOptions, read_options
-from agui_container.deploy.place import Place
+from agui_container.deploy.place import AwsPlace
 from agui_container.deploy.plan import plan_deployment, plan_destruction, plan_rollback
 from agui_container.deploy.rollback import former_parameters, former_version
 from agui_container.deploy.smoke_test import RunFailed, smoke_test
@@ -160,7 +160,7 @@ class Work:
 
     def read(self) -> Existing:
         """Return what exists."""
-        return Reader(self.aws, self.wanted).read()
+        return ExistingReader(self.aws, self.wanted).read()
 
     def steps(self, existing: Existing) -> list[Step]:
         """Return the steps of a deployment."""
@@ -192,7 +192,7 @@ class Work:
 
     def finish(self, prompt: str, token: str | None, *, is_tested: bool) -> None:
         """Run the agent, and print how to call it."""
-        runtime = Reader(self.aws, self.wanted).runtime()
+        runtime = ExistingReader(self.aws, self.wanted).runtime()
         if runtime is None:
             raise DeployRefused(f"runtime {self.wanted.name} does not exist.")
         arn, with_token = runtime["agentRuntimeArn"], self.wanted.settings.auth is Auth.JWT
@@ -218,12 +218,12 @@ def explained() -> Iterator[None]:
         raise CommandFailed(f"it is deployed, but the run that tests it failed: {error}\nSee `agui logs`.") from None
 
 
-def find_place(aws: Aws, *, is_offline: bool) -> Place:
+def find_place(aws: Aws, *, is_offline: bool) -> AwsPlace:
     """Return the account and the region. Raises ``SettingsError`` if nothing names a region."""
     if aws.region is None:
         raise SettingsError("there is no region. Name one: --region, AWS_REGION, or a profile.")
     account = NOBODY if is_offline else aws.call("sts", "GetCallerIdentity", {})["Account"]
-    return Place(aws.partition, aws.region, account)
+    return AwsPlace(aws.partition, aws.region, account)
 
 
 def check_no_secret(settings: Settings, origins: Mapping[str, str], options: DeployOptions) -> None:

@@ -15,7 +15,7 @@ from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import config_option
 from agui_container.cli.terminal.control_characters import without_controls
 from agui_container.deploy.aws import Aws
-from agui_container.deploy.existing import Reader
+from agui_container.deploy.existing import ExistingReader
 
 LOG_GROUP = "/aws/bedrock-agentcore/runtimes/{runtime}-{endpoint}"
 UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -53,7 +53,7 @@ def logs(
     """Print what the containers of a deployed runtime have logged."""
     with explained():
         work = Work.named(config, {"name": name, "region": region}, endpoint)
-        runtime = Reader(work.aws, work.wanted).runtime()
+        runtime = ExistingReader(work.aws, work.wanted).runtime()
         if runtime is None:
             raise CommandFailed(f"runtime {work.wanted.name} does not exist. `agui deploy` makes it.")
         group = LOG_GROUP.format(runtime=runtime["agentRuntimeId"], endpoint=endpoint)

@@ -8,7 +8,7 @@ import click
 from agui_container.cli.deploy import Work, explained, name_option, region_option
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import config_option
-from agui_container.deploy.existing import CONTROL, Reader
+from agui_container.deploy.existing import CONTROL, ExistingReader
 
 
 @click.command()
@@ -31,7 +31,7 @@ def status(name: str | None, region: str | None, config: Path | None, *, as_json
 def read_status(name: str | None, region: str | None, config: Path | None) -> dict[str, object]:
     """Return what is known about a runtime. Raises ``CommandFailed`` if there is none."""
     work = Work.named(config, {"name": name, "region": region})
-    reader = Reader(work.aws, work.wanted)
+    reader = ExistingReader(work.aws, work.wanted)
     runtime = reader.runtime()
     if runtime is None:
         raise CommandFailed(f"runtime {work.wanted.name} does not exist. `agui deploy` makes it.")

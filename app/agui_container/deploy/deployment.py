@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from agui_container.deploy.options import DeployOptions
-from agui_container.deploy.place import Place
+from agui_container.deploy.place import AwsPlace
 from agui_container.deploy.policies import Policy, read_policy, runtime_policy, runtime_trust
 from agui_container.settings import Auth, Settings
 
@@ -32,7 +32,7 @@ class Deployment(Struct, frozen=True):
         image_tag: tag of the image that is built.
     """
 
-    place: Place
+    place: AwsPlace
     options: DeployOptions
     settings: Settings
     environment: Mapping[str, str]

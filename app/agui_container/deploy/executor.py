@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import jmespath  # type: ignore[import-untyped]
 
 from agui_container.deploy.aws import Aws, AwsError, Response
-from agui_container.deploy.steps import Call, Command, Step, Wait, filled
+from agui_container.deploy.steps import CallStep, CommandStep, Step, WaitStep, filled
 
 POLL_SECONDS = 5.0
 WAIT_SECONDS = 1_800.0
@@ -49,16 +49,16 @@ class Executor:
             self._report(step, "")
             try:
                 match step:
-                    case Call():
+                    case CallStep():
                         self._call_with_new_role(step)
-                    case Wait():
+                    case WaitStep():
                         self._wait(step)
-                    case Command():
+                    case CommandStep():
                         self._command(step)
             except AwsError as error:
                 raise StepFailed(f"cannot {step.purpose}: {error}") from None
 
-    def _call_with_new_role(self, call: Call) -> None:
+    def _call_with_new_role(self, call: CallStep) -> None:
         """Make a call. A role that was made just now may not be known to it yet."""
         left = ROLE_SECONDS
         while True:
@@ -73,7 +73,7 @@ class Executor:
             else:
                 return
 
-    def _call(self, call: Call) -> Response:
+    def _call(self, call: CallStep) -> Response:
         parameters = filled(call.parameters, self.outputs)
         body: Mapping[str, object] = {"Body": call.body.zipped()} if call.body else {}
         response = self._aws.call(call.service, call.operation, {**as_mapping(parameters), **body})
@@ -81,7 +81,7 @@ class Executor:
             self.outputs[name] = str(jmespath.search(path, response))
         return response
 
-    def _wait(self, wait: Wait) -> None:
+    def _wait(self, wait: WaitStep) -> None:
         left = WAIT_SECONDS
         while left > 0:
             try:
@@ -101,7 +101,7 @@ class Executor:
             self._pause(POLL_SECONDS)
         raise StepFailed(f"cannot {wait.purpose}: no end within {WAIT_SECONDS / 60:g} minutes.")
 
-    def _command(self, command: Command) -> None:
+    def _command(self, command: CommandStep) -> None:
         text = command.stdin
         if command.token:
             token = str(filled(command.token, self.outputs))
@@ -112,7 +112,7 @@ class Executor:
             raise StepFailed(f"cannot {command.purpose}: {error}") from None
 
 
-def is_about_a_role(call: Call, error: AwsError) -> bool:
+def is_about_a_role(call: CallStep, error: AwsError) -> bool:
     """Return True if AWS refuses a call because it does not know a role yet, or may not assume it yet."""
     named = {"roleArn", "serviceRole"} & call.parameters.keys()
     refused = error.code in {"ValidationException", "InvalidInputException", "AccessDeniedException"}

@@ -70,7 +70,7 @@ EVERYTHING = Existing(
 """What a complete deployment has, where nobody asks AWS."""
 
 
-class Reader:
+class ExistingReader:
     """Reads what AWS has of a deployment.
 
     Args:

@@ -12,7 +12,7 @@ from agui_container.deploy.existing import Existing
 from agui_container.deploy.policies import build_policy, build_trust
 from agui_container.deploy.roles import role_steps
 from agui_container.deploy.source import SourceFolder
-from agui_container.deploy.steps import Call, Command, Step, Wait
+from agui_container.deploy.steps import CallStep, CommandStep, Step, WaitStep
 
 PLATFORM = "linux/arm64"
 """AgentCore runs no other one."""
@@ -55,7 +55,7 @@ def plan_image(wanted: Deployment, existing: Existing, source: SourceFolder, bui
     yield from (docker_steps(wanted, source) if builder == "docker" else codebuild_steps(wanted, existing, source))
 
 
-def make_repository(wanted: Deployment) -> Call:
+def make_repository(wanted: Deployment) -> CallStep:
     """Return the call that makes the repository. A tag is never moved, so a version keeps its image."""
     parameters = {
         "repositoryName": wanted.repository,
@@ -64,12 +64,12 @@ def make_repository(wanted: Deployment) -> Call:
         "tags": tag_list(wanted),
     }
     purpose = f"make repository {wanted.repository}"
-    return Call(purpose=purpose, service="ecr", operation="CreateRepository", parameters=parameters)
+    return CallStep(purpose=purpose, service="ecr", operation="CreateRepository", parameters=parameters)
 
 
 def docker_steps(wanted: Deployment, source: SourceFolder) -> Iterator[Step]:
     """Yield the steps of a build here."""
-    yield Call(
+    yield CallStep(
         purpose="get a token of the registry",
         service="ecr",
         operation="GetAuthorizationToken",
@@ -77,9 +77,9 @@ def docker_steps(wanted: Deployment, source: SourceFolder) -> Iterator[Step]:
         outputs={"authorizationToken": "authorizationData[0].authorizationToken"},
     )
     login = ("docker", "login", "--username", "AWS", "--password-stdin", wanted.place.registry)
-    yield Command(purpose="log in to the registry", arguments=login, token="${authorizationToken}")  # noqa: S106
+    yield CommandStep(purpose="log in to the registry", arguments=login, token="${authorizationToken}")  # noqa: S106
     build = ("docker", "buildx", "build", "--platform", PLATFORM, "--provenance=false", "--tag", wanted.image)
-    yield Command(
+    yield CommandStep(
         purpose=f"build and push {wanted.image}",
         arguments=(*build, "--push", "--file", "-", str(source.path)),
         stdin=source.dockerfile_text,
@@ -94,25 +94,27 @@ def codebuild_steps(wanted: Deployment, existing: Existing, source: SourceFolder
     blocked = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
     closed = {"Bucket": wanted.bucket, "PublicAccessBlockConfiguration": dict.fromkeys(blocked, True)}
     purpose = f"close bucket {wanted.bucket} to the public"
-    yield Call(purpose=purpose, service="s3", operation="PutPublicAccessBlock", parameters=closed)
+    yield CallStep(purpose=purpose, service="s3", operation="PutPublicAccessBlock", parameters=closed)
     policies = {"build": build_policy(place, wanted.repository, wanted.project, wanted.bucket)}
     trust = build_trust(place, wanted.project)
     yield from role_steps(wanted.build_role, existing.build_role, trust, policies, wanted.tags)
     yield set_project(wanted, existing)
     stored = {"Bucket": wanted.bucket, "Key": SOURCE_KEY}
-    yield Call(purpose="upload the source", service="s3", operation="PutObject", parameters=stored, body=source)
+    yield CallStep(purpose="upload the source", service="s3", operation="PutObject", parameters=stored, body=source)
     yield from run_build(wanted)
 
 
-def make_bucket(wanted: Deployment) -> Call:
+def make_bucket(wanted: Deployment) -> CallStep:
     """Return the call that makes the bucket. ``us-east-1`` is no location for S3, because it is the default."""
     region = wanted.place.region
     located = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
     parameters = {"Bucket": wanted.bucket, **located}
-    return Call(purpose=f"make bucket {wanted.bucket}", service="s3", operation="CreateBucket", parameters=parameters)
+    return CallStep(
+        purpose=f"make bucket {wanted.bucket}", service="s3", operation="CreateBucket", parameters=parameters
+    )
 
 
-def set_project(wanted: Deployment, existing: Existing) -> Call:
+def set_project(wanted: Deployment, existing: Existing) -> CallStep:
     """Return the call that makes or changes the project."""
     parameters = {
         "name": wanted.project,
@@ -130,27 +132,27 @@ def set_project(wanted: Deployment, existing: Existing) -> Call:
     }
     operation = "UpdateProject" if existing.project else "CreateProject"
     purpose = f"{'change' if existing.project else 'make'} project {wanted.project}"
-    return Call(purpose=purpose, service="codebuild", operation=operation, parameters=parameters)
+    return CallStep(purpose=purpose, service="codebuild", operation=operation, parameters=parameters)
 
 
 def run_build(wanted: Deployment) -> Iterator[Step]:
     """Yield the start of the build, and the wait for its end."""
     variable = {"name": "IMAGE", "value": wanted.image, "type": "PLAINTEXT"}
-    yield Call(
+    yield CallStep(
         purpose=f"build and push {wanted.image}",
         service="codebuild",
         operation="StartBuild",
         parameters={"projectName": wanted.project, "environmentVariablesOverride": [variable]},
         outputs={"buildId": "build.id"},
     )
-    call = Call(
+    call = CallStep(
         purpose="wait until the build has ended",
         service="codebuild",
         operation="BatchGetBuilds",
         parameters={"ids": ["${buildId}"]},
     )
     reason = "join(' ', builds[0].phases[].contexts[].message) || builds[0].logs.deepLink"
-    yield Wait(call=call, value="builds[0].buildStatus", done="SUCCEEDED", failed=BUILD_FAILED, reason=reason)
+    yield WaitStep(call=call, value="builds[0].buildStatus", done="SUCCEEDED", failed=BUILD_FAILED, reason=reason)
 
 
 def tag_list(wanted: Deployment) -> list[dict[str, str]]:

@@ -17,10 +17,10 @@ import msgspec
 
 from agui_container.deploy.deployment import Deployment
 from agui_container.deploy.existing import DEFAULT_ENDPOINT
-from agui_container.deploy.place import Place
+from agui_container.deploy.place import AwsPlace
 
-CLOUDFORMATION_PLACE = Place("${AWS::Partition}", "${AWS::Region}", "${AWS::AccountId}")
-TERRAFORM_PLACE = Place(
+CLOUDFORMATION_PLACE = AwsPlace("${AWS::Partition}", "${AWS::Region}", "${AWS::AccountId}")
+TERRAFORM_PLACE = AwsPlace(
     "${data.aws_partition.current.partition}",
     "${data.aws_region.current.region}",
     "${data.aws_caller_identity.current.account_id}",
@@ -143,7 +143,7 @@ def template(deployment: Deployment, endpoint: str) -> dict[str, object]:
     }
 
 
-def at(deployment: Deployment, place: Place) -> Deployment:
+def at(deployment: Deployment, place: AwsPlace) -> Deployment:
     """Return a deployment in another place."""
     return msgspec.structs.replace(deployment, place=place)
 

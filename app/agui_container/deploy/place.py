@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 
-class Place(Struct, frozen=True):
+class AwsPlace(Struct, frozen=True):
     """An account and a region. Each field may be a placeholder of an infrastructure language.
 
     Attributes:

@@ -13,7 +13,7 @@ from agui_container.deploy.existing import CONTROL, DEFAULT_ENDPOINT, Existing
 from agui_container.deploy.image_build import SOURCE_KEY, plan_image
 from agui_container.deploy.roles import remove_role, role_steps
 from agui_container.deploy.source import SourceFolder
-from agui_container.deploy.steps import Call, Step, Wait
+from agui_container.deploy.steps import CallStep, Step, WaitStep
 
 RUNTIME_OUTPUTS = {name: name for name in ("agentRuntimeId", "agentRuntimeArn", "agentRuntimeVersion")}
 FAILED = ("CREATE_FAILED", "UPDATE_FAILED", "DELETE_FAILED")
@@ -60,15 +60,17 @@ def update_runtime(runtime_id: str, purpose: str, parameters: Mapping[str, objec
     yield runtime_wait(runtime_id)
 
 
-def runtime_call(purpose: str, operation: str, parameters: Mapping[str, object]) -> Call:
+def runtime_call(purpose: str, operation: str, parameters: Mapping[str, object]) -> CallStep:
     """Return a call whose response names the runtime."""
-    return Call(purpose=purpose, service=CONTROL, operation=operation, parameters=parameters, outputs=RUNTIME_OUTPUTS)
+    return CallStep(
+        purpose=purpose, service=CONTROL, operation=operation, parameters=parameters, outputs=RUNTIME_OUTPUTS
+    )
 
 
-def runtime_wait(runtime_id: str) -> Wait:
+def runtime_wait(runtime_id: str) -> WaitStep:
     """Return the wait until a runtime is ready."""
     call = runtime_call("wait until the runtime is ready", "GetAgentRuntime", {"agentRuntimeId": runtime_id})
-    return Wait(call=call, value="status", done="READY", failed=FAILED, reason="failureReason")
+    return WaitStep(call=call, value="status", done="READY", failed=FAILED, reason="failureReason")
 
 
 def differs(wanted: Deployment, existing: Existing) -> bool:
@@ -112,16 +114,16 @@ def plan_endpoint(existing: Existing, name: str, version: str) -> Iterator[Step]
     if endpoint is None:
         purpose = f"make endpoint {name}"
         created = {**parameters, "name": name}
-        yield Call(purpose=purpose, service=CONTROL, operation="CreateAgentRuntimeEndpoint", parameters=created)
+        yield CallStep(purpose=purpose, service=CONTROL, operation="CreateAgentRuntimeEndpoint", parameters=created)
     elif endpoint["status"] != "READY" or endpoint.get("liveVersion") != version:
         purpose = f"point endpoint {name} to version {version}"
         moved = {**parameters, "endpointName": name}
-        yield Call(purpose=purpose, service=CONTROL, operation="UpdateAgentRuntimeEndpoint", parameters=moved)
+        yield CallStep(purpose=purpose, service=CONTROL, operation="UpdateAgentRuntimeEndpoint", parameters=moved)
     else:
         return
     purpose = f"wait until endpoint {name} is ready"
-    call = Call(purpose=purpose, service=CONTROL, operation="GetAgentRuntimeEndpoint", parameters=named)
-    yield Wait(call=call, value="status", done="READY", failed=FAILED, reason="failureReason")
+    call = CallStep(purpose=purpose, service=CONTROL, operation="GetAgentRuntimeEndpoint", parameters=named)
+    yield WaitStep(call=call, value="status", done="READY", failed=FAILED, reason="failureReason")
 
 
 def plan_rollback(existing: Existing, endpoint: str, version: str, former: Mapping[str, object]) -> list[Step]:
@@ -160,10 +162,10 @@ def plan_destruction(wanted: Deployment, existing: Existing) -> list[Step]:
     return steps
 
 
-def remove(service: str, kind: str, parameters: Mapping[str, object]) -> Call:
+def remove(service: str, kind: str, parameters: Mapping[str, object]) -> CallStep:
     """Return the call that deletes a resource."""
     shown = next(iter(parameters.values()))
-    return Call(
+    return CallStep(
         purpose=f"delete {kind.lower()} {shown}", service=service, operation=f"Delete{kind}", parameters=parameters
     )
 
@@ -171,7 +173,7 @@ def remove(service: str, kind: str, parameters: Mapping[str, object]) -> Call:
 def remove_endpoint(runtime_id: str, name: str) -> Iterator[Step]:
     """Yield the deletion of an endpoint, and the wait for its end."""
     named = {"agentRuntimeId": runtime_id, "endpointName": name}
-    yield Call(
+    yield CallStep(
         purpose=f"delete endpoint {name}", service=CONTROL, operation="DeleteAgentRuntimeEndpoint", parameters=named
     )
     yield gone(f"wait until endpoint {name} is gone", "GetAgentRuntimeEndpoint", named)
@@ -180,11 +182,11 @@ def remove_endpoint(runtime_id: str, name: str) -> Iterator[Step]:
 def remove_runtime(runtime_id: str) -> Iterator[Step]:
     """Yield the deletion of a runtime, and the wait for its end."""
     named = {"agentRuntimeId": runtime_id}
-    yield Call(purpose="delete the runtime", service=CONTROL, operation="DeleteAgentRuntime", parameters=named)
+    yield CallStep(purpose="delete the runtime", service=CONTROL, operation="DeleteAgentRuntime", parameters=named)
     yield gone("wait until the runtime is gone", "GetAgentRuntime", named)
 
 
-def gone(purpose: str, operation: str, parameters: Mapping[str, object]) -> Wait:
+def gone(purpose: str, operation: str, parameters: Mapping[str, object]) -> WaitStep:
     """Return the wait until a resource does not exist."""
-    call = Call(purpose=purpose, service=CONTROL, operation=operation, parameters=parameters)
-    return Wait(call=call, value="status", done=None, failed=("DELETE_FAILED",), reason="failureReason")
+    call = CallStep(purpose=purpose, service=CONTROL, operation=operation, parameters=parameters)
+    return WaitStep(call=call, value="status", done=None, failed=("DELETE_FAILED",), reason="failureReason")

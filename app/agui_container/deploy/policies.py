@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from agui_container.deploy.place import Place
+from agui_container.deploy.place import AwsPlace
 from agui_container.settings import Settings, SettingsError
 
 Policy = dict[str, object]
@@ -34,7 +34,7 @@ def allow(sid: str, actions: Sequence[str], resources: Sequence[str], condition:
     return statement if condition is None else {**statement, "Condition": condition}
 
 
-def trust_policy(service: str, place: Place, source: str) -> Policy:
+def trust_policy(service: str, place: AwsPlace, source: str) -> Policy:
     """Return who may assume a role: a service, on behalf of this account and a resource of it."""
     return policy(
         [
@@ -52,13 +52,13 @@ def trust_policy(service: str, place: Place, source: str) -> Policy:
     )
 
 
-def runtime_trust(place: Place) -> Policy:
+def runtime_trust(place: AwsPlace) -> Policy:
     """Return who may assume the execution role. AWS names no narrower source, because the id is not known before."""
     return trust_policy("bedrock-agentcore", place, place.arn("bedrock-agentcore", "*"))
 
 
 def runtime_policy(
-    place: Place, repository: str, settings: Settings, models: Sequence[str], secrets: Mapping[str, str]
+    place: AwsPlace, repository: str, settings: Settings, models: Sequence[str], secrets: Mapping[str, str]
 ) -> Policy:
     """Return what the execution role must be allowed.
 
@@ -90,14 +90,14 @@ def runtime_policy(
     )
 
 
-def image_statements(place: Place, repository: str) -> Iterator[Statement]:
+def image_statements(place: AwsPlace, repository: str) -> Iterator[Statement]:
     """Return what pulls the image. The token of the registry is for no resource."""
     pull = ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
     yield allow("PullImage", pull, [place.arn("ecr", f"repository/{repository}")])
     yield allow("RegistryToken", ["ecr:GetAuthorizationToken"], ["*"])
 
 
-def telemetry_statements(place: Place) -> Iterator[Statement]:
+def telemetry_statements(place: AwsPlace) -> Iterator[Statement]:
     """Return what writes logs, traces and metrics. X-Ray and CloudWatch know no resources for these actions."""
     groups = place.arn("logs", f"{LOG_GROUPS}*")
     yield allow("LogGroups", ["logs:CreateLogGroup", "logs:DescribeLogStreams"], [groups])
@@ -109,11 +109,11 @@ def telemetry_statements(place: Place) -> Iterator[Statement]:
     yield allow("Metrics", ["cloudwatch:PutMetricData"], ["*"], namespace)
 
 
-def model_statements(place: Place, settings: Settings, models: Sequence[str]) -> Iterator[Statement]:
+def model_statements(place: AwsPlace, settings: Settings, models: Sequence[str]) -> Iterator[Statement]:
     """Return what calls the models. The assistant streams, and an agent may also call without a stream."""
     options = read_model_options(settings)
     region = str(options.get("region") or place.region)
-    there = Place(place.partition, region, place.account)
+    there = AwsPlace(place.partition, region, place.account)
     named = [settings.model, *(entry.rpartition("=")[2] for entry in settings.models)]
     own = [each for each in named if each.startswith("bedrock:")] if settings.agent == "assistant" else []
     for prefix, actions, references in (
@@ -127,7 +127,7 @@ def model_statements(place: Place, settings: Settings, models: Sequence[str]) ->
         yield allow("Guardrail", ["bedrock:ApplyGuardrail"], [there.arn("bedrock", f"guardrail/{guardrail['id']}")])
 
 
-def one_model(sid: str, actions: Sequence[str], place: Place, name: str) -> Iterator[Statement]:
+def one_model(sid: str, actions: Sequence[str], place: AwsPlace, name: str) -> Iterator[Statement]:
     """Return what calls one model: an id, an inference profile, or an ARN.
 
     A profile chooses the region, so its models are allowed in every region, but through the profile only.
@@ -149,7 +149,7 @@ def one_model(sid: str, actions: Sequence[str], place: Place, name: str) -> Iter
     yield allow(f"{sid}InRegions", actions, [f"arn:{place.partition}:bedrock:*::foundation-model/{model}"], through)
 
 
-def memory_statements(place: Place, settings: Settings) -> Iterator[Statement]:
+def memory_statements(place: AwsPlace, settings: Settings) -> Iterator[Statement]:
     """Return what keeps conversations in AgentCore Memory, if the settings name a memory."""
     kind, _, memory = settings.store.get_secret_value().partition(":")
     if kind == "agentcore-memory":
@@ -157,12 +157,12 @@ def memory_statements(place: Place, settings: Settings) -> Iterator[Statement]:
         yield allow("Memory", actions, [place.arn("bedrock-agentcore", f"memory/{memory}")])
 
 
-def build_trust(place: Place, project: str) -> Policy:
+def build_trust(place: AwsPlace, project: str) -> Policy:
     """Return who may assume the role of a build."""
     return trust_policy("codebuild", place, place.arn("codebuild", f"project/{project}"))
 
 
-def build_policy(place: Place, repository: str, project: str, bucket: str) -> Policy:
+def build_policy(place: AwsPlace, repository: str, project: str, bucket: str) -> Policy:
     """Return what the role of a build must be allowed: read the source, push one image, write its log."""
     push = ("BatchCheckLayerAvailability", "CompleteLayerUpload", "InitiateLayerUpload", "PutImage", "UploadLayerPart")
     group = place.arn("logs", f"log-group:/aws/codebuild/{project}")

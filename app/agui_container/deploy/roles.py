@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 
 from agui_container.deploy.existing import Role
 from agui_container.deploy.policies import Policy
-from agui_container.deploy.steps import Call
+from agui_container.deploy.steps import CallStep
 
 
 def role_steps(
     name: str, role: Role | None, trust: Policy, policies: Mapping[str, Policy], tags: Mapping[str, str]
-) -> Iterator[Call]:
+) -> Iterator[CallStep]:
     """Yield the calls that make a role, or change what differs. A policy that is not wanted is deleted."""
     document = json.dumps(trust)
     if role is None:
@@ -27,17 +27,17 @@ def role_steps(
         yield remove_policy(name, key)
 
 
-def remove_role(name: str, role: Role) -> Iterator[Call]:
+def remove_role(name: str, role: Role) -> Iterator[CallStep]:
     """Yield the calls that delete a role. IAM deletes none that has policies."""
     yield from (remove_policy(name, key) for key in sorted(role.policies))
     yield iam(f"delete role {name}", "DeleteRole", name)
 
 
-def remove_policy(name: str, key: str) -> Call:
+def remove_policy(name: str, key: str) -> CallStep:
     """Return the call that deletes a policy of a role."""
     return iam(f"delete policy {key} of role {name}", "DeleteRolePolicy", name, PolicyName=key)
 
 
-def iam(purpose: str, operation: str, role: str, **parameters: object) -> Call:
+def iam(purpose: str, operation: str, role: str, **parameters: object) -> CallStep:
     """Return a call about a role."""
-    return Call(purpose=purpose, service="iam", operation=operation, parameters={"RoleName": role, **parameters})
+    return CallStep(purpose=purpose, service="iam", operation=operation, parameters={"RoleName": role, **parameters})

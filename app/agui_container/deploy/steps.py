@@ -13,7 +13,7 @@ from agui_container.deploy.source import SourceFolder
 Parameters = Mapping[str, object]
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class CallStep(Struct, frozen=True, kw_only=True):
     """A call of boto3.
 
     Attributes:
@@ -38,7 +38,7 @@ class Call(Struct, frozen=True, kw_only=True):
         return {"service": self.service, "operation": self.operation, "parameters": {**self.parameters, **body}}
 
 
-class Wait(Struct, frozen=True, kw_only=True):
+class WaitStep(Struct, frozen=True, kw_only=True):
     """Calls until a value is the wanted one.
 
     Attributes:
@@ -49,7 +49,7 @@ class Wait(Struct, frozen=True, kw_only=True):
         reason: JMESPath of the reason of a failure.
     """
 
-    call: Call
+    call: CallStep
     value: str
     done: str | None
     failed: tuple[str, ...]
@@ -65,7 +65,7 @@ class Wait(Struct, frozen=True, kw_only=True):
         return {**self.call.shown(), "until": {self.value: self.done or "ResourceNotFoundException"}}
 
 
-class Command(Struct, frozen=True, kw_only=True):
+class CommandStep(Struct, frozen=True, kw_only=True):
     """A command of this machine.
 
     Attributes:
@@ -85,7 +85,7 @@ class Command(Struct, frozen=True, kw_only=True):
         return {"command": self.arguments, **({"stdin": self.stdin} if self.stdin else {})}
 
 
-Step = Call | Wait | Command
+Step = CallStep | WaitStep | CommandStep
 
 REFERENCE = re.compile(r"\$\{(\w+)\}")
 

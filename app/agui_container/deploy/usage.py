@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from agui_container.deploy.place import Place
+from agui_container.deploy.place import AwsPlace
 
 FOR_CREDENTIALS = """# Terminal, with your AWS credentials
 agui chat {arn}
@@ -47,7 +47,7 @@ const agent = new ResumableHttpAgent({{ url: "{url}", token, sessionId: crypto.r
 """
 
 
-def how_to_call(place: Place, arn: str, endpoint: str, *, with_token: bool) -> str:
+def how_to_call(place: AwsPlace, arn: str, endpoint: str, *, with_token: bool) -> str:
     """Return commands and code. They call the runtime by ``endpoint``."""
     domain = "amazonaws.com.cn" if place.partition == "aws-cn" else "amazonaws.com"
     host = f"https://bedrock-agentcore.{place.region}.{domain}"
