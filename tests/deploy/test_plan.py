@@ -10,7 +10,9 @@ import pytest
 from botocore.validate import validate_parameters  # type: ignore[import-untyped]
 
 from agui_container.cli.command_line import main
+from agui_container.cli.deploy import Work
 from agui_container.deploy.environment import MAX_BYTES, make_environment
+from agui_container.deploy.existing import Existing
 from agui_container.deploy.options import DeployOptions
 from agui_container.settings import Settings
 from agui_container.settings_sources import load_with_origins
@@ -210,7 +212,7 @@ def test_the_variables_give_the_container_the_same_settings(
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)
-    assert load_with_origins()[0] == settings
+    assert load_with_origins()[0] == settings.model_copy(update={"error_status": "stream"})
 
 
 @requirement("deploy.refusals")
@@ -259,7 +261,27 @@ def test_an_agent_that_the_command_names_is_deployed_without_a_project(
     monkeypatch.chdir(tmp_path)
     found = steps(capsys, "mine:agent", "--name", "mine", "--builder", "docker")
     variables = parameters(found, "CreateAgentRuntime")["environmentVariables"]
-    assert variables == {"AGUI_AGENT": "mine:agent"}
+    assert variables == {"AGUI_AGENT": "mine:agent", "AGUI_ERROR_STATUS": "stream"}
     [dockerfile] = [step["stdin"] for step in found if "stdin" in step]
     assert "pip install --no-cache-dir agui-container==" in dockerfile
     assert Settings().agent == "assistant"
+
+
+@requirement("deploy.continues")
+def test_a_runtime_that_was_never_made_completely_is_made_anew(project: Path) -> None:
+    work = Work.load(None, None, {"image": "public.ecr.aws/a/b:1"}, "prod", is_offline=True)
+    broken = {"agentRuntimeId": "weather-OLD", "agentRuntimeVersion": "1", "status": "CREATE_FAILED"}
+    plan = work.steps(Existing(runtime=broken, endpoints=({"name": "prod", "status": "CREATE_FAILED"},)))
+    calls = [step.shown() for step in plan]
+    assert [(call["operation"], "weather-OLD" in json.dumps(call)) for call in calls] == [
+        ("DeleteAgentRuntimeEndpoint", True),
+        ("GetAgentRuntimeEndpoint", True),
+        ("DeleteAgentRuntime", True),
+        ("GetAgentRuntime", True),
+        ("CreateRole", False),
+        ("PutRolePolicy", False),
+        ("CreateAgentRuntime", False),
+        ("GetAgentRuntime", False),
+        ("CreateAgentRuntimeEndpoint", False),
+        ("GetAgentRuntimeEndpoint", False),
+    ]

@@ -145,7 +145,7 @@ class Work:
         options = read_options(config, overrides)
         check_auth(settings)
         check_no_secret(settings, origins, options)
-        aws = Aws(options.region or ("us-east-1" if is_offline else None))
+        aws = Aws(options.region, fallback="us-east-1" if is_offline else None)
         environment = make_environment(settings, origins, options)
         tag = "" if options.image else SourceFolder(Path.cwd(), options.dockerfile).digest()
         place = find_place(aws, is_offline=is_offline)
@@ -155,7 +155,7 @@ class Work:
     def named(cls, config: Path | None, overrides: Mapping[str, object], endpoint: str = DEFAULT_ENDPOINT) -> "Work":
         """Read the names only, for commands that change nothing."""
         options = read_options(config, overrides)
-        aws = Aws(options.region or None)
+        aws = Aws(options.region)
         return cls(Deployment(find_place(aws, is_offline=False), options, Settings(), {}, ""), endpoint, aws)
 
     def read(self) -> Existing:

@@ -33,10 +33,16 @@ class AwsError(Exception):
 
 
 class Aws:
-    """Calls of AWS in one region: the one that is named, or else that of ``AWS_REGION``, which boto3 does not read."""
+    """Calls of AWS in one region.
 
-    def __init__(self, region: str | None) -> None:
-        self._session = Session(region_name=region or os.environ.get("AWS_REGION"))
+    Args:
+        region: that is named. Otherwise it is that of ``AWS_REGION``, which boto3 does not read, or what boto3 finds.
+        fallback: region where there is none of these.
+    """
+
+    def __init__(self, region: str | None, fallback: str | None = None) -> None:
+        named = region or os.environ.get("AWS_REGION")
+        self._session = Session(region_name=named or Session().region_name or fallback)
         self._clients: dict[str, Any] = {}
 
     @property

@@ -1,7 +1,7 @@
 """Variables of the container: the settings that differ from their defaults, and references to secrets.
 
 Rule: ``agui.toml`` and ``AGUI_*`` variables give the same environment. Where the server listens is AgentCore's contract
-and no setting of a deployment.
+and no setting of a deployment. Refusals are streams, because AgentCore replaces the body of any 4xx or 5xx.
 """
 
 import json
@@ -35,6 +35,7 @@ def make_environment(settings: Settings, origins: Mapping[str, str], options: De
         variable_of(name): text_of(name, default_of(name) if name in LISTENING else getattr(settings, name))
         for name in named
     }
+    variables.setdefault(variable_of("error_status"), "stream")
     variables |= {variable_of(name): arn for name, arn in options.secrets.items()}
     variables |= options.environment
     check_size(variables)

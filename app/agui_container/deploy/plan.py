@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from agui_container.deploy.deployment import Deployment
 from agui_container.deploy.existing import CONTROL, DEFAULT_ENDPOINT, Existing
 from agui_container.deploy.image_build import SOURCE_KEY, plan_image
@@ -17,6 +19,9 @@ from agui_container.deploy.steps import CallStep, Step, WaitStep
 
 RUNTIME_OUTPUTS = {name: name for name in ("agentRuntimeId", "agentRuntimeArn", "agentRuntimeVersion")}
 FAILED = ("CREATE_FAILED", "UPDATE_FAILED", "DELETE_FAILED")
+BROKEN = ("CREATE_FAILED", "DELETE_FAILED")
+"""States of a runtime that no update mends."""
+
 COMPARED = ("authorizerConfiguration", "requestHeaderConfiguration")
 """Parts of a runtime that exist only if they are wanted."""
 
@@ -24,8 +29,14 @@ COMPARED = ("authorizerConfiguration", "requestHeaderConfiguration")
 def plan_deployment(
     wanted: Deployment, existing: Existing, source: SourceFolder, builder: str, endpoint: str
 ) -> list[Step]:
-    """Return the steps that make, or change, everything."""
+    """Return the steps that make, or change, everything. A runtime that was never made completely is made anew."""
+    runtime = existing.runtime
+    removal: list[Step] = []
+    if runtime and runtime["status"] in BROKEN:
+        removal = list(remove_all(existing))
+        existing = msgspec.structs.replace(existing, runtime=None, endpoints=())
     return [
+        *removal,
         *plan_image(wanted, existing, source, builder),
         *([] if wanted.options.role else plan_role(wanted, existing)),
         *plan_runtime(wanted, existing),
@@ -39,11 +50,8 @@ def plan_role(wanted: Deployment, existing: Existing) -> Iterator[Step]:
 
 
 def plan_runtime(wanted: Deployment, existing: Existing) -> Iterator[Step]:
-    """Yield the steps of the runtime. One that was never made completely is made anew."""
+    """Yield the steps of the runtime."""
     runtime = existing.runtime
-    if runtime and runtime["status"] in {"CREATE_FAILED", "DELETE_FAILED"}:
-        yield from remove_runtime(runtime["agentRuntimeId"])
-        runtime = None
     parameters = wanted.runtime()
     if runtime is None:
         created = {"agentRuntimeName": wanted.name, **parameters, "tags": wanted.tags}
@@ -143,12 +151,7 @@ def plan_rollback(existing: Existing, endpoint: str, version: str, former: Mappi
 
 def plan_destruction(wanted: Deployment, existing: Existing) -> list[Step]:
     """Return the steps that delete everything that a deployment has made, in the order in which AWS allows it."""
-    steps: list[Step] = []
-    if existing.runtime:
-        runtime_id = existing.runtime["agentRuntimeId"]
-        for endpoint in existing.endpoints:
-            steps.extend(remove_endpoint(runtime_id, endpoint["name"]))
-        steps.extend(remove_runtime(runtime_id))
+    steps = list(remove_all(existing))
     for name, role in ((wanted.role_name, existing.role), (wanted.build_role, existing.build_role)):
         if role:
             steps.extend(remove_role(name, role))
@@ -177,6 +180,15 @@ def remove_endpoint(runtime_id: str, name: str) -> Iterator[Step]:
         purpose=f"delete endpoint {name}", service=CONTROL, operation="DeleteAgentRuntimeEndpoint", parameters=named
     )
     yield gone(f"wait until endpoint {name} is gone", "GetAgentRuntimeEndpoint", named)
+
+
+def remove_all(existing: Existing) -> Iterator[Step]:
+    """Yield the deletion of a runtime and of its endpoints, if there is one."""
+    if existing.runtime:
+        runtime_id = existing.runtime["agentRuntimeId"]
+        for endpoint in existing.endpoints:
+            yield from remove_endpoint(runtime_id, endpoint["name"])
+        yield from remove_runtime(runtime_id)
 
 
 def remove_runtime(runtime_id: str) -> Iterator[Step]:
