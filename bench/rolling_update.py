@@ -5,7 +5,8 @@
 Each way replaces the first replica while runs of some seconds are open through nginx, and others begin. ``at once``
 sends SIGTERM to the replica, and nginx finds out. ``drained`` is what ``deploy/kubernetes`` and a load balancer do: no
 new run goes to the replica, its open runs end, and then it gets SIGTERM. A reader that is cut or told SHUTTING_DOWN
-asks again for its run, as clients that resume do, and the second line says what it found.
+asks again for its run, as clients that resume do. nginx asks the other replica where one refuses with 503, because
+nothing has begun there.
 """
 
 import asyncio
@@ -42,6 +43,7 @@ http {{
     location / {{
       proxy_pass http://agui; proxy_http_version 1.1; proxy_set_header Connection "";
       proxy_buffering off; proxy_read_timeout 60s;
+      proxy_next_upstream error http_503 non_idempotent;
     }}
   }}
 }}
@@ -111,7 +113,8 @@ async def measure(contestant: Contestant, *, is_drained: bool) -> None:
         limits = httpx.Limits(max_connections=None)
         with proxy.serving() as nginx:
             async with httpx.AsyncClient(timeout=120, limits=limits, trust_env=False) as http:
-                await ready(http, proxy.port)
+                for port in (old.port, other.port, proxy.port):
+                    await ready(http, port)
                 names = [f"rolling-{os.getpid()}-{next(NAMES)}" for _ in range(2 * RUNS)]
                 streams = [asyncio.create_task(ending(http, proxy.port, name)) for name in names[:RUNS]]
                 await asyncio.sleep(2)
@@ -142,8 +145,8 @@ async def later(http: httpx.AsyncClient, port: int, name: str, at: int) -> str:
 
 
 async def ready(http: httpx.AsyncClient, port: int) -> None:
-    """Wait until both replicas answer through nginx."""
-    for _ in range(100):
+    """Wait until a server is ready."""
+    for _ in range(1_000):
         try:
             if (await http.get(f"http://127.0.0.1:{port}/ping")).is_success:
                 return
