@@ -1,7 +1,7 @@
 """An account of AWS in this process: moto, with what its control plane of AgentCore lacks, and calls that fail.
 
-moto has these gaps, which ``Account`` closes: an update never ends, a version cannot be read, the ARN of a runtime
-changes with its version, projects cannot be updated, and nothing puts an image into a repository.
+moto has these gaps, which ``Account`` closes: an update never ends, a version cannot be read, the ARN of a runtime is
+that of an agent and changes with its version, projects cannot be updated, and nothing puts an image into a repository.
 """
 
 import json
@@ -35,6 +35,7 @@ class Account(Aws):
     is_lost: ClassVar[bool] = False
     versions: ClassVar[dict[str, Response]] = {}
     clients: ClassVar[dict[str, Any]] = {}
+    arns: ClassVar[dict[str, str]] = {}
 
     @classmethod
     def reset(cls) -> None:
@@ -59,13 +60,16 @@ class Account(Aws):
     def answer(self, service: str, operation: str, parameters: Mapping[str, object]) -> Response:
         """Answer as AWS does where moto does not."""
         if service == CONTROL and operation == "ListTagsForResource":
-            parameters = {"resourceArn": f"{str(parameters['resourceArn']).rpartition(':')[0]}:1"}
+            parameters = {"resourceArn": self.arns[str(parameters["resourceArn"])]}
         if service == CONTROL and operation == "GetAgentRuntime" and "agentRuntimeVersion" in parameters:
             return self.versions[str(parameters["agentRuntimeVersion"])]
         if operation == "UpdateProject":
             super().call(service, "DeleteProject", {"name": parameters["name"]})
             operation = "CreateProject"
         response = super().call(service, operation, parameters)
+        for each in (response, *response.get("agentRuntimes", ())):
+            if "agentRuntimeArn" in each:
+                each["agentRuntimeArn"] = self.real_arn(each["agentRuntimeArn"], each["agentRuntimeId"])
         if service == CONTROL and response.get("status") == "UPDATING" and operation.startswith("Get"):
             response["status"] = "READY"
         if service == CONTROL and operation == "GetAgentRuntimeEndpoint":
@@ -76,6 +80,12 @@ class Account(Aws):
             variables: Any = parameters["environmentVariablesOverride"]
             self.push(variables[0]["value"])
         return response
+
+    def real_arn(self, arn: str, runtime_id: str) -> str:
+        """Return an ARN as AWS makes it, and remember moto's one for it, under which the tags are."""
+        real = f"{arn.partition(':agent/')[0]}:runtime/{runtime_id}"
+        self.arns[real] = f"{arn.rpartition(':')[0]}:1"
+        return real
 
     def client(self, service: str) -> Any:  # noqa: ANN401 - boto3 makes its clients at run time
         """Return a client that all accounts share, because making one is slow."""
