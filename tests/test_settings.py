@@ -43,6 +43,8 @@ def test_the_defaults_are_those_of_the_design() -> None:
     [
         ("AGUI_PORT", "9000", "port", 9000),
         ("AGUI_PORT", "0", "port", 0),
+        ("AGUI_PORT", "", "port", 8080),
+        ("AGUI_AGENT", "", "agent", "assistant"),
         ("agui_port", "9001", "port", 9001),
         ("AGUI_SCOPE", "none", "scope", Scope.NONE),
         ("AGUI_RUN_TIMEOUT", "0.5", "run_timeout", 0.5),
@@ -80,7 +82,6 @@ def test_a_variable_is_understood(
         ("AGUI_PORT", "eighty"),
         ("AGUI_PORT", "65536"),
         ("AGUI_PORT", "-1"),
-        ("AGUI_PORT", ""),
         ("AGUI_MAX_STEPS", "0"),
         ("AGUI_ON_DISCONNECT", "grace"),
         ("AGUI_ON_DISCONNECT", "grace:-1"),
@@ -250,7 +251,8 @@ def test_any_other_command_line_is_explained(arguments: list[str], capsys: pytes
             {"model": "bedrock:m", "openai_base_url": "http://model:8080/v1"},
             "AGUI_OPENAI_BASE_URL is for AGUI_MODEL=openai:NAME, which is bedrock:m",
         ),
-        ({"agent": "examples.hello_agent:agent", "tool_policy": "[ ]"}, "AGUI_TOOL_POLICY is for the built-in assist"),
+        ({"agent": "examples.hello_agent:agent", "max_steps": "3"}, "AGUI_MAX_STEPS is for the built-in assistant"),
+        ({"agent": "examples.tools_agent:agent", "tool_policy": "[ ]"}, "AGUI_TOOL_POLICY is for the built-in assist"),
     ],
 )
 def test_a_setting_that_would_have_no_effect_stops_the_start(settings: dict[str, str], message: str) -> None:

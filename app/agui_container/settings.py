@@ -19,6 +19,8 @@ from pydantic import (
     field_validator,
 )
 
+from agui_container.imports import advice_for, missing_module
+
 ORIGIN = re.compile(r"https?://[^/*?#@\s]+")
 HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
@@ -33,9 +35,6 @@ ASSISTANT_SETTINGS = (
     "max_steps",
     "goal_prompts",
     "delegate_depth",
-    "tools",
-    "tool_policy",
-    "mcp_servers",
     "trust_instructions",
     "context_tokens",
     "context_overflow",
@@ -43,6 +42,9 @@ ASSISTANT_SETTINGS = (
     "skills",
 )
 """Settings that only the built-in assistant reads."""
+
+TOOL_SETTINGS = ("tools", "tool_policy", "mcp_servers")
+"""Settings of the tools that the built-in assistant and agents without tools of their own get."""
 
 
 JSON_SETTINGS = ("model_options", "tool_policy", "mcp_servers", "auth_custom_claims", "caller_limits")
@@ -196,6 +198,7 @@ class Settings(BaseModel):
     roz_wire: Literal["both", "0.2", "1.0"] = "both"
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    metrics: bool = False
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Colour = "#4a5bd4"
@@ -258,16 +261,36 @@ class Settings(BaseModel):
         return float(self.on_disconnect.partition(":")[2] or 0)
 
 
-def check_assistant_settings(settings: Settings) -> None:
+def check_extra(setting: str, extra: str) -> None:
+    """Check that the packages which a setting needs are installed.
+
+    Raises:
+        SettingsError: a package of the extra is missing.
+    """
+    missing = missing_module(extra)
+    if missing is not None:
+        raise SettingsError(f"{setting} needs the package {missing}. {advice_for(extra)}.")
+
+
+def check_assistant_settings(settings: Settings, *, takes_tools: bool) -> None:
     """Check that no setting of the assistant is set for another agent, because it would have no effect.
+
+    Args:
+        settings: the settings.
+        takes_tools: True if the agent gets the tools of the settings. An ``Assistant`` made in Python has its own.
 
     Raises:
         SettingsError: a setting of the assistant is set.
     """
-    for name in ASSISTANT_SETTINGS:
-        if getattr(settings, name) != default_of(name):
+    for name in ASSISTANT_SETTINGS if takes_tools else (*ASSISTANT_SETTINGS, *TOOL_SETTINGS):
+        if is_set(settings, name):
             variable = f"AGUI_{name.upper()}"
             raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")
+
+
+def is_set(settings: Settings, name: str) -> bool:
+    """Return True if a setting differs from its default."""
+    return bool(getattr(settings, name) != default_of(name))
 
 
 def check_auth(settings: Settings) -> None:

@@ -142,14 +142,18 @@ def _read_toml(path: Path) -> dict[str, object]:
 
 
 def _read_environment() -> SettingsSource:
-    """Return the variables that are set, by setting name. Names are compared without regard to case."""
+    """Return the variables that are set, by setting name. Names are compared without regard to case.
+
+    An empty variable is not set: Docker Compose and CI systems pass one for each variable that has no value.
+    """
     names = {variable_of(name): name for name in Settings.model_fields}
     values: dict[str, object] = {}
     for variable, value in sorted(os.environ.items()):
         if variable.upper().startswith(PREFIX):
             if variable.upper() not in names:
                 raise _unknown(variable, variable, variable_of)
-            values[names[variable.upper()]] = value
+            if value:
+                values[names[variable.upper()]] = value
     return SettingsSource(values)
 
 

@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 
 from agui_container.engine.service import Service
 from agui_container.main import agent_name, build_service
-from agui_container.ports import Caller
+from agui_container.ports import EVERYBODY, Caller
 from agui_container.settings import Settings
 
 __all__ = ["AgentThread", "open_thread", "run_agent", "user_input"]
@@ -55,9 +55,9 @@ class AgentThread:
         outcome = last.outcome if isinstance(last, RunFinishedEvent) else None
         return list(outcome.interrupts) if isinstance(outcome, RunFinishedInterruptOutcome) else []
 
-    async def send(self, text: str) -> list[BaseEvent]:
+    async def send(self, text: str, forwarded_props: object = None) -> list[BaseEvent]:
         """Run the agent with a user message, and return the events. Raises ``AppError`` if the run is refused."""
-        return await self._run(user_input(text))
+        return await self._run(user_input(text).model_copy(update={"forwarded_props": forwarded_props}))
 
     async def answer(self, payload: object) -> list[BaseEvent]:
         """Answer all interrupts of the last run, and return the events of the run that continues.
@@ -69,6 +69,17 @@ class AgentThread:
             AppError: the run is refused.
         """
         entries = [ResumeEntry(interrupt_id=each.id, status="resolved", payload=payload) for each in self.interrupts]
+        return await self._resume(entries)
+
+    async def decline(self) -> list[BaseEvent]:
+        """Abandon all interrupts of the last run, and return the events of the run that continues.
+
+        Raises:
+            AppError: the run is refused.
+        """
+        return await self._resume([ResumeEntry(interrupt_id=each.id, status="cancelled") for each in self.interrupts])
+
+    async def _resume(self, entries: list[ResumeEntry]) -> list[BaseEvent]:
         return await self._run(user_input("").model_copy(update={"messages": [], "resume": entries}))
 
     async def _run(self, run_input: RunAgentInput) -> list[BaseEvent]:
@@ -123,7 +134,7 @@ async def _open_service(agent: object, settings: Settings | None) -> AsyncIterat
 
 
 async def _events_of(service: Service, run_input: RunAgentInput) -> list[BaseEvent]:
-    subscription = await service.admit(run_input, Caller(owner="everybody", request_id=str(uuid.uuid4())))
+    subscription = await service.admit(run_input, Caller(owner=EVERYBODY, request_id=str(uuid.uuid4())))
     return [EVENT.validate_json(data) async for batch in subscription for data in batch.data]
 
 

@@ -25,7 +25,7 @@ NAMES = (
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
     *("add-a-protocol", "chat-page", "embedding", "install", "limits", "platform", "python", "security", "start"),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "terminal", "threads", "tools"),
-    "typescript",
+    *("typescript", "from-agentcore-sdk"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)
