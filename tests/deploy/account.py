@@ -68,7 +68,7 @@ class Account(Aws):
             operation = "CreateProject"
         response = super().call(service, operation, parameters)
         for each in (response, *response.get("agentRuntimes", ())):
-            if "agentRuntimeArn" in each:
+            if {"agentRuntimeArn", "agentRuntimeId"} <= each.keys():
                 each["agentRuntimeArn"] = self.real_arn(each["agentRuntimeArn"], each["agentRuntimeId"])
         if service == CONTROL and response.get("status") == "UPDATING" and operation.startswith("Get"):
             response["status"] = "READY"
