@@ -81,6 +81,7 @@ def cost_lines(costs: UnitCosts) -> Iterator[tuple[str, str]]:
     yield "a replica without streams", f"{costs.idle_cpu:.3f} cores"
     yield "PostgreSQL's CPU for an event", f"{costs.database_event_cpu * MICRO:.0f} µs"
     yield "PostgreSQL's CPU for a transaction", f"{costs.database_transaction_cpu * MICRO:.0f} µs"
+    yield "memory of a replica without streams", f"{costs.process_memory / 1e6:.0f} MB"
     yield "memory of an open stream, with its first events", f"{costs.stream_memory / 1024:.0f} KiB"
     yield "PostgreSQL's log for an event", f"{costs.event_wal:.0f} B"
     yield "stored bytes of an event, with its index", f"{costs.event_bytes:.0f} B"
