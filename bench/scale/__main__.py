@@ -22,8 +22,10 @@ from bench.server import CLIENT_CORE, pin
 from bench.store_throughput import appending
 from bench.stream_client import many_files
 
-FEW, MANY = Load(10), Load(80)
-CHECKED = (Load(40, 2), Load(120, 2), Load(40, 4), Load(120, 4))
+PACE = 5.0
+"""Events of a stream in a second while it is measured: few, because a machine with two cores has all replicas."""
+FEW, MANY = Load(4, pace=PACE), Load(40, pace=PACE)
+CHECKED = (Load(20, 2, PACE), Load(60, 2, PACE), Load(20, 4, PACE), Load(60, 4, PACE))
 STREAMS = (10_000, 100_000, 1_000_000)
 BATCH, APPENDED = 100, 4_000
 MICRO = 1e6

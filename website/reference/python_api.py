@@ -3,12 +3,22 @@
 import enum
 import importlib
 import inspect
+import re
+import types
+import typing
 from collections.abc import Iterator
+from typing import Annotated, Literal, Union
 
 from website.tables import code, page
 
 SERVER = ("agui_container", "agui_container.models", "agui_container.tools", "agui_container.testing")
-PREFIXES = ("agui_container.", "agui_client.", "ag_ui.core.", "collections.abc.", "typing.")
+UNIONS = {"UserMessage": "Message", "RunStartedEvent": "Event", "DocumentPart": "ContentPart"}
+"""Names of the unions of ``ag_ui.core``, which have lost them, by one of their members."""
+SEVERAL = 4
+"""Members from which on a union is one of those."""
+
+WIDTH = 90
+"""Characters of a signature that stands on one line."""
 
 
 def python_server() -> str:
@@ -78,17 +88,74 @@ def function(name: str, value: object) -> str:
 
 
 def signature(value: object) -> str:
-    """Return a signature with short names of types, one parameter a line if it is long; nothing if there is none."""
+    """Return a signature, one parameter a line if it is long; nothing if there is none."""
+    is_class = inspect.isclass(value)
     if not callable(value):
         return ""
     try:
-        text = str(inspect.signature(value))
+        found = inspect.signature(value)
     except (TypeError, ValueError):
         return ""
-    for prefix in PREFIXES:
-        text = text.replace(prefix, "")
-    text = text.replace("'", "") if "'" in text and '"' not in text else text
-    return text if len(text) < 100 else text.replace(", ", ",\n    ")  # noqa: PLR2004 - a readable width
+    parts = [*parameters(found)]
+    result = found.return_annotation
+    returned = "" if is_class or result == found.empty else f" -> {annotation(result)}"
+    text = f"({', '.join(parts)}){returned}"
+    if len(text) < WIDTH:
+        return text
+    lines = "".join(f"    {part},\n" for part in parts)
+    return f"(\n{lines}){returned}"
+
+
+def parameters(found: inspect.Signature) -> Iterator[str]:
+    """Iterate over the parameters of a signature, with the star before those that are named."""
+    has_star = False
+    for each in found.parameters.values():
+        if each.name in {"self", "cls"}:
+            continue
+        has_star = has_star or each.kind is each.VAR_POSITIONAL
+        if each.kind is each.KEYWORD_ONLY and not has_star:
+            has_star = True
+            yield "*"
+        star = "*" if each.kind is each.VAR_POSITIONAL else "**" if each.kind is each.VAR_KEYWORD else ""
+        kind = "" if each.annotation is each.empty else f": {annotation(each.annotation)}"
+        default = "" if each.default is each.empty else f" = {shown_default(each.default)}"
+        yield f"{star}{each.name}{kind}{default}"
+
+
+def annotation(value: object) -> str:
+    """Return a type with short names, without what validates it."""
+    origin, arguments = typing.get_origin(value), typing.get_args(value)
+    if origin in {Annotated, typing.Unpack}:
+        return annotation(arguments[0])
+    if origin in {Union, types.UnionType}:
+        return union(list(map(annotation, arguments)))
+    if origin is Literal:
+        return f"Literal[{', '.join(repr(getattr(each, 'value', each)) for each in arguments)}]"
+    if origin is not None or isinstance(value, list):
+        name = getattr(value, "__name__", "")
+        return f"{name}[{', '.join(map(annotation, arguments or typing.cast('list[object]', value)))}]"
+    return plain_name(value)
+
+
+def union(names: list[str]) -> str:
+    """Return a union: the name of one of ``ag_ui.core``, or its members."""
+    named = (name for last, name in UNIONS.items() if last in names and len(names) >= SEVERAL)
+    return next(named, " | ".join(names))
+
+
+def plain_name(value: object) -> str:
+    """Return the last part of a type's name."""
+    if value is type(None) or value is ...:
+        return "None" if value is not ... else "..."
+    text = value if isinstance(value, str) else getattr(value, "__name__", str(value))
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", text)
+
+
+def shown_default(value: object) -> str:
+    """Return a default if it is a value that can be written, else an ellipsis."""
+    is_plain = value is None or isinstance(value, bool | int | float | str) or value == ()
+    text = f"{type(value).__name__}.{value.name}" if isinstance(value, enum.Enum) else repr(value)
+    return text if is_plain and len(text) < WIDTH // 2 else "…"
 
 
 def docstring(value: object) -> str:
@@ -107,5 +174,6 @@ def docstring(value: object) -> str:
 
 def shortened(value: object) -> str:
     """Return the value of a constant, cut where it is long."""
-    text = repr(value)
+    values = sorted(map(str, value)) if isinstance(value, frozenset) else value
+    text = re.sub(r" at 0x[0-9a-f]+", "", repr(values))
     return text if len(text) <= 300 else f"{text[:300]}…"  # noqa: PLR2004 - some lines
