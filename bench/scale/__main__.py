@@ -26,7 +26,8 @@ PACE = 5.0
 """Events of a stream in a second while it is measured: few, because a machine with two cores has all replicas."""
 FEW, MANY = Load(4, pace=PACE), Load(40, pace=PACE)
 CHECKED = (Load(20, 2, PACE), Load(60, 2, PACE), Load(20, 4, PACE), Load(60, 4, PACE))
-STREAMS = (10_000, 100_000, 1_000_000)
+STREAMS, PACES = (10_000, 100_000, 1_000_000), (20.0, 2.0)
+"""Open streams, and their events in a second: all are answered, or a tenth of them."""
 BATCH, APPENDED = 100, 4_000
 MICRO = 1e6
 
@@ -137,7 +138,7 @@ def demand_line(streams: int, load_pace: float, costs: UnitCosts) -> tuple[str, 
 HEAD = ("streams", "replicas", "events/s", "commits/s", "rows/s", "log/s", "cores of PostgreSQL", "bus/s", "memory")
 
 
-async def main(store: str, bus: str, seconds: float, load_pace: float) -> None:
+async def main(store: str, bus: str, seconds: float) -> None:
     """Measure, predict, check, and print."""
     costs = await unit_costs(store, bus, seconds)
     print_part("Unit costs", table(("what", "cost"), cost_lines(costs)))
@@ -145,10 +146,9 @@ async def main(store: str, bus: str, seconds: float, load_pace: float) -> None:
     for load in CHECKED:
         lines += check_lines(demand(load, costs), await measure(store, bus, load, seconds))
     print_part("Prediction and measurement", table(("load", "what", "predicted", "measured", "error"), lines))
-    print_part(
-        f"Demand at {load_pace:g} events a second",
-        table(HEAD, [demand_line(streams, load_pace, costs) for streams in STREAMS]),
-    )
+    for load_pace in PACES:
+        rows = [demand_line(streams, load_pace, costs) for streams in STREAMS]
+        print_part(f"Demand at {load_pace:g} events a second", table(HEAD, rows))
 
 
 def print_part(title: str, text: str) -> None:
@@ -162,9 +162,8 @@ if __name__ == "__main__":
     parser.add_argument("store")
     parser.add_argument("bus")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
-    parser.add_argument("--pace", type=float, default=20.0, help="events of a stream in a second, for the demand")
     arguments = parser.parse_args()
     many_files()
     pin(CLIENT_CORE)
     sys.stdout.write(f"A fixed piece of work takes {pace():.0f} ms of the core of the replicas.\n\n")
-    asyncio.run(main(arguments.store, arguments.bus, arguments.seconds, arguments.pace))
+    asyncio.run(main(arguments.store, arguments.bus, arguments.seconds))
