@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
+from uuid import uuid4
 
+import httpx
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from tests.contexts import run_input
 from tests.ports import free_port
 from tests.sockets.process import WARNINGS, ServerProcess
 from tests.sse import events_of
@@ -92,6 +95,14 @@ def serve_page(module: str = "agui_container", **settings: str) -> Iterator[Page
         yield server
     finally:
         server.kill()
+
+
+async def release(url: str) -> None:
+    """Let the runs of ``slowly`` at a server go on, as another caller."""
+    async with httpx.AsyncClient(timeout=WAIT_MS / 1000) as client:
+        body = run_input("release").model_dump(mode="json", by_alias=True, exclude_none=True)
+        ids = {"threadId": str(uuid4()), "runId": str(uuid4())}
+        (await client.post(f"{url}invocations", json=body | ids)).raise_for_status()
 
 
 async def curl(command: str, **environment: str) -> list[str]:

@@ -149,11 +149,26 @@ async def hostile(_input: RunAgentInput, _ctx: RunContext) -> Script:
     yield HOSTILE
 
 
+RELEASED: list[asyncio.Event] = []
+"""Events of the runs of ``slowly`` that have begun in this process."""
+
+
 async def slowly(_input: RunAgentInput, _ctx: RunContext) -> Script:
-    """Two seconds of words."""
+    """Twenty words, and twenty more after a run of ``release``."""
+    released = asyncio.Event()
+    RELEASED.append(released)
     for number in range(40):
+        if number == 20:
+            await released.wait()
         yield f"word{number} "
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)  # each word is an event of its own
+
+
+async def release(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """Let the runs of ``slowly`` go on."""
+    for released in RELEASED:
+        released.set()
+    yield "They go on."
 
 
 async def ask(input: RunAgentInput, ctx: RunContext) -> Script:
@@ -231,7 +246,9 @@ async def large(_input: RunAgentInput, _ctx: RunContext) -> Script:
     yield "The state is large."
 
 
+TEXTS = (markdown, wide, hostile, slowly, release)
+EVENTS = (ask, ask_by_model, steps, state, goals, notices, flood, large)
+
 SCRIPTS: dict[str, Callable[[RunAgentInput, RunContext], Script]] = {
-    script.__name__: script
-    for script in (markdown, wide, hostile, slowly, ask, ask_by_model, steps, state, goals, notices, flood, large)
+    script.__name__: script for script in (*TEXTS, *EVENTS)
 }

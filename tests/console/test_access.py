@@ -9,7 +9,7 @@ from playwright.async_api import Locator, Route, expect
 from agui_container import Settings, create_app
 from tests.behaviour.server import serving
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import PHONE, User
+from tests.console.driver import PHONE, User, release
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -64,6 +64,7 @@ async def test_keys_of_an_input_method_stop_and_send_nothing(visit: Visit, scrip
     await user.say("slowly")
     await user.reads("word3 ")
     await user.composer.evaluate(COMPOSED, "Escape")
+    await release(scripted)
     await user.reads("word39")
     await user.is_done()
     await user.composer.fill("half a word")

@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import WAIT_MS, curl
+from tests.console.driver import WAIT_MS, curl, release
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -118,6 +118,8 @@ async def test_deltas_are_one_row_and_raw_rows_are_not_folded(visit: Visit, scri
     user = await visit(scripted)
     await user.inspect("Events")
     await user.say("slowly")
+    await user.reads("word3 ")
+    await release(scripted)
     await user.is_done()
     await user.page.get_by_label("Filter events").fill("CONTENT")
     rows = user.page.get_by_role("list", name="Events").get_by_role("button")

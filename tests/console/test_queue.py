@@ -4,6 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.console.conftest import Visit, over_both
+from tests.console.driver import release
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -16,6 +17,7 @@ async def test_a_message_that_is_written_during_an_answer_is_sent_after_it(visit
     waiting = user.page.get_by_label("Messages that wait").get_by_role("listitem")
     await expect(waiting).to_contain_text("hello")
     await expect(user.messages).to_have_count(1)
+    await release(scripted)
     await user.reads("Hello.")
     await user.is_done()
     await expect(user.messages).to_have_text(["slowly", "hello"])

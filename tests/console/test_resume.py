@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import PageServer
+from tests.console.driver import PageServer, release
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -20,6 +20,7 @@ async def test_a_stream_goes_on_where_it_was_when_the_connection_comes_back(visi
     await user.say("slowly")
     await user.reads("word5 ")
     await user.page.evaluate("breakConnections()")
+    await release(scripted)
     await user.reads("word39")
     await user.is_done()
     await expect(user.conversation.locator(".markdown")).to_have_text(WORDS)
@@ -79,13 +80,17 @@ async def test_a_server_that_dies_in_a_stream_and_comes_back_loses_no_text_that_
         shown = await user.answer()
         assert shown.startswith(text)
         assert WORDS.startswith(shown)
-        user.complaints.clear()  # the browser reports refused connections
         await user.press("Try again")
+    for user in users:
+        await expect(user.conversation.get_by_role("alert")).to_have_count(0)
+        await user.reads("word19")
+    await release(lasting.url)
     for user in users:
         await user.reads("word39")
         await user.is_done()
         await expect(user.conversation.locator(".markdown")).to_have_text(WORDS)
         await expect(user.messages).to_have_count(1)
+        user.complaints.clear()  # the browser reports refused connections
 
 
 async def test_a_page_without_its_server_says_so_until_the_server_is_back(visit: Visit, scripted: str) -> None:

@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import User
+from tests.console.driver import User, release
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -38,6 +38,7 @@ async def test_a_reader_who_has_scrolled_up_stays_there_until_the_next_message(v
     await user.reads("word3 ")
     await user.page.mouse.move(700, 300)
     await user.page.mouse.wheel(0, -60)
+    await release(scripted)
     await user.is_done()
     assert not await is_at_end(user)
     await user.page.mouse.wheel(0, -1500)

@@ -8,7 +8,7 @@ from playwright.async_api import Route, expect
 
 from agui_container.protocol.commands import MAX_PAGE
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import PHONE, WAIT_MS, User
+from tests.console.driver import PHONE, WAIT_MS, User, release
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -350,6 +350,8 @@ async def test_a_run_goes_on_in_a_page_that_is_loaded_again(visit: Visit, script
     await user.say("slowly")
     await user.reads("word3 ")
     await user.page.reload()
+    await user.reads("word3 ")
+    await release(scripted)
     await user.reads("word39")
     await user.is_done()
     await expect(user.conversation.locator(".markdown")).to_have_text(" ".join(f"word{n}" for n in range(40)))
