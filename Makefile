@@ -13,6 +13,7 @@ OLDEST_ROBOTO := $(VENV)/roboto-oldest
 BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
 SITE := $(VENV)/site
+INFRASTRUCTURE := $(VENV)/infrastructure
 JS := tests/js
 TS := clients/typescript
 PY := clients/python
@@ -47,12 +48,16 @@ issuer: $(VENV)/.run ## Serve a token issuer on port 9000, to try AGUI_AUTH=jwt
 
 .PHONY: test
 test: $(VENV)/.dev $(STRANDS)/.done $(BENCH)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done $(SITE)/.done js web-tools browser ## Run the tests of this project; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --ignore tests/front_ends $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --ignore tests/front_ends --ignore tests/infrastructure $(ARGS)
 
 .PHONY: test-front-ends
 test-front-ends: $(VENV)/.dev front-ends browser ## Install, check, build and test the front ends of examples/ (1.5 GB)
 	@for app in $(FRONT_ENDS); do test ! -e $$app/node_modules/.done || npm --prefix $$app run --silent check || exit; done
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) tests/front_ends $(ARGS)
+
+.PHONY: test-infrastructure
+test-infrastructure: $(VENV)/.dev $(INFRASTRUCTURE)/.done ## Check infrastructure code with cfn-lint, CDK and the schemas of Kubernetes (440 MB)
+	@$(BIN)/python -m pytest tests/infrastructure $(ARGS)
 
 # One more than there are cores on the smallest machine in use: many tests wait for a process that they have started.
 WORKERS ?= 3
@@ -100,6 +105,7 @@ lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes n
 	$(COMPILE_ONLY) tests/roboto/newest.in --output-file requirements-roboto.lock
 	$(COMPILE_ONLY) tests/roboto/oldest.in --output-file requirements-roboto-oldest.lock
 	$(COMPILE_ONLY) website/site.in --output-file requirements-site.lock
+	$(COMPILE_ONLY) tests/infrastructure/tools.in --output-file requirements-infrastructure.lock
 	grep -E '^($(SERVED))==' requirements.lock >$(VENV)/served.txt
 	$(COMPILE_ONLY) bench/peers.in --output-file requirements-bench.lock --constraint $(VENV)/served.txt
 
@@ -179,6 +185,10 @@ $(BENCH)/.done: requirements-bench.lock | $(BIN)/python
 
 # What builds the site needs no package of the server, and the server none of it.
 $(SITE)/.done: requirements-site.lock | $(BIN)/python
+	$(environment)
+
+# The tools that check infrastructure code are large, and need other packages than the image has.
+$(INFRASTRUCTURE)/.done: requirements-infrastructure.lock | $(BIN)/python
 	$(environment)
 
 # The server that bench/ measures has the packages of the image, without those of the tests.

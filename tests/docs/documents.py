@@ -54,6 +54,7 @@ BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
 NPM = "needs-npm"
 NOT_RUN = {
     "needs-aws": "needs an AWS account",
+    "needs-kubernetes": "needs a cluster; tests/deploy/test_elsewhere.py reads its files",
     "needs-docker": "needs a Docker engine with buildx",
     "needs-openai": "needs an OpenAI-compatible server",
     NPM: "needs packages of npm; tests/front_ends/test_guides.py runs it, or the tests of clients/typescript do",
