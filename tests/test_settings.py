@@ -250,7 +250,8 @@ def test_any_other_command_line_is_explained(arguments: list[str], capsys: pytes
             {"model": "bedrock:m", "openai_base_url": "http://model:8080/v1"},
             "AGUI_OPENAI_BASE_URL is for AGUI_MODEL=openai:NAME, which is bedrock:m",
         ),
-        ({"agent": "examples.hello_agent:agent", "tool_policy": "[ ]"}, "AGUI_TOOL_POLICY is for the built-in assist"),
+        ({"agent": "examples.hello_agent:agent", "max_steps": "3"}, "AGUI_MAX_STEPS is for the built-in assistant"),
+        ({"agent": "examples.tools_agent:agent", "tool_policy": "[ ]"}, "AGUI_TOOL_POLICY is for the built-in assist"),
     ],
 )
 def test_a_setting_that_would_have_no_effect_stops_the_start(settings: dict[str, str], message: str) -> None:

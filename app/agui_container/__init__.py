@@ -21,31 +21,38 @@ __all__ = [
     "MessageText",
     "Overflow",
     "RunContext",
+    "RunInterrupted",
     "Settings",
     "SettingsError",
     "Subagent",
     "ToolError",
     "__version__",
     "as_agent",
+    "ask_for_consent",
     "create_app",
+    "langchain_tools",
     "load_settings",
     "project_context",
+    "pydantic_toolset",
     "read_context_files",
     "read_skills",
     "serve",
+    "strands_tools",
     "system_text",
     "tool",
 ]
 
 if TYPE_CHECKING:
+    from agui_container.agents.agentcore_sdk import ask_for_consent
     from agui_container.agents.as_agent import as_agent
     from agui_container.agents.assistant.assistant import SYSTEM_PROMPT, Assistant
     from agui_container.agents.assistant.context_window.window import ContextBudget, Overflow
     from agui_container.agents.assistant.prompt.skills import read_skills
     from agui_container.agents.assistant.prompt.system_text import project_context, read_context_files, system_text
     from agui_container.agents.assistant.subagents import Subagent
+    from agui_container.agents.frameworks.server_tools import langchain_tools, pydantic_toolset, strands_tools
     from agui_container.main import create_app
-    from agui_container.ports import MessageText, RunContext, ToolError
+    from agui_container.ports import MessageText, RunContext, RunInterrupted, ToolError
     from agui_container.protocol.errors import AppError, ErrorCode
     from agui_container.server.run import serve
     from agui_container.settings import Settings, SettingsError
@@ -63,17 +70,22 @@ else:
             "MessageText": "ports",
             "Overflow": "agents.assistant.context_window.window",
             "RunContext": "ports",
+            "RunInterrupted": "ports",
             "Settings": "settings",
             "SettingsError": "settings",
             "Subagent": "agents.assistant.subagents",
             "ToolError": "ports",
             "as_agent": "agents.as_agent",
+            "ask_for_consent": "agents.agentcore_sdk",
             "create_app": "main",
+            "langchain_tools": "agents.frameworks.server_tools",
             "load_settings": "settings_sources",
             "project_context": "agents.assistant.prompt.system_text",
+            "pydantic_toolset": "agents.frameworks.server_tools",
             "read_context_files": "agents.assistant.prompt.system_text",
             "read_skills": "agents.assistant.prompt.skills",
             "serve": "server.run",
+            "strands_tools": "agents.frameworks.server_tools",
             "system_text": "agents.assistant.prompt.system_text",
             "tool": "tools.function_tool",
         },

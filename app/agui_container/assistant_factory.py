@@ -21,9 +21,9 @@ from agui_container.agents.assistant.prompt.system_text import (
     system_text,
 )
 from agui_container.agents.assistant.subagents import Subagent
-from agui_container.ports import Model, Tool, ToolSource
+from agui_container.ports import Model, Tool
 from agui_container.settings import Settings, SettingsError
-from agui_container.tools.policy import PolicyError, ToolPolicy
+from agui_container.tool_factory import read_policy, read_sources
 
 T = TypeVar("T")
 
@@ -48,11 +48,7 @@ def build_assistant(
 
     Functions that close connections are appended to ``closers``.
     """
-    sources = read_sources(settings)
-    try:
-        policy = ToolPolicy.parse(settings.tool_policy)
-    except PolicyError as error:
-        raise SettingsError(f"AGUI_TOOL_POLICY: {error}") from None
+    sources, policy = read_sources(settings), read_policy(settings)
     check_effect(settings)
     prompt, skills = read_prompt_and_skills(settings)
     check_names(tools, skills, settings.delegate_depth)
@@ -73,18 +69,6 @@ def build_assistant(
         models=build_models(settings, closers),
     )
     return with_delegation(assistant, settings.delegate_depth)
-
-
-def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
-    """Return the tools of the MCP servers in ``AGUI_MCP_SERVERS``. Raises ``SettingsError``."""
-    if settings.mcp_servers == Settings.model_fields["mcp_servers"].default:
-        return ()
-    from agui_container.tools.mcp import McpConfigError, mcp_sources, parse_servers  # noqa: PLC0415
-
-    try:
-        return mcp_sources(parse_servers(settings.mcp_servers))
-    except McpConfigError as error:
-        raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
 
 
 def read_prompt_and_skills(settings: Settings) -> tuple[str, tuple[Skill, ...]]:

@@ -22,7 +22,14 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from agui_container import __version__
-from agui_container.agents.as_agent import capabilities_of, responder_of, thread_cleanup_of, with_store
+from agui_container.agents.agentcore_sdk import SdkContextAgent, sdk_tasks_of
+from agui_container.agents.as_agent import (
+    capabilities_of,
+    is_store_user,
+    responder_of,
+    thread_cleanup_of,
+    with_store,
+)
 from agui_container.agents.loader import adapt_agent, load_agent
 from agui_container.agents.run_limits import LimitedAgent
 from agui_container.auth_factory import build_authentication
@@ -46,6 +53,7 @@ from agui_container.settings import (
 )
 from agui_container.settings_sources import load_settings
 from agui_container.stores import is_durable, open_store
+from agui_container.tool_factory import with_tools
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
 from agui_container.transports import invocations, rest, websocket_routes
@@ -232,23 +240,24 @@ def hand_over(service: Engine, settings: Settings, authentication: CallerAuthent
 
 def build_service(settings: Settings, agent_object: object = None) -> Engine:
     """The engine with its agent, wired. The agent is ``agent_object``, or else what ``settings.agent`` names."""
-    tools = builtin_tools()
+    tools = builtin_tools() + (load_tools(settings.tools) if settings.tools else ())
     closers: Closers = []
     clock = SystemClock()
     cluster = build_cluster(settings, clock)
     if settings.agent == "assistant" and agent_object is None:
-        tools += load_tools(settings.tools) if settings.tools else ()
         from agui_container.assistant_factory import build_assistant  # noqa: PLC0415 - other agents need nothing of it
 
         agent: Agent = build_assistant(settings, tools, closers).with_store(cluster.store)
         limited = agent
     else:
-        check_assistant_settings(settings)
         loaded = load_agent(settings.agent) if agent_object is None else adapt_agent(agent_object, settings.agent)
+        takes_tools = not is_store_user(loaded)
+        check_assistant_settings(settings, takes_tools=takes_tools)
         agent = with_store(loaded, cluster.store)
-        limited = LimitedAgent(agent, RunLimits(tokens=settings.run_tokens or None))
+        equipped = with_tools(agent, settings, cluster.store.interrupts, closers) if takes_tools else agent
+        limited = LimitedAgent(equipped, RunLimits(tokens=settings.run_tokens or None))
     return Engine(
-        limited,
+        SdkContextAgent(limited),
         Policy(
             on_busy=OnBusy(settings.on_busy),
             on_disconnect=OnDisconnect(settings.disconnect_grace),
@@ -265,7 +274,14 @@ def build_service(settings: Settings, agent_object: object = None) -> Engine:
         thread_cleanup=thread_cleanup_of(agent),
         closers=closers,
         agent_name=settings.agent,
+        has_other_work=sdk_tasks_of(modules_of(settings, agent_object)),
     )
+
+
+def modules_of(settings: Settings, agent_object: object) -> set[str]:
+    """Return the names of the modules of the agent and of the tools."""
+    references = [reference.partition(":")[0].strip() for reference in (settings.agent, settings.tools)]
+    return {*references, getattr(agent_object, "__module__", "")}
 
 
 def read_identity_limits(text: str) -> IdentityLimits:

@@ -33,9 +33,6 @@ ASSISTANT_SETTINGS = (
     "max_steps",
     "goal_prompts",
     "delegate_depth",
-    "tools",
-    "tool_policy",
-    "mcp_servers",
     "trust_instructions",
     "context_tokens",
     "context_overflow",
@@ -43,6 +40,9 @@ ASSISTANT_SETTINGS = (
     "skills",
 )
 """Settings that only the built-in assistant reads."""
+
+TOOL_SETTINGS = ("tools", "tool_policy", "mcp_servers")
+"""Settings of the tools that the built-in assistant and agents without tools of their own get."""
 
 
 JSON_SETTINGS = ("model_options", "tool_policy", "mcp_servers", "auth_custom_claims", "caller_limits")
@@ -258,16 +258,25 @@ class Settings(BaseModel):
         return float(self.on_disconnect.partition(":")[2] or 0)
 
 
-def check_assistant_settings(settings: Settings) -> None:
+def check_assistant_settings(settings: Settings, *, takes_tools: bool) -> None:
     """Check that no setting of the assistant is set for another agent, because it would have no effect.
+
+    Args:
+        settings: the settings.
+        takes_tools: True if the agent gets the tools of the settings. An ``Assistant`` made in Python has its own.
 
     Raises:
         SettingsError: a setting of the assistant is set.
     """
-    for name in ASSISTANT_SETTINGS:
-        if getattr(settings, name) != default_of(name):
+    for name in ASSISTANT_SETTINGS if takes_tools else (*ASSISTANT_SETTINGS, *TOOL_SETTINGS):
+        if is_set(settings, name):
             variable = f"AGUI_{name.upper()}"
             raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")
+
+
+def is_set(settings: Settings, name: str) -> bool:
+    """Return True if a setting differs from its default."""
+    return bool(getattr(settings, name) != default_of(name))
 
 
 def check_auth(settings: Settings) -> None:

@@ -55,9 +55,9 @@ class AgentThread:
         outcome = last.outcome if isinstance(last, RunFinishedEvent) else None
         return list(outcome.interrupts) if isinstance(outcome, RunFinishedInterruptOutcome) else []
 
-    async def send(self, text: str) -> list[BaseEvent]:
+    async def send(self, text: str, forwarded_props: object = None) -> list[BaseEvent]:
         """Run the agent with a user message, and return the events. Raises ``AppError`` if the run is refused."""
-        return await self._run(user_input(text))
+        return await self._run(user_input(text).model_copy(update={"forwarded_props": forwarded_props}))
 
     async def answer(self, payload: object) -> list[BaseEvent]:
         """Answer all interrupts of the last run, and return the events of the run that continues.
@@ -69,6 +69,17 @@ class AgentThread:
             AppError: the run is refused.
         """
         entries = [ResumeEntry(interrupt_id=each.id, status="resolved", payload=payload) for each in self.interrupts]
+        return await self._resume(entries)
+
+    async def decline(self) -> list[BaseEvent]:
+        """Abandon all interrupts of the last run, and return the events of the run that continues.
+
+        Raises:
+            AppError: the run is refused.
+        """
+        return await self._resume([ResumeEntry(interrupt_id=each.id, status="cancelled") for each in self.interrupts])
+
+    async def _resume(self, entries: list[ResumeEntry]) -> list[BaseEvent]:
         return await self._run(user_input("").model_copy(update={"messages": [], "resume": entries}))
 
     async def _run(self, run_input: RunAgentInput) -> list[BaseEvent]:

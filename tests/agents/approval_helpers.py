@@ -18,7 +18,7 @@ from ag_ui.core import (
 )
 from ag_ui.core import Tool as ToolSpec
 
-from agui_container.agents.assistant.approvals.approvals import Approvals
+from agui_container.agents.approvals.approvals import Approvals
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.ports import Item, Permission, PolicyDecision, RunContext
 from agui_container.protocol.conversation.transcript import Transcript

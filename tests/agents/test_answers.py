@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from ag_ui.core import AssistantMessage, FunctionCall, Message, ResumeEntry, ToolCall, ToolMessage, UserMessage
 
-from agui_container.agents.assistant.approvals.approvals import LIFETIME
-from agui_container.agents.assistant.approvals.resume import ends_with_answer
+from agui_container.agents.approvals.approvals import LIFETIME
+from agui_container.agents.approvals.resume import ends_with_answer
 from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.approval_helpers import (

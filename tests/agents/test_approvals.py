@@ -6,8 +6,8 @@ from contextlib import aclosing
 import pytest
 from ag_ui.core import AssistantMessage, ToolCallResultEvent, ToolMessage, UserMessage
 
-from agui_container.agents.assistant.approvals.approvals import MAX_SHOWN_ARGUMENTS
-from agui_container.agents.assistant.approvals.resume import CUT_OFF
+from agui_container.agents.approvals.approvals import MAX_SHOWN_ARGUMENTS
+from agui_container.agents.approvals.resume import CUT_OFF
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.assistant_factory import build_assistant
 from agui_container.models.offline import OfflineModel

@@ -12,7 +12,7 @@ from ag_ui.core import ToolCallResultEvent
 
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.agents.assistant.subagents import Subagent
-from agui_container.agents.assistant.toolbox import run_side_by_side
+from agui_container.agents.tool_calls.toolbox import run_side_by_side
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import RunContext, Tool
 from agui_container.ports.call_slots import MAX_CALLS_AT_WORK, CallSlots

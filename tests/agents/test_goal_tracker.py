@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from ag_ui.core import AssistantMessage, CustomEvent, RunAgentInput, RunFinishedEvent, ToolMessage, UserMessage
 
-from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
+from agui_container.agents.approvals.approvals import Approval, Approvals
+from agui_container.agents.approvals.interrupt_scope import ScopeKey
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.agents.assistant.goals import goal_tracker, schema_validation
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
-from agui_container.agents.assistant.interrupt_scope import ScopeKey
 from agui_container.ports import Delta, GoalRecord, GoalStatus, Item, RunContext, TextDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from tests.agents.doubles import ScriptedModel, asks

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 from ag_ui.core import AssistantMessage, BaseEvent, FunctionCall, TokenUsage, ToolCall
 
-from agui_container.agents.assistant.model_turn import MAX_CALLS, ModelToolCall, ModelTurn
+from agui_container.agents.assistant.model_turn import MAX_CALLS, ModelTurn
+from agui_container.agents.tool_calls.tool_call import ModelToolCall
 from agui_container.ports import (
     Delta,
     MessageText,

@@ -8,8 +8,7 @@ import pytest
 from ag_ui.core import AssistantMessage, Interrupt, ResumeEntry, TextPart, UserMessage
 from ag_ui.core import Tool as ToolSpec
 
-from agui_container.agents.assistant.approvals.resume import ABANDONED
-from agui_container.agents.assistant.toolbox import NOT_SENDABLE
+from agui_container.agents.tool_calls.toolbox import DECLINED, NOT_SENDABLE
 from agui_container.ports import (
     Permission,
     PolicyDecision,
@@ -238,7 +237,7 @@ async def test_a_call_can_be_abandoned_while_the_source_of_its_tool_is_down() ->
     (interrupt,) = interrupts(await fixture.start("call odd {}"))
     box.found = None
     items = await fixture.start(resume=[ResumeEntry(interrupt_id=interrupt.id, status="cancelled")])
-    assert results(items) == [ABANDONED]
+    assert results(items) == [DECLINED]
 
 
 async def test_a_tool_that_is_gone_for_good_is_an_error_to_the_model() -> None:

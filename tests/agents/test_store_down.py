@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Sequence
 import pytest
 from ag_ui.core import Interrupt
 
-from agui_container.agents.assistant import interrupt_scope
-from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
-from agui_container.agents.assistant.approvals.resume import CUT_OFF, GONE
+from agui_container.agents.approvals import interrupt_scope
+from agui_container.agents.approvals.approvals import Approval, Approvals
+from agui_container.agents.approvals.resume import CUT_OFF, GONE
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
-from agui_container.agents.assistant.model_turn import ModelToolCall
+from agui_container.agents.tool_calls.tool_call import ModelToolCall
 from agui_container.ports import Goal, GoalRecord, GoalStatus
 from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey, StoredGoal
 from agui_container.ports.store import StoreUnavailable

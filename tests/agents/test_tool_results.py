@@ -8,11 +8,11 @@ from itertools import count
 import pytest
 from ag_ui.core import Interrupt, RunFinishedEvent, ToolCallResultEvent, ToolMessage
 
+from agui_container.agents.approvals.resume import CUT_OFF
 from agui_container.agents.as_agent import as_agent
-from agui_container.agents.assistant.approvals.resume import CUT_OFF
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.agents.assistant.subagents import Subagent
-from agui_container.agents.assistant.toolbox import NOT_SENDABLE
+from agui_container.agents.tool_calls.toolbox import NOT_SENDABLE
 from agui_container.ports import Item, Suspension, ToolError, ToolSuspension
 from agui_container.testing import run_agent
 from tests.agents.approval_helpers import ApprovalFixture, answer, ask_for_payments, interrupts, results

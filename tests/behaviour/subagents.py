@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from agui_container.agents.approvals.approvals import Approvals
 from agui_container.agents.as_agent import as_agent
-from agui_container.agents.assistant.approvals.approvals import Approvals
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.agents.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel

@@ -25,6 +25,7 @@ from ag_ui.core import (
 )
 from pydantic import BaseModel, Field
 
+from agui_container import ask_for_consent
 from agui_container.ports import RunContext
 
 Script = AsyncIterator[str | BaseEvent]
@@ -246,8 +247,21 @@ async def large(_input: RunAgentInput, _ctx: RunContext) -> Script:
     yield "The state is large."
 
 
+async def consent(input: RunAgentInput, _ctx: RunContext) -> Script:
+    """Ask the user to follow a link."""
+    if not input.resume:
+        ask_for_consent("https://login.example/authorize")
+    yield "Thank you."
+
+
+async def forged_consent(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """Ask the user to follow a link that runs a script."""
+    ask_for_consent("javascript:window.attacked=7")
+    yield ""
+
+
 TEXTS = (markdown, wide, hostile, slowly, release)
-EVENTS = (ask, ask_by_model, steps, state, goals, notices, flood, large)
+EVENTS = (ask, ask_by_model, steps, state, goals, notices, flood, large, consent, forged_consent)
 
 SCRIPTS: dict[str, Callable[[RunAgentInput, RunContext], Script]] = {
     script.__name__: script for script in (*TEXTS, *EVENTS)

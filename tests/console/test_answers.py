@@ -256,3 +256,21 @@ async def test_the_assistant_is_not_told_the_place(visit: Visit, assistant: str)
     await user.say('call ask_place {"question": "Where are you?"}')
     await user.press("Rather not")
     await user.reads("The user did not want to say.")
+
+
+async def test_a_link_that_asks_for_consent_is_shown_and_the_answer_continues(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.say("consent")
+    link = user.page.get_by_role("link", name="Open login.example")
+    await expect(link).to_have_attribute("href", "https://login.example/authorize")
+    await expect(link).to_have_attribute("rel", "noopener noreferrer")
+    await user.press("Continue")
+    await user.reads("Thank you.")
+
+
+async def test_only_addresses_of_web_pages_become_links(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.say("forged_consent")
+    form = user.page.get_by_role("form", name="Open the link and allow the access.")
+    await expect(form).to_be_visible()
+    await expect(form.get_by_role("link")).to_have_count(0)

@@ -38,7 +38,7 @@ NAMES = (
     ),
     *("vpc", "websocket-binding", "why-not"),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "terminal", "threads", "tools"),
-    "typescript",
+    *("typescript", "from-agentcore-sdk"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)

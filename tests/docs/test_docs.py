@@ -14,11 +14,11 @@ from pydantic import SecretStr
 from starlette.routing import Route, WebSocketRoute
 
 import agui_container
-from agui_container.agents.assistant.approvals.approvals import ApprovalAnswer, Approvals
+from agui_container.agents.approvals.approvals import ApprovalAnswer, Approvals
 from agui_container.agents.assistant.goals import goal_tracker
 from agui_container.agents.assistant.goals.goal_tracker import GoalDeclaration
 from agui_container.agents.assistant.goals.schema_validation import UNSUPPORTED
-from agui_container.agents.assistant.model_turn import ModelToolCall
+from agui_container.agents.tool_calls.tool_call import ModelToolCall
 from agui_container.engine.policy import CapacityLimits
 from agui_container.main import build_app
 from agui_container.models.bedrock import BedrockOptions

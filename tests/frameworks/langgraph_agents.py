@@ -16,6 +16,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import interrupt
 
+from agui_container import langchain_tools
 from tests.frameworks.scripted_model import ARGUMENTS, Use, answer
 
 
@@ -113,7 +114,22 @@ for name, node in (("left", left), ("right", right)):
     pair.add_node(name, RunnableLambda(node))
     pair.add_edge(START, name)
 
+
+async def server_tools(state: VisitsGraphState, config: RunnableConfig) -> object:
+    """Run the calls of the server's tools."""
+    return await ToolNode(langchain_tools()).ainvoke(state, config)
+
+
+equipped_graph = StateGraph(VisitsGraphState)
+equipped_graph.add_node("model", model)
+equipped_graph.add_node("tools", server_tools)
+equipped_graph.add_edge(START, "model")
+equipped_graph.add_conditional_edges("model", route)
+equipped_graph.add_edge("tools", "model")
+
 agent = graph.compile()
+equipped = equipped_graph.compile()
+remembering = equipped_graph.compile(checkpointer=InMemorySaver())
 both = pair.compile()
 asking = graph.compile(checkpointer=InMemorySaver())
 configured = LangGraphAgent(name="configured", graph=agent, emit_raw_events=False)

@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelMessage, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 from pydantic_ai.ui import StateDeps
 
-from agui_container import ports
+from agui_container import ports, pydantic_toolset
 from tests.frameworks.scripted_model import ARGUMENTS, Use, answer
 
 
@@ -47,6 +47,7 @@ def whoami(call: RunContext[Needs], sides: int) -> str:
     return f"{call.deps.ctx.thread_id} of {call.deps.ctx.caller.session_id}"
 
 
+equipped = Agent(model, toolsets=[pydantic_toolset()])
 asking = Agent(model, output_type=[str, DeferredToolRequests])
 asking.tool_plain(requires_approval=True)(roll)
 

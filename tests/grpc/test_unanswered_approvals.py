@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agui_container.agents.assistant.approvals.approvals import Approvals
+from agui_container.agents.approvals.approvals import Approvals
 from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
 from tests.grpc.client import call_text

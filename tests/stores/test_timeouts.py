@@ -8,10 +8,9 @@ from dataclasses import replace
 from ag_ui.core import Interrupt, Message, RunFinishedEvent, TextPart, ToolCallResultEvent, ToolMessage, UserMessage
 from msgspec import structs
 
-from agui_container.agents.assistant.approvals.approvals import Approval, ApprovalAnswer, Approvals
+from agui_container.agents.approvals.approvals import Approval, ApprovalAnswer, Approvals
 from agui_container.agents.assistant.goals.goal_store import LIFETIME, StoredGoalRecords
-from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.tool_result import ToolResult
+from agui_container.agents.tool_calls.tool_call import ModelToolCall, ToolResult
 from agui_container.ports import Goal, GoalRecord, GoalStatus, Suspension
 from agui_container.ports.records import InterruptScope, ThreadKey
 from agui_container.ports.store import Store

@@ -90,7 +90,7 @@ def as_agent(source: object, name: str) -> Agent:
     run: object = getattr(source, "run", None)
     if callable(run):
         return _wrap(source, run, f"{name}.run") or StreamAgent(source, _with_arguments(run, f"{name}.run"))
-    adapted = _wrap(source, source, name) if callable(source) else None
+    adapted = _wrap_callable(source, name) if callable(source) else None
     if adapted is None:
         raise AgentLoadError(f"'{name}' is {_kind(source)}. {ACCEPTED}")
     return adapted
@@ -100,6 +100,11 @@ def with_store(agent: Agent, store: Store, depth: int = 0) -> Agent:
     """Return the agent bound to the store if it is a ``StoreUser``, else the agent itself."""
     source: object = getattr(agent, "source", agent)
     return as_agent(source.with_store(store, depth), "agent") if isinstance(source, StoreUser) else agent
+
+
+def is_store_user(agent: Agent) -> bool:
+    """Return True if the agent or the wrapped object is a ``StoreUser``, as an ``Assistant`` is."""
+    return isinstance(getattr(agent, "source", agent), StoreUser)
 
 
 def capabilities_of(agent: Agent) -> AgentCapabilities | None:
@@ -133,6 +138,17 @@ def thread_cleanup_of(agent: Agent) -> ThreadCleanup | None:
 def _agent_and_source(agent: Agent) -> tuple[object, object]:
     """Return the agent and the object that it wraps, if any."""
     return agent, getattr(agent, "source", None)
+
+
+def _wrap_callable(source: Callable[..., object], name: str) -> Agent | None:
+    """Adapt a function or an object that can be called. A decorator may have hidden the generator function."""
+    call: object = getattr(source, "__call__", None)  # noqa: B004 - the method itself is needed
+    for function in (source, *((call,) if not inspect.isroutine(source) and callable(call) else ())):
+        if adapted := _wrap(source, function, name):
+            return adapted
+    if inspect.isasyncgenfunction(inspect.unwrap(source)):
+        return StreamAgent(source, _with_arguments(source, name))
+    return None
 
 
 def _wrap(source: object, function: Callable[..., object], name: str) -> Agent | None:

@@ -10,7 +10,10 @@ from agui_container.imports import BadReference, import_string
 from agui_container.ports import Agent
 
 AWS_SERVERS = {
-    ("bedrock_agentcore", "AGUIApp"): "Name the function or object that is its entrypoint instead.",
+    (
+        "bedrock_agentcore",
+        "AGUIApp",
+    ): "Name the function or object that is its entrypoint instead.",
     ("bedrock_agentcore", "BedrockAgentCoreApp"): "Its entrypoint takes a payload: name an AG-UI agent instead.",
 }
 """Server classes of AWS's SDK (bedrock-agentcore 1.25.0), by package and class name, with advice for each.

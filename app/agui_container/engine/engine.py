@@ -61,6 +61,7 @@ class Engine:
         thread_cleanup: the agent, if it stores data of threads by itself.
         closers: close the connections of the agent's parts, when all runs have ended.
         agent_name: name of the agent in the log.
+        has_other_work: True while the agent has open work that the engine does not know of.
 
     Attributes:
         runs: finds, lists and cancels runs.
@@ -86,9 +87,10 @@ class Engine:
         thread_cleanup: ThreadCleanup | None = None,
         closers: Sequence[Callable[[], Awaitable[None]]] = (),
         agent_name: str = "agent",
+        has_other_work: Callable[[], bool] = lambda: False,
     ) -> None:
         self.capabilities = capabilities
-        self.health = Health(clock)
+        self.health = Health(clock, has_other_work)
         self.cluster = cluster
         self.new_id = new_id
         self._responder = responder

@@ -5,6 +5,7 @@ alive for hours; one that never moves gets a busy session reaped (docs/architect
 """
 
 import asyncio
+from collections.abc import Callable
 
 from agui_container.ports import Clock
 
@@ -12,13 +13,19 @@ from agui_container.ports import Clock
 class Health:
     """Health of one process. ``RunRegistry`` reports the open work.
 
+    Args:
+        clock: source of time.
+        has_other_work: True while the agent has open work that the engine does not know of.
+
     Attributes:
         ready: True after the end of initialisation.
         started_at: end of initialisation in Unix seconds, or None.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, has_other_work: Callable[[], bool] = lambda: False) -> None:
         self._clock = clock
+        self._has_other_work = has_other_work
+        self._has_own_work = False
         self.ready = False
         self.started_at: float | None = None
         self._busy = asyncio.Event()
@@ -32,6 +39,11 @@ class Health:
 
     def update(self, *, busy: bool) -> None:
         """Set the status. The time changes only if the status does."""
+        self._has_own_work = busy
+        self._refresh()
+
+    def _refresh(self) -> None:
+        busy = self._has_own_work or self._has_other_work()
         if busy != self._busy.is_set():
             (self._busy.set if busy else self._busy.clear)()
             self._changed_at = int(self._clock.time())
@@ -42,4 +54,5 @@ class Health:
 
     def report(self) -> dict[str, str | int]:
         """Return the body of ``/ping`` in AgentCore's spelling. ``time_of_last_update`` is in Unix seconds."""
+        self._refresh()
         return {"status": "HealthyBusy" if self._busy.is_set() else "Healthy", "time_of_last_update": self._changed_at}

@@ -3,13 +3,14 @@
 Rule: the ids and the outcome come from the engine, not from the agent. Source: AG-UI spec 1.1, events/lifecycle.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 
 from ag_ui.core import (
     PROTOCOL_VERSION,
     BaseEvent,
     CustomEvent,
+    Interrupt,
     RunErrorEvent,
     RunFinishedCancelledOutcome,
     RunFinishedEvent,
@@ -85,6 +86,12 @@ def with_totals(
 def cancelled_event(ctx: RunContext) -> RunFinishedEvent:
     """Return RUN_FINISHED with the outcome ``cancelled``."""
     outcome = RunFinishedCancelledOutcome()
+    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
+
+
+def interrupted_event(ctx: RunContext, interrupts: Sequence[Interrupt]) -> RunFinishedEvent:
+    """Return RUN_FINISHED with the outcome ``interrupt``."""
+    outcome = RunFinishedInterruptOutcome(interrupts=list(interrupts))
     return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
 
 

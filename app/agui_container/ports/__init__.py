@@ -5,20 +5,25 @@ Rule: small Protocols and frozen data without knowledge of a transport or a data
 """
 
 from agui_container.ports.agent import (
+    CURRENT_RUN,
     LOG_FIELDS,
     Agent,
     Caller,
+    CallTool,
     Clock,
     Emit,
     Item,
+    PendingResult,
     Responder,
     RunContext,
+    RunInterrupted,
     RunLimits,
     RunState,
     ThreadCleanup,
     Timer,
     Tool,
     ToolContent,
+    interrupts_of,
 )
 from agui_container.ports.goals import Goal, GoalRecord, GoalRecords, GoalStatus
 from agui_container.ports.model import (
@@ -45,13 +50,16 @@ from agui_container.ports.tool import (
     ToolError,
     ToolSource,
     ToolSuspension,
+    consent_question,
 )
 from agui_container.protocol.expander import MessageText
 
 __all__ = [
+    "CURRENT_RUN",
     "LOG_FIELDS",
     "Agent",
     "CallRules",
+    "CallTool",
     "Caller",
     "Clock",
     "ContextWindowed",
@@ -66,6 +74,7 @@ __all__ = [
     "MediaDroppedDelta",
     "MessageText",
     "Model",
+    "PendingResult",
     "Permission",
     "Policy",
     "PolicyDecision",
@@ -75,6 +84,7 @@ __all__ = [
     "Responder",
     "Resumable",
     "RunContext",
+    "RunInterrupted",
     "RunLimits",
     "RunState",
     "StopDelta",
@@ -93,4 +103,6 @@ __all__ = [
     "ToolSuspension",
     "UsageDelta",
     "allow_all",
+    "consent_question",
+    "interrupts_of",
 ]

@@ -6,7 +6,7 @@ Rule: nothing here depends on a transport, a store, a model or a framework.
 import asyncio
 import logging
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -24,6 +24,9 @@ Item = BaseEvent | MessageText | str
 
 LOG_FIELDS: ContextVar[Mapping[str, str]] = ContextVar("LOG_FIELDS", default={})  # noqa: B039 - never mutated
 """Ids in every log line of the current request or run. Tasks and worker threads inherit them."""
+
+
+AUTHORIZATION = "Authorization"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,60 @@ async def next_loop_turn() -> None:
     await asyncio.sleep(0)
 
 
+class RunInterrupted(BaseException):
+    """The run cannot continue without answers. Raised by an agent or a tool, it ends the run with the interrupts.
+
+    It is no ``Exception``, because frameworks and agents turn every ``Exception`` of a tool into a result.
+    """
+
+    def __init__(self, interrupts: Sequence[Interrupt]) -> None:
+        super().__init__("the run waits for answers")
+        self.interrupts = tuple(interrupts)
+
+
+def interrupts_of(error: BaseException) -> Sequence[Interrupt]:
+    """Return the interrupts of a ``RunInterrupted`` or of a group that has nothing else. Other errors have none."""
+    if isinstance(error, RunInterrupted):
+        return error.interrupts
+    if not isinstance(error, BaseExceptionGroup):
+        return ()
+    parts = [interrupts_of(part) for part in error.exceptions]
+    return list({each.id: each for part in parts for each in part}.values()) if all(parts) else ()
+
+
+class PendingResult(Protocol):
+    """Result of a call of ``RunContext.call_tool``. Await it on the event loop, or take ``result()`` in a thread."""
+
+    def __await__(self) -> "Generator[object, None, ToolContent]":
+        """Wait for the result."""
+
+    def result(self) -> "ToolContent":
+        """Block until the call has ended. Only for code in a thread, such as a plain generator."""
+
+
+class CallTool(Protocol):
+    """Function of ``RunContext.call_tool``."""
+
+    def __call__(
+        self, name: str, arguments: Mapping[str, object] | None = None, *, call_id: str | None = None
+    ) -> PendingResult:
+        """Call a tool of the server under the tool policy.
+
+        The call and its result are sent to the client and kept in the thread, unless ``call_id`` says that a framework
+        has announced the call under that id.
+
+        Raises:
+            ToolError: the call failed, or the policy or a person denied it.
+            RunInterrupted: a person must answer first. The run ends, and the next run with the answer calls the agent
+                again. There the same call returns its result at once.
+        """
+
+
+def _no_tools(name: str, arguments: Mapping[str, object] | None = None, *, call_id: str | None = None) -> PendingResult:  # noqa: ARG001 - as in the protocol
+    """Refuse a call outside of the agent that ``AGUI_AGENT`` names."""
+    raise RuntimeError("ctx.call_tool belongs to the agent of the run: tools and subagents have none.")
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """Services and data for an agent or a tool during one run.
@@ -166,6 +223,7 @@ class RunContext:
         tool_call_id: id of the current call, for a tool.
         subagent_run_id: id of the subagent run; None in the run's own agent.
         part_of: id of the client's thread to which the thread of a subagent belongs; None in the run's own agent.
+        call_tool: calls one of ``tools`` under the tool policy, with approvals. See ``CallTool``.
     """
 
     thread_id: str
@@ -186,6 +244,7 @@ class RunContext:
     tool_call_id: str | None = None
     subagent_run_id: str | None = None
     part_of: str | None = None
+    call_tool: CallTool = _no_tools
 
     @property
     def cancelled(self) -> bool:
@@ -201,10 +260,24 @@ class RunContext:
         return fields
 
     @property
+    def session_id(self) -> str | None:
+        """AgentCore's session, under the name that AWS's SDK gives it."""
+        return self.caller.session_id
+
+    @property
+    def request_headers(self) -> Mapping[str, str]:
+        """Forwarded headers, under the name that AWS's SDK gives them. ``Authorization`` is capitalised as there."""
+        return {AUTHORIZATION if name == "authorization" else name: text for name, text in self.caller.headers.items()}
+
+    @property
     def workload_token(self) -> str | None:
         """AgentCore's workload access token, under its newer or older header name."""
         headers = self.caller.headers
         return headers.get("x-amz-bedrock-agentcore-identity-wat") or headers.get("workloadaccesstoken")
+
+
+CURRENT_RUN: ContextVar[RunContext | None] = ContextVar("CURRENT_RUN", default=None)
+"""Context of the current run, for tools of frameworks. Tasks and worker threads inherit it."""
 
 
 class Agent(Protocol):

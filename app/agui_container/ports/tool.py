@@ -3,6 +3,7 @@
 Rule: a tool reports a failure to the model by ``ToolError`` and a question to people by ``ToolSuspension``.
 """
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -39,7 +40,8 @@ class Suspension:
 
     Attributes:
         interrupts: questions that must be answered, at least one.
-        subagent_run_id: id of the subagent run, which stays the same when the call is resumed.
+        subagent_run_id: id of the subagent run, which stays the same when the call is resumed. Empty if a tool without
+            a subagent asks, for example for consent; its call is repeated.
         messages: the subagent's conversation so far.
     """
 
@@ -78,6 +80,24 @@ class StrictlyChecked(Protocol):
 
     def check_strictly(self, arguments: Mapping[str, object]) -> None:
         """Check the arguments without conversions, such as from ``true`` to a number. Raises ``ToolError``."""
+
+
+CONSENT = "oauth_consent"
+"""Reason of an interrupt that asks a person to follow a link. Its metadata has the link as ``url``."""
+
+NO_ANSWER: dict[str, object] = {"type": "object", "properties": {}}
+"""JSON Schema of an answer without a value: the person only says that the run may continue."""
+
+
+def consent_question(url: str) -> Interrupt:
+    """Return a new interrupt that asks a person to follow a link and to allow an access."""
+    return Interrupt(
+        id=f"consent-{uuid.uuid4()}",
+        reason=CONSENT,
+        message="Open the link and allow the access. Then continue.",
+        response_schema=NO_ANSWER,
+        metadata={"url": url},
+    )
 
 
 class ToolError(Exception):

@@ -119,7 +119,7 @@ class ThreadStream(Generic[T]):
         self._changed = asyncio.Event()
         self._items: deque[T] = deque()
         self._room = threading.Semaphore(ROOM)
-        self._failures: list[Exception] = []
+        self._failures: list[BaseException] = []
 
     # Called in the event loop.
 
@@ -183,12 +183,16 @@ class ThreadStream(Generic[T]):
                 self._loop.call_soon_threadsafe(self._changed.set)
 
 
-def _as_raisable(error: BaseException) -> Exception:
+UNRAISABLE = (StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
+"""Exceptions with a meaning for the event loop or for a coroutine."""
+
+
+def _as_raisable(error: BaseException) -> BaseException:
     """Return an exception that can be raised in the event loop.
 
     ``SystemExit`` is wrapped because it would end the server, ``StopIteration`` because a coroutine cannot raise it.
     """
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+    if not isinstance(error, UNRAISABLE):
         return error
     wrapper = RuntimeError(f"the thread raised {type(error).__name__}")
     wrapper.__cause__ = error

@@ -24,9 +24,6 @@ from ag_ui.core import (
     MultiAgentCapabilities,
     ReasoningCapabilities,
     RunAgentInput,
-    RunFinishedCancelledOutcome,
-    RunFinishedEvent,
-    RunFinishedInterruptOutcome,
     StateCapabilities,
     SubagentInfo,
     ToolMessage,
@@ -35,17 +32,17 @@ from ag_ui.core import (
 from ag_ui.core import Tool as ToolSpec
 from pydantic import StrictStr, TypeAdapter
 
-from agui_container.agents.assistant.approvals.approvals import (
+from agui_container.agents.approvals.approvals import (
     Approval,
     Approvals,
     read_approval_options,
 )
-from agui_container.agents.assistant.approvals.resume import ResumeOutcome, Resumption
+from agui_container.agents.approvals.resume import ResumeOutcome, Resumption, cancelled_event, finish_event
 from agui_container.agents.assistant.context_window.window import ContextBudget
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
 from agui_container.agents.assistant.goals.goal_tracker import MAX_GOALS, PROMPTS, GoalTracker, track_goals
 from agui_container.agents.assistant.history import answerable, trusted_conversation
-from agui_container.agents.assistant.model_turn import MediaReports, ModelToolCall, ModelTurn
+from agui_container.agents.assistant.model_turn import MediaReports, ModelTurn
 from agui_container.agents.assistant.prompt.skills import (
     Skill,
     SkillInvocation,
@@ -55,10 +52,10 @@ from agui_container.agents.assistant.prompt.skills import (
 )
 from agui_container.agents.assistant.prompt.system_text import application_context, system_text
 from agui_container.agents.assistant.subagents import Subagent
-from agui_container.agents.assistant.tool_result import result_event
-from agui_container.agents.assistant.tool_sources import SourceFailure, gather_tools
-from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox
 from agui_container.agents.run_limits import check_step, with_limits
+from agui_container.agents.tool_calls.tool_call import ModelToolCall, result_event
+from agui_container.agents.tool_calls.tool_sources import SourceFailure, gather_tools
+from agui_container.agents.tool_calls.toolbox import CallOutcome, Toolbox
 from agui_container.ports import (
     Caller,
     CallRules,
@@ -234,9 +231,7 @@ class Assistant:
         outcomes = await toolbox.run_all(ready, ctx)
         results = result_messages(ready, outcomes, ctx)
         approvals = [
-            self.approvals.create(
-                call, to_approve[call.id], ctx.new_id(), beside, await call_details(call, toolbox, ctx)
-            )
+            self.approvals.create(call, to_approve[call.id], ctx.new_id(), beside, await toolbox.details(call, ctx))
             for call in calls
             if call.id in to_approve
         ]
@@ -309,24 +304,6 @@ def with_policy(spec: ToolSpec, policy: Policy) -> ToolSpec:
     details = {"policy": decision.permission.value, "category": decision.category, "reason": decision.reason}
     details = {name: value for name, value in details.items() if value is not None}
     return spec.model_copy(update={"metadata": {**(spec.metadata or {}), **details}})
-
-
-async def call_details(call: ModelToolCall, toolbox: Toolbox, ctx: RunContext) -> Mapping[str, object]:
-    """Return the preview of a call and the JSON Schema of its arguments, each None if there is none."""
-    tool = toolbox.server.get(call.name)
-    return {"preview": await toolbox.preview(call, ctx), "parameters": tool.spec.parameters if tool else None}
-
-
-def finish_event(ctx: RunContext, waiting: Sequence[Approval]) -> RunFinishedEvent:
-    """Return the end of a run: with the interrupts of the waiting approvals if there are any, else a success."""
-    interrupts = [interrupt for approval in waiting for interrupt in approval.interrupts]
-    outcome = RunFinishedInterruptOutcome(interrupts=interrupts) if interrupts else None
-    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
-
-
-def cancelled_event(ctx: RunContext) -> RunFinishedEvent:
-    """Return the end of a run that its caller cancelled."""
-    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=RunFinishedCancelledOutcome())
 
 
 def result_messages(

@@ -6,14 +6,13 @@ await and no I/O. ``feed`` runs for every token, so text is yielded as ``Message
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from ag_ui.core import (
     AssistantMessage,
     BaseEvent,
     CustomEvent,
-    FunctionCall,
     Message,
     ReasoningEncryptedValueEvent,
     ReasoningEndEvent,
@@ -26,13 +25,13 @@ from ag_ui.core import (
     TextMessageEndEvent,
     TextMessageStartEvent,
     TokenUsage,
-    ToolCall,
     ToolCallArgsEvent,
     ToolCallEndEvent,
     ToolCallStartEvent,
 )
 from msgspec import Struct, field
 
+from agui_container.agents.tool_calls.tool_call import ModelToolCall
 from agui_container.ports import (
     Delta,
     EncryptedDelta,
@@ -59,30 +58,6 @@ MEDIA_DROPPED = "media.dropped"
 
 LOST_HALF = "\ufffd"
 """Text in place of the first half of a symbol whose other half does not come."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelToolCall:
-    """A tool call of a model.
-
-    Attributes:
-        id: id of the call.
-        name: name of the tool.
-        arguments: JSON text, which may be invalid.
-        complete: False if the arguments were cut off.
-        encrypted_value: opaque value that the model expects with the call in the next prompt.
-    """
-
-    id: str
-    name: str
-    arguments: str
-    complete: bool = True
-    encrypted_value: str | None = None
-
-    def to_message_call(self) -> ToolCall:
-        """Return the call as an assistant message holds it."""
-        function = FunctionCall(name=self.name, arguments=self.arguments)
-        return ToolCall(id=self.id, function=function, encrypted_value=self.encrypted_value)
 
 
 class _PartialCall(Struct):

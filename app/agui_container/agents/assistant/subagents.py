@@ -43,8 +43,8 @@ from msgspec import Struct
 from msgspec.structs import replace as replace_struct
 
 from agui_container.agents.as_agent import with_store
-from agui_container.agents.assistant.tool_result import failed_result, result_event
-from agui_container.agents.assistant.toolbox import is_failure
+from agui_container.agents.tool_calls.tool_call import failed_result, result_event
+from agui_container.agents.tool_calls.toolbox import is_failure
 from agui_container.ports import Agent, Item, RunContext, RunState, Suspension, ToolContent, ToolError, ToolSuspension
 from agui_container.ports.store import Store
 from agui_container.protocol.conversation.transcript import Transcript

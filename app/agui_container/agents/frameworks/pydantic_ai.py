@@ -20,8 +20,8 @@ from pydantic_ai.ui import NativeEvent, StateDeps
 from pydantic_ai.ui.ag_ui import AGUIAdapter
 from pydantic_ai.ui.ag_ui._utils import INTERRUPT_ID_PREFIX
 
+from agui_container.agents.approvals.resume import answered_ids, call_ids
 from agui_container.agents.as_agent import AgentLoadError
-from agui_container.agents.assistant.approvals.resume import answered_ids, call_ids
 from agui_container.agents.frameworks.translation import awaits_client, check_events, filter_answers
 from agui_container.ports import Agent, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode

@@ -16,8 +16,11 @@ from msgspec import Struct
 
 from agui_container.agents.frameworks.per_thread import PerThread
 from agui_container.agents.frameworks.translation import awaits_client, check_events, own_input, thread_id_for
-from agui_container.ports import Agent, Item, RunContext
+from agui_container.ports import Agent, Item, RunContext, RunInterrupted
 from agui_container.runtime.aclosing import maybe_aclosing
+
+INTERRUPTED = "agui_interrupted"
+"""Key in ``invocation_state`` of the list to which the server's tools append their interrupts."""
 
 
 def wrap(source: object) -> Agent:
@@ -46,11 +49,18 @@ class StrandsThreads(Struct, frozen=True):
         if awaits_client(input):
             return
         request = own_input(input, ctx)
+        interrupted: list[RunInterrupted] = []
+        state = {"ctx": ctx, INTERRUPTED: interrupted}
         async with self.adapters.acquire(request.thread_id) as adapter:
-            stream = check_events(adapter.run(request, invocation_state={"ctx": ctx}), ctx)
+            stream = check_events(adapter.run(request, invocation_state=state), ctx)
             async with maybe_aclosing(stream) as events:
                 async for event in events:
-                    yield event
+                    if not interrupted:  # the result of the call that waits, and the end of the agent
+                        yield event
+        if interrupted:
+            # The agent's messages end with a call without a result. A new one begins with the client's messages.
+            self.adapters.drop(request.thread_id)
+            raise interrupted[-1]
 
     async def forget_thread(self, owner: str, thread_id: str) -> None:
         """Drop the thread's agent. A user's own ``StrandsAgent`` cannot drop it."""

@@ -34,7 +34,7 @@ from ag_ui.core import (
 )
 from msgspec import Struct
 
-from agui_container.agents.assistant.approvals.resume import is_awaiting_client, warn_of_unknown
+from agui_container.agents.approvals.resume import is_awaiting_client, warn_of_unknown
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.conversation.stored_parts import NO_RESULT
 from agui_container.protocol.errors import AppError, ErrorCode

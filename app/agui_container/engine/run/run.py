@@ -27,12 +27,13 @@ from agui_container.engine.terminal_events import (
     TerminalEvent,
     cancelled_event,
     complete_finish_event,
+    interrupted_event,
     start_event,
     start_failed_error,
     warning_event,
     with_totals,
 )
-from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer
+from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer, interrupts_of
 from agui_container.ports.records import RunStatus
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import AppError, IllegalEvent, run_error
@@ -214,8 +215,11 @@ class Run:
         self._trace.refuse(error.code if isinstance(error, AppError) else RUN_ID_USED.code)
 
     def _handle_failure(self, error: BaseException) -> bool:
-        """End the run as failed. Return False if the exception must be raised again."""
+        """End the run, as interrupted or as failed. Return False if the exception must be raised again."""
         try:
+            if interrupts := interrupts_of(error):
+                self.finish(interrupted_event(self.ctx, interrupts))
+                return True
             match error:
                 case KeyboardInterrupt():
                     return False

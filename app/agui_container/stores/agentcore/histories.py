@@ -7,6 +7,7 @@ queue: the next write includes its content. A lock per thread serializes reads a
 import asyncio
 import json
 import logging
+import math
 from collections import OrderedDict
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ from msgspec import Struct, field
 
 from agui_container.ports.records import (
     Change,
+    InterruptScope,
     StoredMessage,
     StoreWarning,
     ThreadDelta,
@@ -23,8 +25,10 @@ from agui_container.ports.records import (
 )
 from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.log_values import format_fields
-from agui_container.stores.agentcore.service import MemoryService, digest, session_id
-from agui_container.stores.agentcore.turn_events import EARLIER, ThreadHistory, TurnRecord, dump_record
+from agui_container.runtime.memory_interrupts import MemoryInterrupts
+from agui_container.stores.agentcore.interrupt_events import StoredInterrupt
+from agui_container.stores.agentcore.service import MemoryService, SessionContents, digest, session_id
+from agui_container.stores.agentcore.turn_events import EARLIER, TurnRecord, dump_record
 from agui_container.stores.memory.threads import MemoryThreads
 
 MAX_THREADS = 10_000
@@ -77,11 +81,13 @@ class ThreadHistories:
 
     Args:
         memory: threads in memory.
+        interrupts: interrupts in memory.
         service: AgentCore Memory.
     """
 
-    def __init__(self, memory: MemoryThreads, service: MemoryService) -> None:
+    def __init__(self, memory: MemoryThreads, interrupts: MemoryInterrupts, service: MemoryService) -> None:
         self._memory = memory
+        self._interrupts = interrupts
         self._service = service
         self._threads: OrderedDict[ThreadKey, ThreadSync] = OrderedDict()
         self._list_reads = asyncio.Semaphore(LIST_READS)
@@ -102,8 +108,8 @@ class ThreadHistories:
             return
         async with sync.lock:
             if not sync.is_loaded or await self._memory.get(key) is None:
-                history, complete = await self._service.history(key.owner, session_id(key.thread_id))
-                await self._restore(key, sync, history, complete=complete)
+                contents = await self._service.read(key.owner, session_id(key.thread_id))
+                await self._restore(key, sync, contents)
 
     async def load_for_run(self, key: ThreadKey) -> None:
         """Read a thread for a run. A failure is reported as a warning, and the run starts without the history."""
@@ -130,22 +136,23 @@ class ThreadHistories:
         """
         async with self._list_reads:
             try:
-                history, complete = await self._service.history(owner, session)
+                contents = await self._service.read(owner, session)
             except StoreUnavailable as error:
                 logger.warning("thread not read for list %s", format_fields({"session": session, "error": error}))
                 return False
-        if history is not None:
-            sync = self._sync_of(history.thread.key)
+        if contents.history is not None:
+            key = contents.history.thread.key
+            sync = self._sync_of(key)
             async with sync.lock:
-                if await self._memory.get(history.thread.key) is None:
-                    await self._restore(history.thread.key, sync, history, complete=complete)
+                if await self._memory.get(key) is None:
+                    await self._restore(key, sync, contents)
                     sync.is_loaded = False
         return True
 
-    async def _restore(
-        self, key: ThreadKey, sync: ThreadSync, history: ThreadHistory | None, *, complete: bool
-    ) -> None:
-        """Merge the history that was read into memory. Changes in memory that are not written yet have precedence."""
+    async def _restore(self, key: ThreadKey, sync: ThreadSync, contents: SessionContents) -> None:
+        """Merge a session that was read into memory. Changes in memory that are not written yet have precedence."""
+        history, complete = contents.history, contents.is_complete
+        await self._restore_interrupts(key, contents.interrupts)
         if await self._memory.get(key) is None:
             sync.written_token, sync.written_facts = None, None
         in_memory, new = await self._memory.changes(key), await self._memory.changes(key, sync.written_token)
@@ -161,6 +168,13 @@ class ThreadHistories:
         restored = await self._memory.changes(key)
         if restored is not None and not unwritten.messages and unwritten.state is None:
             sync.written_token, sync.written_facts = restored.next, _thread_facts(history.thread)
+
+    async def _restore_interrupts(self, key: ThreadKey, stored: Sequence[StoredInterrupt]) -> None:
+        for each in stored:
+            scope = InterruptScope(each.depth, key.owner, key.thread_id, each.part)
+            known = {interrupt.id for interrupt in await self._interrupts.list_open(scope, -math.inf)}
+            if each.interrupt.id not in known:
+                await self._interrupts.put(scope, [each.interrupt])
 
     # --- writing ---
 
@@ -203,6 +217,10 @@ class ThreadHistories:
             was_in_service = await self._service.remove(key)
         self._threads.pop(key, None)
         return was_in_memory or was_in_service
+
+    def warn(self, key: ThreadKey, warning: StoreWarning) -> None:
+        """Report a warning about a thread with its next run."""
+        self._sync_of(key).add_warning(warning)
 
     async def _write(self, key: ThreadKey, run_id: str | None, record: TurnRecord, *, conversational: bool) -> None:
         text, at = dump_record(record), record.thread.changed_at

@@ -31,7 +31,9 @@ from agui_container.ports.records import StoredMessage, ThreadKey
 from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.daemon_threads import DaemonThreadPool
 from agui_container.runtime.log_values import format_fields
+from agui_container.stores.agentcore.interrupt_events import StoredInterrupt, load_interrupts
 from agui_container.stores.agentcore.turn_events import (
+    TURN,
     Event,
     ThreadHistory,
     TurnPart,
@@ -39,7 +41,7 @@ from agui_container.stores.agentcore.turn_events import (
     load_record,
     make_turn_parts,
     merge_records,
-    read_turn_records,
+    read_records,
 )
 
 MEMORY_ID = re.compile(
@@ -211,6 +213,20 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
+class SessionContents(Struct, frozen=True):
+    """Contents of a session: the history of its thread, and the interrupts that it stores.
+
+    Attributes:
+        history: the history, or None if there are no turns.
+        interrupts: interrupts that this server stored, also settled and expired ones.
+        is_complete: False if older events were not read.
+    """
+
+    history: ThreadHistory | None
+    interrupts: Sequence[StoredInterrupt]
+    is_complete: bool
+
+
 class MemoryService:
     """One memory of the service.
 
@@ -225,16 +241,16 @@ class MemoryService:
         self._slots = asyncio.Semaphore(CALLS)
         self._seconds = call_seconds
 
-    async def history(self, owner: str, session: str) -> tuple[ThreadHistory | None, bool]:
-        """Return the history of a session, and True if it is complete. Raises ``StoreUnavailable``."""
+    async def read(self, owner: str, session: str) -> "SessionContents":
+        """Return the contents of a session. Raises ``StoreUnavailable``."""
         events: list[Event] = []
         size = 0
         async for page in self._pages(owner, session, payloads=True):
             events += page.events
             size += sum(len(str(item.get("blob", ""))) for event in page.events for item in event.get("payload", ()))
             if size > MAX_READ and page.next:
-                return _history(events, owner), False
-        return _history(events, owner), True
+                return SessionContents(_history(events, owner), load_interrupts(events), is_complete=False)
+        return SessionContents(_history(events, owner), load_interrupts(events), is_complete=True)
 
     async def write(
         self, turn: str, thread: ThreadKey, at: float, messages: Sequence[StoredMessage], text: str
@@ -244,7 +260,11 @@ class MemoryService:
         Raises:
             StoreUnavailable: The turn is incomplete; repeating the call completes it.
         """
-        for part in make_turn_parts(turn, at, messages, text):
+        await self.write_parts(thread, at, make_turn_parts(turn, at, messages, text))
+
+    async def write_parts(self, thread: ThreadKey, at: float, parts: Sequence[TurnPart]) -> None:
+        """Write events one after the other. Raises ``StoreUnavailable``; repeating the call completes it."""
+        for part in parts:
             await self.call(partial(self._client.create, thread, at, part))
 
     async def remove(self, thread: ThreadKey) -> bool:
@@ -322,7 +342,7 @@ class MemoryService:
 
 def _history(events: Sequence[Event], owner: str) -> ThreadHistory | None:
     records: list[TurnRecord] = []
-    for turn, text in read_turn_records(events):
+    for turn, text in read_records(TURN, events):
         try:
             records.append(load_record(text, owner))
         except ValueError:

@@ -24,6 +24,7 @@ from agui_container.ports.records import (
 from agui_container.ports.store import PAGE
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.stores.agentcore.histories import ThreadHistories
+from agui_container.stores.agentcore.interrupts import AgentCoreInterrupts
 from agui_container.stores.agentcore.service import CALL_SECONDS, MEMORY_ID, MemoryService
 from agui_container.stores.memory import MemoryStore
 from agui_container.stores.memory.data import Bounds
@@ -148,7 +149,7 @@ class AgentCoreFeedbacks:
 
 
 class AgentCoreStore:
-    """A ``Store`` whose messages survive the process. Runs, interrupts, goals and feedback do not.
+    """A ``Store`` whose messages and pending interrupts survive the process. Runs, goals and feedback do not.
 
     Args:
         memory_id: id or ARN of the memory.
@@ -164,11 +165,11 @@ class AgentCoreStore:
             raise ValueError("not the id of a memory")
         memory = MemoryStore(bounds)
         self._service = MemoryService(memory_id, call_seconds)
-        self._histories = ThreadHistories(memory.threads, self._service)
+        self._histories = ThreadHistories(memory.threads, memory.interrupts, self._service)
         self.runs = AgentCoreRuns(memory.runs, self._histories)
         self.threads = AgentCoreThreads(memory.threads, self._histories)
         self.goals = memory.goals
-        self.interrupts = memory.interrupts
+        self.interrupts = AgentCoreInterrupts(memory.interrupts, self._histories, self._service)
         self.feedbacks = AgentCoreFeedbacks(memory.feedbacks, self._histories)
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:

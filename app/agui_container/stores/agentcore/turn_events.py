@@ -165,29 +165,34 @@ def make_turn_parts(turn: str, at: float, messages: Sequence[StoredMessage], tex
         text: the record, in ASCII.
     """
     conversational = [item for message in messages if (item := conversation_item(message)) is not None]
+    return make_parts(TURN, turn, at, conversational[-MAX_CONVERSATION_ITEMS:], text)
+
+
+def make_parts(kind: str, name: str, at: float, items: Sequence[Item], text: str) -> list[TurnPart]:
+    """Return the events of a record of any kind. ``kind`` is the name of the metadata that identifies the record."""
     pieces = [{"blob": text[start : start + MAX_TEXT]} for start in range(0, len(text), MAX_TEXT)]
-    events = list(_pack_items([*conversational[-MAX_CONVERSATION_ITEMS:], *pieces]))
+    events = list(_pack_items([*items, *pieces]))
     return [
-        TurnPart(f"{turn}-{number}", items, _metadata(turn, f"{number}/{len(events)}", f"{at:.6f}"))
-        for number, items in enumerate(events, 1)
+        TurnPart(f"{name}-{number}", part, _metadata(kind, name, f"{number}/{len(events)}", f"{at:.6f}"))
+        for number, part in enumerate(events, 1)
     ]
 
 
-def read_turn_records(events: Iterable[Event]) -> list[tuple[str, str]]:
-    """Return the id and the record of every complete turn, oldest first."""
-    turns: defaultdict[tuple[float, str, int], dict[int, str]] = defaultdict(dict)
+def read_records(kind: str, events: Iterable[Event]) -> list[tuple[str, str]]:
+    """Return the id and the text of every complete record of a kind, oldest first."""
+    records: defaultdict[tuple[float, str, int], dict[int, str]] = defaultdict(dict)
     for event in events:
         facts = {name: value.get("stringValue", "") for name, value in event.get("metadata", {}).items()}
         number, _, count = facts.get(PART, "").partition("/")
         try:
-            turns[float(facts[AT]), facts[TURN], int(count)][int(number)] = "".join(
+            records[float(facts[AT]), facts[kind], int(count)][int(number)] = "".join(
                 item["blob"] for item in event["payload"] if "blob" in item
             )
         except (KeyError, TypeError, ValueError):
             continue
     return [
-        (turn, "".join(parts[number] for number in sorted(parts)))
-        for (_, turn, count), parts in sorted(turns.items())
+        (name, "".join(parts[number] for number in sorted(parts)))
+        for (_, name, count), parts in sorted(records.items())
         if len(parts) == count
     ]
 
@@ -227,5 +232,5 @@ def _pack_items(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
     yield event
 
 
-def _metadata(turn: str, part: str, at: str) -> Mapping[str, Mapping[str, str]]:
-    return {name: {"stringValue": value} for name, value in ((TURN, turn), (PART, part), (AT, at))}
+def _metadata(kind: str, record: str, part: str, at: str) -> Mapping[str, Mapping[str, str]]:
+    return {name: {"stringValue": value} for name, value in ((kind, record), (PART, part), (AT, at))}

@@ -63,11 +63,39 @@ class _Server(BaseModel):
         return f"{self.name}_" if self.tool_prefix is None else self.tool_prefix
 
 
+class IdentityToken(BaseModel):
+    """A token that AgentCore Identity gives for the caller of a run. It is sent in ``Authorization``.
+
+    Attributes:
+        provider: name of the credential provider.
+        scopes: scopes of the token.
+        flow: exchange of the caller's own token, consent of the person, or a token of the agent itself.
+        audiences, resources: further restrictions of the token.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: Annotated[str, Field(min_length=1)]
+    scopes: tuple[str, ...] = ()
+    flow: Literal["ON_BEHALF_OF_TOKEN_EXCHANGE", "USER_FEDERATION", "M2M"] = "ON_BEHALF_OF_TOKEN_EXCHANGE"
+    audiences: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+
+
 class HttpServer(_Server):
-    """A server with the streamable HTTP transport. ``headers`` are sent with every request."""
+    """A server with the streamable HTTP transport.
+
+    Attributes:
+        url: its address.
+        headers: headers of every request.
+        headers_from: ``module:function`` that makes further headers for the caller of a run.
+        identity: the token that AgentCore Identity gives for the caller of a run.
+    """
 
     url: HttpUrl
     headers: Mapping[str, str] = Field(default_factory=dict, repr=False)
+    headers_from: str | None = None
+    identity: IdentityToken | None = None
 
 
 class StdioServer(_Server):

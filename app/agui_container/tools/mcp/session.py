@@ -84,6 +84,7 @@ class McpConnection:
         self._tasks: dict[OpenSession, asyncio.Task[None]] = {}
         self._pause = FIRST_PAUSE
         self._retry_at = 0.0
+        self._is_retired = False
         self._is_legacy = False
         """True if the process is known to need the handshake from before 2026-07-28."""
 
@@ -117,6 +118,8 @@ class McpConnection:
             return await send(await asyncio.shield(session.client))
         finally:
             session.requests -= 1
+            if self._is_retired and not session.requests:
+                self.reset()
             if session is not self._session:
                 self._close_if_unused(session)
 
@@ -124,6 +127,11 @@ class McpConnection:
         """Give up the current session, if there is one. The next request opens another."""
         if self._session is not None:
             self._give_up(self._session)
+
+    def retire(self) -> None:
+        """Close every session from now on as soon as it has no request."""
+        self._is_retired = True
+        self.reset()
 
     def back_off(self) -> None:
         """Give up the current session and let requests fail until a pause has passed."""

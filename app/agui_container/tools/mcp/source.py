@@ -136,7 +136,7 @@ class McpSource:
         """The server's name in the configuration."""
         return self._server.name
 
-    async def tools(self, ctx: RunContext) -> Sequence[Tool]:  # noqa: ARG002 - headers are the same for every caller
+    async def tools(self, ctx: RunContext) -> Sequence[Tool]:  # noqa: ARG002 - as in the protocol
         """Return the server's tools. Raises ``ToolError`` as ``list_tools``."""
         return await self.list_tools()
 
@@ -154,6 +154,10 @@ class McpSource:
         """Close the session. The process of a ``StdioServer`` ends."""
         self.drop_listing()
         await self._connection.aclose()
+
+    def retire(self) -> None:
+        """Close the session once it is unused. Tools that a run still has open a new one for each of their calls."""
+        self._connection.retire()
 
     def drop_listing(self) -> None:
         """Forget the list of tools, because it may have changed. The next run asks for it again."""

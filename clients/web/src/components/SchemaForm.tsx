@@ -1,4 +1,4 @@
-/** A form made of an interrupt's `responseSchema`. */
+/** A form made of an interrupt's `responseSchema`, with the link that it asks the user to follow, if any. */
 
 import type { Interrupt } from "@ag-ui/core";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -16,6 +16,7 @@ interface SchemaFormProps {
 
 export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
   const form = useMemo(() => formOf(interrupt.responseSchema ?? {}), [interrupt.responseSchema]);
+  const link = linkOf(interrupt.metadata?.url);
   const [draft, setDraft] = useState<Draft>({});
   const [error, setError] = useState<FieldError | null>(null);
   const element = useRef<HTMLFormElement>(null);
@@ -43,15 +44,29 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
         <Icon name="hand" />
         <h2>{interrupt.message ?? interrupt.reason}</h2>
       </header>
+      {link && (
+        <p>
+          <a href={link.href} target="_blank" rel="noopener noreferrer">
+            Open {link.host}
+          </a>
+        </p>
+      )}
       <Fields form={form} draft={draft} error={error} onChange={setDraft} />
       <div class="form-actions">
         <button type="button" class="button" onClick={onCancel}>
           Not now
         </button>
         <button type="submit" class="button primary">
-          Send
+          {link ? "Continue" : "Send"}
         </button>
       </div>
     </form>
   );
+}
+
+/** The link of an interrupt. A tool may name any text, so only the schemes of web pages are links. */
+function linkOf(url: unknown): URL | null {
+  if (typeof url !== "string" || !URL.canParse(url)) return null;
+  const link = new URL(url);
+  return link.protocol === "https:" || link.protocol === "http:" ? link : null;
 }

@@ -16,7 +16,7 @@ from functools import cache, partial
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from agui_container.agents.assistant.interrupt_scope import scope_key, shield_from_run_cancel, wait_for_store
+from agui_container.agents.approvals.interrupt_scope import scope_key, shield_from_run_cancel, wait_for_store
 from agui_container.ports import GoalRecord, GoalStatus, RunContext
 from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey, StoredGoal
 from agui_container.ports.store import GoalStore, InterruptStore, Store, StoreUnavailable, store_errors_as_app_errors

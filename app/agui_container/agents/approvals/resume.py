@@ -14,21 +14,31 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 
-from ag_ui.core import AssistantMessage, Message, ResumeEntry, RunAgentInput, ToolCall, ToolMessage, UserMessage
+from ag_ui.core import (
+    AssistantMessage,
+    Message,
+    ResumeEntry,
+    RunAgentInput,
+    RunFinishedCancelledOutcome,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from msgspec import Struct, structs
 
-from agui_container.agents.assistant.approvals.approvals import Approval, Approvals
-from agui_container.agents.assistant.approvals.decisions import Decision, match_answers
-from agui_container.agents.assistant.interrupt_scope import ScopeKey, scope_key
-from agui_container.agents.assistant.tool_result import denied_result, failed_result
-from agui_container.agents.assistant.toolbox import CallOutcome, Toolbox, iterate_side_by_side
+from agui_container.agents.approvals.approvals import Approval, Approvals
+from agui_container.agents.approvals.decisions import Decision, match_answers
+from agui_container.agents.approvals.interrupt_scope import ScopeKey, scope_key
+from agui_container.agents.tool_calls.tool_call import denied_result, failed_result
+from agui_container.agents.tool_calls.toolbox import DECLINED, CallOutcome, Toolbox, iterate_side_by_side
 from agui_container.ports import RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 
 CUT_OFF = "Error: the call was started and cut off; whether it took effect is not known."
-ABANDONED = "Error: the user did not want this call."
 GONE = "Error: this call no longer waits for an answer."
 MAX_LOGGED_ID = 100
 """Maximum characters of an unknown id in the log."""
@@ -287,7 +297,7 @@ def rejection_result(decision: Decision) -> str | None:
     if decision.approval.suspension is not None:
         return None
     if decision.answer is None:
-        return ABANDONED
+        return DECLINED
     if decision.answer.approved:
         return None
     return f"Error: the user denied this call{f': {decision.answer.reason}' if decision.answer.reason else '.'}"
@@ -340,3 +350,15 @@ def is_awaiting_client(messages: Sequence[Message], tools: Container[str]) -> bo
     if not messages or not isinstance(messages[-1], ToolMessage):
         return False
     return any(call.function.name in tools for call in open_calls(messages))
+
+
+def finish_event(ctx: RunContext, waiting: Sequence[Approval]) -> RunFinishedEvent:
+    """Return the end of a run: with the interrupts of the waiting approvals if there are any, else a success."""
+    interrupts = [interrupt for approval in waiting for interrupt in approval.interrupts]
+    outcome = RunFinishedInterruptOutcome(interrupts=interrupts) if interrupts else None
+    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
+
+
+def cancelled_event(ctx: RunContext) -> RunFinishedEvent:
+    """Return the end of a run that its caller cancelled."""
+    return RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=RunFinishedCancelledOutcome())

@@ -25,8 +25,7 @@ from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct, structs
 from pydantic import ValidationError
 
-from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.tool_result import ToolResult, failed_result, result_event
+from agui_container.agents.tool_calls.tool_call import ModelToolCall, ToolResult, failed_result, result_event
 from agui_container.ports import (
     CallRules,
     Permission,
@@ -40,6 +39,7 @@ from agui_container.ports import (
     ToolContent,
     ToolError,
     ToolSuspension,
+    interrupts_of,
 )
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.errors import IllegalEvent
@@ -54,6 +54,8 @@ CallOutcome = ToolResult | Suspension
 
 UNCHECKED_ASCII = 1_000_000
 """ASCII texts up to this many characters are not test-encoded: JSON needs at most six bytes for each character."""
+
+DECLINED = "Error: the user did not want this call."
 
 NOT_SENDABLE = "Error: the tool's result cannot be sent."
 
@@ -143,6 +145,11 @@ class Toolbox(Struct, frozen=True):
             )
             return None
 
+    async def details(self, call: ModelToolCall, ctx: RunContext) -> Mapping[str, object]:
+        """Return the preview of a call and the JSON Schema of its arguments, each None if there is none."""
+        tool = self.server.get(call.name)
+        return {"preview": await self.preview(call, ctx), "parameters": tool.spec.parameters if tool else None}
+
     async def run_all(self, calls: Sequence[ModelToolCall], ctx: RunContext) -> Sequence[CallOutcome]:
         """Run the calls concurrently in the call slots of the run. Return the outcomes in the order of the calls."""
         if len(calls) == 1:
@@ -169,10 +176,16 @@ class Toolbox(Struct, frozen=True):
     async def resume(
         self, call: ModelToolCall, suspension: Suspension, entries: Sequence[ResumeEntry], ctx: RunContext
     ) -> CallOutcome:
-        """Resume a suspended call with its answers. Failures are handled as in ``run_one``."""
+        """Resume a suspended call with its answers. Failures are handled as in ``run_one``.
+
+        A tool that cannot be resumed has only asked a question, so it is called again.
+        """
         tool = self.server.get(call.name)
-        if not isinstance(tool, Resumable):
+        if tool is None:
             return failed_result(f"Error: there is no tool named '{call.name}' any more.")
+        if not isinstance(tool, Resumable) or not suspension.subagent_run_id:
+            is_declined = any(entry.status == "cancelled" for entry in entries)
+            return failed_result(DECLINED) if is_declined else await self.run_one(call, ctx)
 
         async def run(ctx: RunContext) -> ToolContent:
             return await tool.resume(suspension, entries, ctx)
@@ -303,6 +316,9 @@ async def _run_in_span(
         ctx.logger.warning("tool timed out %s", format_fields({"tool": call.name, "call": call.id}), exc_info=error)
         return failed_result("Error: the tool timed out.")
     except BaseException as error:
+        if interrupts := interrupts_of(error):
+            own = [each.model_copy(update={"tool_call_id": call.id}) for each in interrupts]
+            return Suspension(own, "", ())
         if not is_failure(error):
             raise
         span.record_error(error)

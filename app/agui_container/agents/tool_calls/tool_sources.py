@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ag_ui.core import CustomEvent
 from msgspec import Struct
 
-from agui_container.agents.assistant.toolbox import is_failure
+from agui_container.agents.tool_calls.toolbox import is_failure
 from agui_container.ports import RunContext, Tool, ToolError, ToolSource
 from agui_container.runtime.log_values import format_fields
 

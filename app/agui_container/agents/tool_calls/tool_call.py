@@ -1,17 +1,42 @@
-"""The result of a tool call, with the marks that models, clients and the thread read.
+"""A tool call, and its result with the marks that models, clients and the thread read.
 
 Rule: a failure, a denial, a decision and the duration are in the metadata, never in the text, which a tool may choose
 freely.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
-from ag_ui.core import ToolCallResultEvent, ToolMessage
+from ag_ui.core import FunctionCall, ToolCall, ToolCallResultEvent, ToolMessage
 from msgspec import Struct
 from msgspec.structs import replace
 
 from agui_container.ports import ToolContent
 from agui_container.protocol.conversation.transcript import DENIED, DURATION, FAILED
+
+
+@dataclass(frozen=True, slots=True)
+class ModelToolCall:
+    """A tool call of a model.
+
+    Attributes:
+        id: id of the call.
+        name: name of the tool.
+        arguments: JSON text, which may be invalid.
+        complete: False if the arguments were cut off.
+        encrypted_value: opaque value that the model expects with the call in the next prompt.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    complete: bool = True
+    encrypted_value: str | None = None
+
+    def to_message_call(self) -> ToolCall:
+        """Return the call as an assistant message holds it."""
+        function = FunctionCall(name=self.name, arguments=self.arguments)
+        return ToolCall(id=self.id, function=function, encrypted_value=self.encrypted_value)
 
 
 class ToolResult(Struct, frozen=True):

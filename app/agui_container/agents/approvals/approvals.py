@@ -31,14 +31,13 @@ from ag_ui.core import Interrupt
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
-from agui_container.agents.assistant.interrupt_scope import (
+from agui_container.agents.approvals.interrupt_scope import (
     ScopeKey,
     scope_key,
     shield_from_run_cancel,
     wait_for_store,
 )
-from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.tool_result import ToolResult
+from agui_container.agents.tool_calls.tool_call import ModelToolCall, ToolResult
 from agui_container.ports import CallRules, PolicyDecision, RunContext, Suspension, ToolContent
 from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors
@@ -87,6 +86,15 @@ class ApprovalAnswer(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class FinishedCall:
+    """A call of an agent with its result. The fields are part of the JSON that the store holds."""
+
+    call: ModelToolCall
+    result: ToolContent
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Approval:
     """The approval of one call.
 
@@ -100,6 +108,7 @@ class Approval:
         answer: the answer, once the approval is settled.
         result: content of the result, once the approval is settled.
         metadata: metadata of the result.
+        earlier: finished calls of the same turn, for an agent that is called again once this call is decided.
     """
 
     call: ModelToolCall
@@ -109,6 +118,7 @@ class Approval:
     answer: ApprovalAnswer | None = None
     result: ToolContent | None = None
     metadata: dict[str, Any] | None = None
+    earlier: Sequence[FinishedCall] = ()
 
     @property
     def is_settled(self) -> bool:
@@ -236,7 +246,7 @@ class Approvals:
         Raises:
             AppError: STORE_UNAVAILABLE.
         """
-        reopened = Approval(approval.call, suspension.interrupts, approval.beside, suspension)
+        reopened = Approval(approval.call, suspension.interrupts, approval.beside, suspension, earlier=approval.earlier)
         with store_errors_as_app_errors():
             await wait_for_store(lambda: self._interrupts.put(self._scope(at), [self._open(reopened)]))
         return reopened

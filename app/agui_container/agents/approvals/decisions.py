@@ -12,10 +12,9 @@ from msgspec import Struct, structs
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from agui_container.agents.assistant.approvals.approvals import RESPONSE_SCHEMA, Approval, ApprovalAnswer
-from agui_container.agents.assistant.model_turn import ModelToolCall
-from agui_container.agents.assistant.tool_result import ToolResult
-from agui_container.agents.assistant.toolbox import is_object
+from agui_container.agents.approvals.approvals import RESPONSE_SCHEMA, Approval, ApprovalAnswer
+from agui_container.agents.tool_calls.tool_call import ModelToolCall, ToolResult
+from agui_container.agents.tool_calls.toolbox import is_object
 from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.conversation.transcript import DECISION
 from agui_container.protocol.errors import AppError, ErrorCode

@@ -1,0 +1,60 @@
+"""The server's tools as tools of LangChain."""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from ag_ui.core import Tool as ToolSpec
+from langchain_core.tools import BaseTool, ToolException
+
+from agui_container.agents.frameworks.server_tools import current_run
+from agui_container.ports import PendingResult, ToolContent, ToolError
+
+CALL_ID: ContextVar[str | None] = ContextVar("CALL_ID", default=None)
+"""Id of the call that LangChain runs in this task or thread. It passes the id to ``run``, and not to ``_run``."""
+
+
+class ServerTool(BaseTool):
+    """One tool of the server. A failed call becomes an error result for the model."""
+
+    @classmethod
+    def of(cls, spec: ToolSpec) -> "ServerTool":
+        """Return the tool with this description."""
+        parameters = spec.parameters if isinstance(spec.parameters, dict) else {"type": "object", "properties": {}}
+        return cls(name=spec.name, description=spec.description, args_schema=parameters, handle_tool_error=True)
+
+    async def arun(self, tool_input: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - LangChain's own
+        """Run a call, and remember its id."""
+        token = CALL_ID.set(options.get("tool_call_id"))
+        try:
+            return await super().arun(tool_input, *args, **options)
+        finally:
+            CALL_ID.reset(token)
+
+    def run(self, tool_input: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - LangChain's own
+        """Run a call in this thread, and remember its id."""
+        token = CALL_ID.set(options.get("tool_call_id"))
+        try:
+            return super().run(tool_input, *args, **options)
+        finally:
+            CALL_ID.reset(token)
+
+    async def _arun(self, **arguments: object) -> object:
+        try:
+            return langchain_content(await self._call(arguments))
+        except ToolError as error:
+            raise ToolException(f"Error: {error}") from error
+
+    def _run(self, **arguments: object) -> object:
+        try:
+            return langchain_content(self._call(arguments).result())
+        except ToolError as error:
+            raise ToolException(f"Error: {error}") from error
+
+    def _call(self, arguments: Mapping[str, object]) -> PendingResult:
+        return current_run().call_tool(self.name, arguments, call_id=CALL_ID.get())
+
+
+def langchain_content(content: ToolContent) -> object:
+    """Return the content as LangChain has it: a text, or blocks as dictionaries."""
+    return content if isinstance(content, str) else [part.model_dump(exclude_none=True) for part in content]

@@ -1,0 +1,47 @@
+"""The server's tools as a toolset of Pydantic AI."""
+
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+from pydantic_core import SchemaValidator, core_schema
+
+from agui_container.agents.frameworks.server_tools import current_run
+from agui_container.ports import Tool, ToolError
+
+ANY_ARGUMENTS = SchemaValidator(core_schema.dict_schema())
+"""The server checks the arguments itself."""
+
+
+class ServerToolset(AbstractToolset[Any]):
+    """The tools of the current run. A failed call becomes a result for the model."""
+
+    @property
+    def id(self) -> str:
+        """Name of the toolset."""
+        return "agui-container"
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002 - as in the base class
+        """Return the tools of the current run by name."""
+        return {name: self._tool(tool) for name, tool in current_run().tools.items()}
+
+    async def call_tool(
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: RunContext[Any],
+        tool: ToolsetTool[Any],  # noqa: ARG002 - as in the base class
+    ) -> object:
+        """Call a tool under the policy."""
+        try:
+            return await current_run().call_tool(name, tool_args, call_id=ctx.tool_call_id)
+        except ToolError as error:
+            return f"Error: {error}"
+
+    def _tool(self, tool: Tool) -> ToolsetTool[Any]:
+        parameters = tool.spec.parameters if isinstance(tool.spec.parameters, dict) else {"type": "object"}
+        definition = ToolDefinition(
+            name=tool.spec.name, description=tool.spec.description, parameters_json_schema=parameters
+        )
+        return ToolsetTool(toolset=self, tool_def=definition, max_retries=0, args_validator=ANY_ARGUMENTS)

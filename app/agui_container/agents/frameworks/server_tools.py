@@ -1,0 +1,50 @@
+"""The server's tools in the form of each framework, under the tool policy and with approvals.
+
+Rules:
+- A tool of these calls ``ctx.call_tool`` with the framework's own id of the call. A call that needs an answer ends the
+  run. The run with the answer runs it, and the framework reads the result in the history.
+- The tools are those of the run that lists or calls them, so they are taken from ``CURRENT_RUN``.
+- A framework is imported only by the function for it.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from agui_container.ports import CURRENT_RUN, RunContext
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+    from pydantic_ai.toolsets import AbstractToolset
+
+
+def current_run() -> RunContext:
+    """Return the context of the current run.
+
+    Raises:
+        RuntimeError: no run of this server is being executed here.
+    """
+    ctx = CURRENT_RUN.get()
+    if ctx is None:
+        raise RuntimeError("the server's tools can be used only within a run of this server.")
+    return ctx
+
+
+def langchain_tools() -> "Sequence[BaseTool]":
+    """Return the server's tools as LangChain tools, to bind to a model and for a ``ToolNode``. Call it in a node."""
+    from agui_container.agents.frameworks.langchain_tools import ServerTool  # noqa: PLC0415 - optional
+
+    return [ServerTool.of(tool.spec) for tool in current_run().tools.values()]
+
+
+def pydantic_toolset() -> "AbstractToolset[Any]":
+    """Return the server's tools as a toolset for ``Agent(toolsets=[...])`` of Pydantic AI."""
+    from agui_container.agents.frameworks.pydantic_toolset import ServerToolset  # noqa: PLC0415 - optional
+
+    return ServerToolset()
+
+
+def strands_tools() -> object:
+    """Return the server's tools as a hook for ``StrandsAgent(hooks=[...])``. They are registered before each run."""
+    from agui_container.agents.frameworks.strands_tools import ServerTools  # noqa: PLC0415 - optional
+
+    return ServerTools()

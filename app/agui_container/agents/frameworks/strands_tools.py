@@ -1,0 +1,78 @@
+"""The server's tools as tools of Strands, which a hook registers before each run."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from ag_ui.core import Tool as ToolSpec
+from strands.hooks import BeforeInvocationEvent, HookProvider, HookRegistry
+from strands.types._events import ToolResultEvent
+from strands.types.tools import AgentTool
+
+from agui_container.agents.frameworks.server_tools import current_run
+from agui_container.agents.frameworks.strands import INTERRUPTED
+from agui_container.ports import RunInterrupted, ToolContent, ToolError
+
+
+class ServerTools(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
+    """Hook that gives an agent the tools of the current run."""
+
+    def register_hooks(self, registry: HookRegistry, **_: object) -> None:
+        """Register the hook."""
+        registry.add_callback(BeforeInvocationEvent, self.add_tools)
+
+    def add_tools(self, event: BeforeInvocationEvent) -> None:
+        """Register the tools that the agent does not have yet."""
+        tools = event.agent.tool_registry
+        for tool in current_run().tools.values():
+            if tool.spec.name not in tools.registry:
+                tools.register_tool(ServerTool(tool.spec))
+
+
+class ServerTool(AgentTool):  # type: ignore[misc]
+    """One tool of the server. A failed call becomes an error result for the model."""
+
+    def __init__(self, spec: ToolSpec) -> None:
+        super().__init__()
+        self._spec = spec
+
+    @property
+    def tool_name(self) -> str:
+        """Name of the tool."""
+        return self._spec.name
+
+    @property
+    def tool_spec(self) -> Mapping[str, object]:
+        """Description and JSON Schema for the model."""
+        schema = self._spec.parameters or {"type": "object", "properties": {}}
+        return {"name": self._spec.name, "description": self._spec.description, "inputSchema": {"json": schema}}
+
+    @property
+    def tool_type(self) -> str:
+        """Kind of the tool in the logs of Strands."""
+        return "python"
+
+    async def stream(
+        self, tool_use: Mapping[str, Any], invocation_state: Mapping[str, Any], **_: object
+    ) -> AsyncIterator[object]:
+        """Call the tool under the policy, and yield its result.
+
+        Strands loses an exception of a tool that is no ``Exception``. So an interrupt is left for the adapter of the
+        thread, and the agent stops without calling the model again.
+        """
+        call_id = tool_use["toolUseId"]
+        status, text = "success", ""
+        try:
+            text = text_of(await current_run().call_tool(self.tool_name, tool_use["input"], call_id=call_id))
+        except RunInterrupted as interrupted:
+            invocation_state[INTERRUPTED].append(interrupted)
+            invocation_state["agent"].cancel(after_current_tools=True)
+        except ToolError as error:
+            status, text = "error", f"Error: {error}"
+        yield ToolResultEvent({"toolUseId": call_id, "status": status, "content": [{"text": text}]})
+
+
+def text_of(content: ToolContent) -> str:
+    """Return the content as text. Media are described by their type."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(getattr(part, "text", f"[{part.type}]") for part in content)

@@ -1,0 +1,1 @@
+"""Code written for AWS's SDK behind this server, with the real package."""
