@@ -14,6 +14,8 @@ BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
 SITE := $(VENV)/site
 INFRASTRUCTURE := $(VENV)/infrastructure
+NEWEST := $(VENV)/newest
+SIZE := $(VENV)/size
 JS := tests/js
 TS := clients/typescript
 PY := clients/python
@@ -98,16 +100,19 @@ docs: $(VENV)/.dev $(SITE)/.done ## Build the site of the documentation into bui
 
 .PHONY: lock
 lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes newer versions
-	$(COMPILE) --output-file requirements.lock
+	$(COMPILE) --output-file requirements.lock $(IMAGE_EXTRAS:%=--extra %)
 	$(COMPILE) tests/servers.in --output-file requirements-dev.lock --constraint requirements.lock \
-		--extra dev --extra langgraph --extra pydantic-ai
-	$(COMPILE) --output-file requirements-strands.lock --extra strands
+		$(IMAGE_EXTRAS:%=--extra %) --extra dev --extra langgraph --extra pydantic-ai
+	$(COMPILE) --output-file requirements-strands.lock $(IMAGE_EXTRAS:%=--extra %) --extra strands
 	$(COMPILE_ONLY) tests/roboto/newest.in --output-file requirements-roboto.lock
 	$(COMPILE_ONLY) tests/roboto/oldest.in --output-file requirements-roboto-oldest.lock
 	$(COMPILE_ONLY) website/site.in --output-file requirements-site.lock
 	$(COMPILE_ONLY) tests/infrastructure/tools.in --output-file requirements-infrastructure.lock
 	grep -E '^($(SERVED))==' requirements.lock >$(VENV)/served.txt
 	$(COMPILE_ONLY) bench/peers.in --output-file requirements-bench.lock --constraint $(VENV)/served.txt
+
+# The extras that the image has: all parts that a setting can choose.
+IMAGE_EXTRAS := aws grpc jwt mcp metrics postgresql redis sqlite
 
 COMPILE = $(COMPILE_ONLY) pyproject.toml
 COMPILE_ONLY = CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile $(ARGS) --quiet \
@@ -121,9 +126,33 @@ bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure this server and i
 	@PYTHONPATH=app $(BIN)/python -m bench $(ARGS)
 
 .PHONY: image
-image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base, PLATFORM=linux/amd64
+image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base, PLATFORM=linux/amd64, AWS_SERVICES="s3"
 	docker buildx build --platform $(PLATFORM) --build-arg PLATFORM=$(PLATFORM) -f Dockerfile.arm64 -t $(IMAGE) \
-		$(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) --load .
+		$(if $(BASE_IMAGE),--build-arg BASE_IMAGE=$(BASE_IMAGE)) \
+		$(if $(AWS_SERVICES),--build-arg AWS_SERVICES="$(AWS_SERVICES)") --load .
+
+.PHONY: audit
+audit: $(VENV)/.dev ## Ask the database of PyPI for known vulnerabilities of the packages in the image
+	$(BIN)/pip-audit --strict --requirement requirements.lock --no-deps --disable-pip --progress-spinner off $(ARGS)
+
+.PHONY: size
+size: | $(BIN)/python ## Install the packages of the image into a new folder, prepare them as the image does, and show their size
+	@rm -rf $(SIZE) && $(BIN)/python -I -m venv --without-pip $(SIZE) && mkdir -p $(SIZE)/agui
+	@$(PIP) --python $(SIZE)/bin/python install --no-cache-dir --only-binary=:all: -r requirements.lock
+	@cp -r app/agui_container $(SIZE)/agui
+	@$(BIN)/python deploy/image/prepare.py "$$($(SIZE)/bin/python -c '$(PURELIB)')" requirements.lock $(SIZE)/agui
+
+.PHONY: newest
+newest: $(VENV)/.dev ## Run the core of the tests with the newest versions that the registry serves; ARGS="tests/grpc"
+	@rm -rf $(NEWEST) && $(BIN)/python -I -m venv --without-pip $(NEWEST)
+	@$(BIN)/python -c '$(PURELIB)' >"$$($(NEWEST)/bin/python -c '$(PURELIB)')/tests.pth"
+	@$(PIP) --python $(NEWEST)/bin/python install --no-compile --upgrade --upgrade-strategy eager $(SERVING)
+	@$(PIP) --python $(NEWEST)/bin/python list --path "$$($(NEWEST)/bin/python -c '$(PURELIB)')"
+	@$(NEWEST)/bin/python -m pytest $(or $(ARGS),$(CORE))
+
+# Packages that carry requests, in any version. Everything else is found in the environment of the tests.
+SERVING := ag-ui-protocol anyio fastapi grpclib httptools pydantic starlette uvicorn uvloop websockets
+CORE := tests/behaviour tests/grpc/test_connections.py tests/server/test_protocol_classes.py
 
 .PHONY: clean
 clean: ## Remove everything that the other targets made

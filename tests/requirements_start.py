@@ -14,5 +14,17 @@ START = {
     "doctor.faults": (_DOCTOR, "Each fault is found and says what to do; the exit status tells."),
     "dev.reload": (_DEV, "A change restarts the server on the same port, and threads are kept."),
     "dev.page": (_DEV, "The page is opened, and a port that is taken is named."),
+    "start.extras": (
+        "docs/install.md#extras",
+        "A setting whose extra is missing stops the start with the command that installs it; the defaults need none.",
+    ),
+    "start.newer": (
+        "docs/install.md#newer-packages",
+        "With a newer uvicorn, websockets or grpclib the server starts and says what is missing.",
+    ),
+    "image.supply": (
+        "docs/deploy.md#contents-of-the-image",
+        "The image has a bill of materials, licences that may be shipped, and no unused data of packages.",
+    ),
     "settings.schema": (_FILE, "A JSON Schema of agui.toml marks the mistakes that would stop the start."),
 }

@@ -37,6 +37,24 @@ TELEMETRY = {
         "docs/observability.md#metrics",
         "Refusals by limits and the use of each limit are measured, without naming callers.",
     ),
+    "metrics.runs": (
+        "docs/observability.md#metrics",
+        "Runs are measured by outcome, with the time to the agent's first event and the reason of a cancellation.",
+    ),
+    "metrics.counts": (
+        "docs/observability.md#metrics",
+        "Open and queued runs, readers, the lag of the slowest reader, events and the lag of the loop are measured.",
+    ),
+    "metrics.served": (
+        "docs/observability.md#prometheus",
+        "With AGUI_METRICS=on, /metrics has the same numbers as OpenTelemetry.",
+    ),
+    "metrics.off": ("docs/observability.md#prometheus", "/metrics exists only where AGUI_METRICS is on."),
+    "metrics.quiet": ("docs/observability.md#logs", "Requests for /ping and /metrics are not logged."),
+    "metrics.dashboard": (
+        "docs/observability.md#dashboard",
+        "The dashboard shows every metric, and none that is not served.",
+    ),
     "trace.exported": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "Spans are exported before the process reports that it is idle; no run waits for the export.",

@@ -22,7 +22,7 @@ from agui_container.agents.assistant.prompt.system_text import (
 )
 from agui_container.agents.assistant.subagents import Subagent
 from agui_container.ports import Model, Tool
-from agui_container.settings import Settings, SettingsError
+from agui_container.settings import Settings, SettingsError, check_extra
 from agui_container.tool_factory import read_policy, read_sources
 
 T = TypeVar("T")
@@ -130,6 +130,7 @@ def build_models(settings: Settings, closers: list[Callable[[], Awaitable[None]]
 
 def build_bedrock(name: str, settings: Settings) -> Model:
     """Build a model of Amazon Bedrock."""
+    check_extra(f"AGUI_MODEL=bedrock:{name}", "aws")
     from agui_container.models.bedrock import BedrockModel, BedrockOptions  # noqa: PLC0415
 
     return BedrockModel(name, read_options(BedrockOptions, settings))

@@ -6,7 +6,7 @@ Rule: the verification of tokens is imported only if ``AGUI_AUTH`` requires toke
 from collections.abc import Awaitable, Callable
 
 from agui_container.ports import Clock
-from agui_container.settings import Auth, Settings, SettingsError, check_auth
+from agui_container.settings import Auth, Settings, SettingsError, check_auth, check_extra
 from agui_container.transports.authentication import NO_AUTHENTICATION, CallerAuthentication, ProtectedResource
 
 
@@ -21,6 +21,7 @@ def build_authentication(
     check_auth(settings)
     if settings.auth is Auth.NONE:
         return NO_AUTHENTICATION
+    check_extra("AGUI_AUTH=jwt", "jwt")
     from agui_container.auth.claim_rules import TokenRules, parse_claim_rules  # noqa: PLC0415 - only if it is on
     from agui_container.auth.jwt_authenticator import JwtAuthenticator  # noqa: PLC0415
 

@@ -1,11 +1,26 @@
-"""Imports by name: objects that settings name as ``module:attribute``, and the lazy names of public modules.
+"""Imports by name: objects that settings name as ``module:attribute``, lazy names of public modules, and extras.
 
 Rule: only this module imports an object that a setting names. Every mistake is reported at the start in one sentence.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from importlib.util import find_spec
+
+EXTRAS: Mapping[str, Sequence[str]] = {
+    "aws": ("boto3",),
+    "cli": ("agui_client", "prompt_toolkit", "rich", "watchfiles"),
+    "grpc": ("grpclib",),
+    "jwt": ("jwt", "cryptography"),
+    "mcp": ("mcp",),
+    "metrics": ("prometheus_client",),
+    "postgresql": ("sqlalchemy", "alembic", "psycopg"),
+    "redis": ("redis",),
+    "sqlite": ("sqlalchemy", "alembic", "aiosqlite"),
+}
+"""Modules that an extra of this package installs. The image has all of them but those of ``cli``."""
 
 
 class BadReference(ValueError):
@@ -52,3 +67,17 @@ def lazy_attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], o
         return getattr(importlib.import_module(f"agui_container.{homes[name]}"), name)
 
     return get_attribute
+
+
+def missing_module(extra: str) -> str | None:
+    """Return the first module of an extra that is not installed, or None. Nothing is imported."""
+    return next((name for name in EXTRAS[extra] if not _is_installed(name)), None)
+
+
+def _is_installed(name: str) -> bool:
+    return sys.modules[name] is not None if name in sys.modules else find_spec(name) is not None
+
+
+def advice_for(extra: str) -> str:
+    """Return the command that installs an extra, as a part of a sentence."""
+    return f"Install it with: pip install 'agui-container[{extra}]'"

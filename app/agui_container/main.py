@@ -50,13 +50,14 @@ from agui_container.settings import (
     Settings,
     SettingsError,
     check_assistant_settings,
+    check_extra,
 )
 from agui_container.settings_sources import load_settings
 from agui_container.stores import is_durable, open_store
 from agui_container.tool_factory import with_tools
 from agui_container.tools.builtin import builtin_tools
 from agui_container.tools.loader import load_tools
-from agui_container.transports import invocations, rest, websocket_routes
+from agui_container.transports import invocations, metrics, rest, websocket_routes
 from agui_container.transports.application import Application, FastAPI
 from agui_container.transports.authentication import CallerAuthentication
 from agui_container.transports.browser_policy import BrowserPolicy
@@ -65,8 +66,9 @@ from agui_container.transports.commands import CommandResponder
 from agui_container.transports.console import routes as console
 from agui_container.transports.error_responses import on_app_error, on_error, on_http_error
 from agui_container.transports.grpc.handover import HTTP2, Handover, Http2Server
-from agui_container.transports.grpc.options import GrpcOptions
+from agui_container.transports.grpc.options import GrpcOptions, grpc_fault
 from agui_container.transports.kontekst import registration as kontekst
+from agui_container.transports.metrics import Render, is_poll
 from agui_container.transports.openapi import routes as openapi
 from agui_container.transports.registration import Closers, GrpcRegistration, HttpRegistration
 from agui_container.transports.roboto import routes as roboto
@@ -80,6 +82,15 @@ DRAIN_SECONDS = 2.0
 """Seconds that open runs have to finish after SIGTERM. AgentCore promises no grace; the process must end within 5 s."""
 
 REFUSED_IN_STREAM = 200
+
+URL_EXTRAS = {
+    "agentcore-memory": "aws",
+    "postgresql": "postgresql",
+    "redis": "redis",
+    "rediss": "redis",
+    "sqlite": "sqlite",
+}
+"""Extras by the schemes of the URLs of stores and buses."""
 
 
 def grpc_protocols(settings: Settings) -> list[GrpcRegistration]:
@@ -107,12 +118,25 @@ def create_app(agent: object = None, settings: Settings | None = None) -> FastAP
         SettingsError: a setting cannot be used.
         AgentLoadError, ToolLoadError: the agent or the tools cannot be loaded.
     """
-    settings = settings or load_settings()
+    settings = with_available_grpc(settings or load_settings())
     if isinstance(agent, str):
         settings, agent = settings.model_copy(update={"agent": agent}), None
     if agent is not None:
         settings = settings.model_copy(update={"agent": agent_name(agent)})
     return build_app(settings, build_service(settings, agent))
+
+
+def with_available_grpc(settings: Settings) -> Settings:
+    """Return the settings without gRPC where it cannot be served. Raises ``SettingsError`` if it was asked for."""
+    if not settings.grpc:
+        return settings
+    if "grpc" in settings.model_fields_set:
+        check_extra("AGUI_GRPC", "grpc")
+    reason = grpc_fault()
+    if reason is None:
+        return settings
+    logger.warning("gRPC is off %s", format_fields({"reason": reason}))
+    return settings.model_copy(update={"grpc": False})
 
 
 def agent_name(agent: object) -> str:
@@ -153,7 +177,7 @@ def build_app(settings: Settings, service: Engine | None = None) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,  # the redirect would name the host that the caller has written
         routes=build_routes(settings, service, authentication, closers),
-        telemetry={"exclude": rest.is_ping},
+        telemetry={"exclude": is_poll},
     )
     app.cors_origins = settings.cors_origins
     app.state.service = service
@@ -183,9 +207,18 @@ def build_routes(
         *authentication.routes(),
         *websocket_routes.routes(service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy),
         *openapi.routes(),
+        *(metrics.routes(load_exposition()) if settings.metrics else ()),
         *(console.routes(settings.console_title, settings.console_accent) if settings.console else ()),
         *(route for protocol in http_protocols(settings) for route in protocol.routes(service, closers)),
     ]
+
+
+def load_exposition() -> Render:
+    """Return the function that renders the metrics of this process, which are collected from now on."""
+    check_extra("AGUI_METRICS", "metrics")
+    from agui_container.telemetry.prometheus import expose  # noqa: PLC0415 - only if ``AGUI_METRICS`` is on
+
+    return expose().render
 
 
 def admit_callers(app: FastAPI, settings: Settings, service: Engine, authentication: CallerAuthentication) -> None:
@@ -312,6 +345,9 @@ def open_url(variable: str, url: str, open_it: Callable[[str], T]) -> T:
     Raises:
         SettingsError: nothing has such a URL. The message names the variable, not the URL, which may hold a password.
     """
+    extra = URL_EXTRAS.get(url.partition(":")[0])
+    if extra is not None:
+        check_extra(variable, extra)
     try:
         return open_it(url)
     except ValueError as error:

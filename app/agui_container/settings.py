@@ -19,6 +19,8 @@ from pydantic import (
     field_validator,
 )
 
+from agui_container.imports import advice_for, missing_module
+
 ORIGIN = re.compile(r"https?://[^/*?#@\s]+")
 HOST_NAME = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 OWN_PORT = re.compile(r"^(http:.+):80$|^(https:.+):443$")
@@ -196,6 +198,7 @@ class Settings(BaseModel):
     roz_wire: Literal["both", "0.2", "1.0"] = "both"
     log_format: Literal["console", "json"] = "console"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    metrics: bool = False
     console: bool = True
     console_title: Annotated[str, Field(min_length=1, max_length=80)] = "AG-UI Chat"
     console_accent: Colour = "#4a5bd4"
@@ -256,6 +259,17 @@ class Settings(BaseModel):
         if self.on_disconnect == "continue":
             return None
         return float(self.on_disconnect.partition(":")[2] or 0)
+
+
+def check_extra(setting: str, extra: str) -> None:
+    """Check that the packages which a setting needs are installed.
+
+    Raises:
+        SettingsError: a package of the extra is missing.
+    """
+    missing = missing_module(extra)
+    if missing is not None:
+        raise SettingsError(f"{setting} needs the package {missing}. {advice_for(extra)}.")
 
 
 def check_assistant_settings(settings: Settings, *, takes_tools: bool) -> None:

@@ -11,7 +11,7 @@ from agui_container.agents.agent_tools import AgentWithTools
 from agui_container.agents.approvals.approvals import Approvals
 from agui_container.ports import Agent, ToolSource
 from agui_container.ports.store import InterruptStore
-from agui_container.settings import TOOL_SETTINGS, Settings, SettingsError, is_set
+from agui_container.settings import TOOL_SETTINGS, Settings, SettingsError, check_extra, is_set
 from agui_container.tools.policy import PolicyError, ToolPolicy
 
 
@@ -46,6 +46,7 @@ def read_sources(settings: Settings) -> tuple[ToolSource, ...]:
     """Return the tools of the MCP servers in ``AGUI_MCP_SERVERS``. Raises ``SettingsError``."""
     if settings.mcp_servers == Settings.model_fields["mcp_servers"].default:
         return ()
+    check_extra("AGUI_MCP_SERVERS", "mcp")
     from agui_container.tools.mcp import McpConfigError, mcp_sources, parse_servers  # noqa: PLC0415
 
     try:

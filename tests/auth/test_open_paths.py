@@ -50,7 +50,7 @@ def requests_to(routes: list[BaseRoute]) -> Iterator[tuple[str, Route]]:
 @pytest.fixture
 async def everything(guard: Guard) -> Guarded:
     """A server with all that can be served."""
-    return await guard(roboto=True)
+    return await guard(roboto=True, metrics=True)
 
 
 @requirement("auth.open")

@@ -4,7 +4,6 @@ import json
 from collections.abc import AsyncGenerator
 from typing import Self
 
-from agui_container.engine.admission.quota import Limit
 from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import Caller
@@ -97,12 +96,10 @@ class InProcess(Client):
         try:
             asked = parse(json.dumps(body).encode())
             assert isinstance(asked, CommandRequest)
-            lease = self.service.quota.of(self._caller().identity).acquire(Limit.BYTES_IN_FLIGHT, 0)
-            with lease:
-                result = await CommandResponder(self.service).answer(asked.command, self._caller(), lease.resize)
+            async with CommandResponder(self.service).answer(asked.command, self._caller()) as result:
+                return {"command": asked.command.type, **result}
         except AppError as error:
             raise self._refused(error) from None
-        return {"command": asked.command.type, **result}
 
     def _refused(self, error: AppError) -> Refused:
         return Refused(error.code, error.message, self._caller().request_id, error.wait_seconds)

@@ -18,7 +18,7 @@ from agui_container.platform.limits import PlatformLimits
 from tests.behaviour.client import Client
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs, WsStream
-from tests.behaviour.server import listening
+from tests.behaviour.server import listening, port_of
 from tests.engine.doubles import FakeClock, Json
 from tests.platform.doubles import RUNTIME, SESSION, AttachedContainer
 
@@ -26,7 +26,7 @@ from tests.platform.doubles import RUNTIME, SESSION, AttachedContainer
 @asynccontextmanager
 async def behind_platform(url: str) -> AsyncIterator[str]:
     """Put the platform in front of a server; gives the runtime's address."""
-    port, limits = int(url.rpartition(":")[2]), PlatformLimits()
+    port, limits = port_of(url), PlatformLimits()
     app = build_platform(PlatformOptions(lambda: AttachedContainer(port), NoAuthorizer(), limits))
     config = uvicorn.Config(app, log_config=None, access_log=False, ws_max_size=limits.frame_bytes)
     async with listening(app, config) as platform:

@@ -10,7 +10,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from agui_container.server.connections import CONNECTION_LIMIT, ConnectionLimit
-from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
+from agui_container.server.protocol_classes import choose_protocols
 from tests.engine.doubles import eventually
 
 
@@ -37,6 +37,11 @@ async def serving(
         yield url
 
 
+def port_of(url: str) -> int:
+    """Return the port in the URL of a server."""
+    return int(url.rpartition(":")[2])
+
+
 @asynccontextmanager
 async def listening(
     app: ASGIApp,
@@ -49,13 +54,14 @@ async def listening(
 
     uvicorn's own loop and shutdown poll ten times a second, so the server is taken down step by step instead.
     """
+    protocols = choose_protocols()
     config = config or uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
         proxy_headers=False,
-        http=HttpProtocol,
-        ws=WebSocketProtocol,
+        http=protocols.http,
+        ws=protocols.ws,
         **options,
     )
     config.load()

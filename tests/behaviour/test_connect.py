@@ -94,10 +94,10 @@ async def test_a_thread_that_no_event_can_hold_is_refused_for_what_it_is(
 async def test_connecting_again_and_again_leaves_nothing(connect: Connect) -> None:
     client = await connect(agent_with_state)
     await run_and_store(client)
-    before = client.service.quota.used(Limit.LOG_BYTES)
+    before = client.service.quota.amounts[Limit.LOG_BYTES].used
     for _ in range(3):
         assert types(await client.run(ask(run="again", messages=[]))) == SHOWN
-    assert client.service.quota.used(Limit.LOG_BYTES) == before
+    assert client.service.quota.amounts[Limit.LOG_BYTES].used == before
 
 
 @requirement("connect.first")

@@ -117,7 +117,7 @@ async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(co
     chorus.may_speak.set()
     ends = [outcome(await stream.rest()) for stream in streams]
     assert set(ends) == {"RATE_LIMIT_EXCEEDED"}
-    assert 100_000 < client.service.quota.used(Limit.LOG_BYTES) < 100_000 + len(streams) * 3_000
+    assert 100_000 < client.service.quota.amounts[Limit.LOG_BYTES].used < 100_000 + len(streams) * 3_000
 
 
 @requirement("limit.open")

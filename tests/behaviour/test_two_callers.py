@@ -74,7 +74,7 @@ async def test_runs_that_nobody_reads_take_no_room_from_their_caller_or_others(c
     first, second = session(client, "first"), session(client, "second")
     for number in range(20):
         await (await begin_run(first, f"t{number}")).leave()
-        assert client.service.quota.used(Limit.RUNS) <= 4
+        assert client.service.quota.amounts[Limit.RUNS].used <= 4
     statuses = [(await first.attach(f"t{number}", None)) for number in (0, 15)]
     assert [outcome(await stream.rest()) for stream in statuses] == ["cancelled", "cancelled"]
     assert await is_served(second)
@@ -145,7 +145,7 @@ async def test_ended_runs_of_a_caller_leave_room_for_its_next_ones(connect: Conn
     first = session(client, "first")
     for number in range(20):
         assert outcome(await first.run(ask(f"t{number}", text="hello"))) == "success"
-        await eventually(lambda: client.service.quota.used(Limit.STREAMS) == 0)
+        await eventually(lambda: client.service.quota.amounts[Limit.STREAMS].used == 0)
 
 
 @requirement("caller.rate")
@@ -199,7 +199,7 @@ async def test_background_work_of_one_caller_keeps_only_its_own_runs_waiting(con
     assert "2 background tasks for one caller" in refused.message
     assert await is_served(second)
     worker.may_end.set()
-    await eventually(lambda: client.service.quota.used(Limit.BACKGROUND_TASKS) == 0)
+    await eventually(lambda: client.service.quota.amounts[Limit.BACKGROUND_TASKS].used == 0)
     assert outcome(await first.run(ask("t3"))) == "success"
 
 
@@ -213,4 +213,4 @@ async def test_nothing_is_counted_once_all_is_over(connect: Connect) -> None:
     worker.may_end.set()
     assert [outcome(await stream.rest()) for stream in streams[1:]] == ["success", "success"]
     counted = (Limit.RUNS, Limit.REQUEST_BYTES, Limit.STREAMS)
-    await eventually(lambda: [client.service.quota.used(resource) for resource in counted] == [0, 0, 0])
+    await eventually(lambda: [client.service.quota.amounts[resource].used for resource in counted] == [0, 0, 0])

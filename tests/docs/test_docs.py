@@ -57,7 +57,7 @@ def test_the_settings_table_is_the_settings_class() -> None:
 
 def test_the_routes_table_is_what_the_application_serves() -> None:
     served = set()
-    for route in build_app(Settings(roboto=False)).routes:
+    for route in build_app(Settings(roboto=False, metrics=True)).routes:
         assert isinstance(route, Route | WebSocketRoute)
         methods = (route.methods or set()) - {"HEAD"} if isinstance(route, Route) else {"GET"}
         served |= {f"{method} {route.path}" for method in methods}

@@ -19,8 +19,10 @@ from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import CapacityLimits, IdentityLimits, OnBusy, OnDisconnect, Policy
 from agui_container.engine.run.run import Run
+from agui_container.engine.service import Threads
 from agui_container.main import build_capabilities, read_identity_limits
 from agui_container.ports import Caller, RunLimits, Tool
+from agui_container.protocol.commands import ThreadCommand
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
@@ -124,6 +126,12 @@ def caller(owner: str = "everybody", **fields: Any) -> Caller:  # noqa: ANN401 -
 def make_quota(limits: CapacityLimits | None = None, identity_limits: IdentityLimits | None = None) -> Quota:
     """Return limits of a process in which nothing is in use."""
     return Quota(limits or CapacityLimits(), identity_limits or IdentityLimits(), FakeClock())
+
+
+async def answer_of(threads: Threads, command: ThreadCommand) -> Json:
+    """Execute a command of a caller on threads, and return the whole result."""
+    async with threads.answer(caller(), command) as view:
+        return view
 
 
 def bytes_in_flight(most: int, identity: str = "first") -> IdentityQuota:

@@ -23,6 +23,7 @@ from agui_container.settings import Settings
 from tests.engine.doubles import (
     FakeClock,
     agent_of,
+    answer_of,
     asking,
     caller,
     envelopes,
@@ -265,7 +266,7 @@ async def test_nothing_is_left_of_threads_that_are_idle() -> None:
         await run_to_end(service, f"r{run}", f"t{run % 3}")
     await eventually(lambda: not service.registry.tasks and not service.registry.recorder_tasks)
     assert (len(service.registry.queues), service.registry.by_key) == (0, {})
-    assert service.quota.used(Limit.LOG_BYTES) == 0
+    assert service.quota.amounts[Limit.LOG_BYTES].used == 0
 
 
 @requirement("thread.delete")
@@ -275,8 +276,8 @@ async def test_runs_of_a_deleted_thread_take_no_memory_and_their_ids_can_be_used
     for _ in range(2):
         await run_to_end(service, "r1")
         await eventually(lambda: not service.registry.recorder_tasks)
-        await service.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
-        assert (service.runs.find_local(caller(), "t1", "r1"), service.quota.used(Limit.LOG_BYTES)) == (None, 0)
+        await answer_of(service.threads, ThreadsDelete(thread_id="t1"))
+        assert (service.runs.find_local(caller(), "t1", "r1"), service.quota.amounts[Limit.LOG_BYTES].used) == (None, 0)
 
 
 @requirement("thread.delete")

@@ -276,7 +276,7 @@ async def test_when_all_runs_hold_too_much_the_one_that_writes_is_ended() -> Non
     assert ends == ["RUN_FINISHED", "RUN_ERROR"]
     assert status(silent) == "running"
     reader = service.start(asking("t1", "r3"), caller())
-    assert service.quota.used(Limit.LOG_BYTES) < 1_700
+    assert service.quota.amounts[Limit.LOG_BYTES].used < 1_700
     await service.runs.cancel(caller(), "t0", "silent")
     await wait_until_idle(service)
 

@@ -74,11 +74,11 @@ def test_a_state_is_shown_as_json(state: bytes, shown: bytes) -> None:
 @requirement("limit.kept")
 async def test_threads_that_are_shown_count_until_their_readers_leave() -> None:
     service = await service_with_thread(20_000, IdentityLimits(log_bytes=35_000))
-    before = service.quota.used(Limit.LOG_BYTES)
+    before = service.quota.amounts[Limit.LOG_BYTES].used
     first = await service.admit(asking(run="r2", messages=[]), caller())
     with raises_code(ErrorCode.RATE_LIMIT_EXCEEDED):
         await service.admit(asking(run="r3", messages=[]), caller())
     first.close()
     first.close()
-    assert service.quota.used(Limit.LOG_BYTES) == before
+    assert service.quota.amounts[Limit.LOG_BYTES].used == before
     (await service.admit(asking(run="r3", messages=[]), caller())).close()

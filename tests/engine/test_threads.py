@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import fields
 
 from agui_container.engine.admission.offload import LARGE_BYTES
+from agui_container.engine.admission.quota import Quota
 from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.threads import threads as threads_module
 from agui_container.engine.threads.threads import RunControl, ThreadCommands
 from agui_container.engine.threads.views import shown_thread_view
@@ -43,17 +45,18 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import parse_command
 from agui_container.stores.memory import MemoryStore
 from tests.buses.memory_bus import MemoryBus
+from tests.counted_bytes import record_used_bytes
 from tests.engine.conversations import ANSWER, QUESTION, change, store_conversation
-from tests.engine.doubles import START, WAIT, FakeClock, Json, caller, raises_code
+from tests.engine.doubles import START, WAIT, FakeClock, Json, answer_of, caller, make_quota, raises_code
 from tests.requirements import requirement
 from tests.stores.doubles import A, claim_run
 
 RUN = RunKey("everybody", "t1", "r1")
 
 
-def threads_of(store: Store, runs: RunControl | None = None) -> ThreadCommands:
+def threads_of(store: Store, runs: RunControl | None = None, quota: Quota | None = None) -> ThreadCommands:
     cluster = Cluster(store, MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica")
-    return ThreadCommands(cluster, lambda: "fork", runs or NoRuns(), no_interrupts)
+    return ThreadCommands(cluster, quota or make_quota(), lambda: "fork", runs or NoRuns(), no_interrupts)
 
 
 async def no_interrupts(*_: object) -> list[Interrupt]:
@@ -88,7 +91,7 @@ class ThreadFollower:
     rest: Json = field(default_factory=dict)
 
     async def look(self, threads: ThreadCommands) -> None:
-        delta: Json = await threads.answer(caller(), ThreadsDelta(thread_id="t1", since=self.token))
+        delta: Json = await answer_of(threads, ThreadsDelta(thread_id="t1", since=self.token))
         new = {message["id"]: message for message in delta.pop("messages")}
         self.messages |= new
         self.runs = {name: run for name, run in self.runs.items() if name not in new} | delta.pop("runs")
@@ -116,7 +119,7 @@ async def do(store: Store, threads: ThreadCommands, step: Change | str, at: int)
     if isinstance(step, Change):
         await store.runs.change(RUN, A, START + at, step)
     elif step == "rename":
-        await threads.answer(caller(), parse_command({"type": "threads.rename", "threadId": "t1", "title": f"T{at}"}))  # type: ignore[arg-type]
+        await answer_of(threads, parse_command({"type": "threads.rename", "threadId": "t1", "title": f"T{at}"}))  # type: ignore[arg-type]
     elif step == "goal":
         await store.goals.declare(RUN, [StoredGoal("r1", at, "price", b"{}", START + at)])
 
@@ -134,7 +137,7 @@ async def test_the_deltas_of_a_thread_merged_equal_the_thread(steps: list[Change
         await often.look(threads)
     await often.look(threads)
     await seldom.look(threads)
-    whole: Json = await threads.answer(caller(), ThreadsGet(thread_id="t1"))
+    whole: Json = await answer_of(threads, ThreadsGet(thread_id="t1"))
     for follower in (often, seldom):
         assert list(follower.messages.values()) == whole["messages"]
         assert {name: run for name, run in follower.runs.items() if name in follower.messages} == whole["runs"]
@@ -149,7 +152,7 @@ async def test_the_deltas_of_a_thread_merged_equal_the_thread(steps: list[Change
 async def test_a_strange_token_gives_everything(since: str) -> None:
     store = MemoryStore()
     await store_conversation(store, QUESTION)
-    delta: Json = await threads_of(store).answer(caller(), ThreadsDelta(thread_id="t1", since=since))
+    delta: Json = await answer_of(threads_of(store), ThreadsDelta(thread_id="t1", since=since))
     assert (delta["messages"], delta["order"]) == ([QUESTION], ["m1"])
 
 
@@ -163,7 +166,7 @@ async def test_goals_are_told_with_what_became_of_them() -> None:
     goals = [StoredGoal("r1", at, kind, b'{"type":"object"}', START) for at, kind in enumerate(["price", "date"])]
     await store.goals.declare(RUN, goals)
     await store.goals.conclude(RUN, 0, GoalStatus.ACHIEVED, START + 1, result=b'{"amount":2.5}')
-    whole: Json = await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1"))
+    whole: Json = await answer_of(threads_of(store), ThreadsGet(thread_id="t1"))
     assert whole["goals"] == [
         {
             "runId": "r1",
@@ -190,7 +193,7 @@ async def test_messages_that_are_not_wanted_are_not_read(monkeypatch: pytest.Mon
         return delta
 
     monkeypatch.setattr(store.threads, "changes", counted)
-    brief: Json = await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1", messages=False))
+    brief: Json = await answer_of(threads_of(store), ThreadsGet(thread_id="t1", messages=False))
     assert (read, brief.keys() & {"messages", "runs", "order"}) == ([0], set())
 
 
@@ -221,17 +224,14 @@ async def test_a_thread_for_which_there_is_no_room_is_refused_before_it_is_built
     await store_large(store)
     monkeypatch.setattr(threads_module, "offload_if_large", None)
 
-    def full(size: int) -> None:
-        assert size > LARGE_BYTES
-        raise AppError(ErrorCode.RATE_LIMIT_EXCEEDED, "There is no room.")
-
-    with pytest.raises(AppError, match="There is no room"):
-        await threads_of(store).answer(caller(), command, full)
+    full = make_quota(CapacityLimits(bytes_in_flight=LARGE_BYTES))
+    with raises_code(ErrorCode.RATE_LIMIT_EXCEEDED):
+        await answer_of(threads_of(store, quota=full), command)
 
 
 @requirement("caller.loop")
 async def test_goals_and_feedback_count_as_a_part_of_their_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    store, sizes, threads = MemoryStore(), list[int](), list[int]()
+    store, threads, used = MemoryStore(), list[int](), record_used_bytes(monkeypatch)
     await store_large(store)
 
     def recorded(delta: ThreadDelta, feedback: Sequence[Feedback], *, with_messages: bool) -> dict[str, object]:
@@ -239,9 +239,10 @@ async def test_goals_and_feedback_count_as_a_part_of_their_thread(monkeypatch: p
         return shown_thread_view(delta, feedback, with_messages=with_messages)
 
     monkeypatch.setattr(threads_module, "shown_thread_view", recorded)
-    await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1", messages=False), sizes.append)
-    assert sizes[0] > LARGE_BYTES
-    assert sizes[1] >= sizes[0] + 4 * MAX_NOTES
+    await answer_of(threads_of(store), ThreadsGet(thread_id="t1", messages=False))
+    assert used[1] > LARGE_BYTES
+    assert used[2] >= used[1] + 4 * MAX_NOTES
+    assert used[-1] == 0
     assert threads != [threading.get_ident()]
 
 
@@ -252,8 +253,8 @@ async def test_a_question_about_one_message_reads_no_whole_thread(monkeypatch: p
     threads = threads_of(store)
     monkeypatch.setattr(store.threads, "changes", None)
     rating = ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.POSITIVE)
-    assert (await threads.answer(caller(), rating))["sentiment"] == "positive"
-    fork = await threads.answer(caller(), ThreadsFork(thread_id="t1", message_id="m2"))
+    assert (await answer_of(threads, rating))["sentiment"] == "positive"
+    fork = await answer_of(threads, ThreadsFork(thread_id="t1", message_id="m2"))
     assert fork["status"] == "client_tool_turn"
     assert await threads.has_messages(caller(), "t1")
     assert not await threads.has_messages(caller(), "t2")
@@ -274,7 +275,7 @@ async def test_nothing_of_a_triage_reaches_a_user() -> None:
     threads = threads_of(store)
     again = ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.NEGATIVE, notes="my words")
     asked: list[ThreadCommand] = [ThreadsGet(thread_id="t1"), ThreadsDelta(thread_id="t1"), ThreadsList(), again]
-    told = [str(await threads.answer(caller(), each)) for each in asked]
+    told = [str(await answer_of(threads, each)) for each in asked]
     assert "my words" in told[0]
     assert not [text for text in told if "secret" in text or "1234567" in text]
     assert (await store.feedbacks.reviews()).items[0].triage == secret
@@ -289,8 +290,8 @@ async def test_a_thread_that_goes_while_it_is_rated_is_not_found(monkeypatch: py
 
     monkeypatch.setattr(store.feedbacks, "put", gone)
     with raises_code(ErrorCode.THREAD_NOT_FOUND):
-        await threads_of(store).answer(
-            caller(), ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.POSITIVE)
+        await answer_of(
+            threads_of(store), ThreadsFeedback(thread_id="t1", message_id="m4", sentiment=Sentiment.POSITIVE)
         )
 
 
@@ -303,7 +304,7 @@ async def test_a_thread_whose_run_is_cancelled_and_nobody_hears_it_is_deleted_al
     store, runs = MemoryStore(), NoRuns()
     await claim_run(store, RUN)
     async with asyncio.timeout(WAIT):
-        told = await threads_of(store, runs).answer(caller(), ThreadsDelete(thread_id="t1"))
+        told = await answer_of(threads_of(store, runs), ThreadsDelete(thread_id="t1"))
     assert (told, runs.cancels) == ({"threadId": "t1", "deleted": True}, 1)
     assert await store.threads.get(ThreadKey("everybody", "t1")) is None
 
@@ -318,7 +319,7 @@ async def test_a_store_that_does_not_answer_is_said_so(monkeypatch: pytest.Monke
     monkeypatch.setattr(store.threads, "changes", gone)
     for asked in (ThreadsList(), ThreadsGet(thread_id="t1")):
         with pytest.raises(AppError) as refused:
-            await threads_of(store).answer(caller(), asked)
+            await answer_of(threads_of(store), asked)
         assert (refused.value.code, refused.value.spec.is_retryable) == (ErrorCode.STORE_UNAVAILABLE, True)
         assert "secret" not in refused.value.message
 
@@ -327,5 +328,5 @@ async def test_messages_are_given_back_as_they_were() -> None:
     odd: Json = {"id": "m1", "role": "user", "content": "\u2028 é 😀", "metadata": {"x": [1.5, None]}, "own": {"a": 1}}
     store = MemoryStore()
     await store_conversation(store, odd)
-    whole: Json = await threads_of(store).answer(caller(), ThreadsGet(thread_id="t1"))
+    whole: Json = await answer_of(threads_of(store), ThreadsGet(thread_id="t1"))
     assert whole["messages"] == [odd]

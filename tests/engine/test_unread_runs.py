@@ -14,7 +14,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.commands import ThreadsDelete
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
-from tests.engine.doubles import asking, caller, envelopes, eventually, forever, raises_code, wait_for_event
+from tests.engine.doubles import answer_of, asking, caller, envelopes, eventually, forever, raises_code, wait_for_event
 from tests.engine.replicas import Replicas, hold_claims
 from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, open_service, talker, wait_until_stored
 from tests.requirements import requirement
@@ -43,7 +43,7 @@ async def read(service: Engine) -> list[Envelope]:
 async def test_a_thread_that_is_deleted_on_one_replica_is_gone_from_all() -> None:
     _, here, there, whole = await replicas_after_a_run()
     assert await read(here) == await read(there) == whole
-    await there.threads.answer(caller(), ThreadsDelete(thread_id="t1"))
+    await answer_of(there.threads, ThreadsDelete(thread_id="t1"))
     for service in (here, there):
         with pytest.raises(AppError) as told:
             await read(service)
@@ -73,10 +73,10 @@ async def test_a_stored_run_without_readers_takes_no_memory() -> None:
     await envelopes(reader)
     await wait_until_stored(service)
     assert service.registry.get(RUN) is not None
-    assert service.quota.used(Limit.LOG_BYTES) > 0
+    assert service.quota.amounts[Limit.LOG_BYTES].used > 0
     reader.close()
     assert service.registry.get(RUN) is None
-    assert service.quota.used(Limit.LOG_BYTES) == 0
+    assert service.quota.amounts[Limit.LOG_BYTES].used == 0
 
 
 @requirement("replica.deleted")
@@ -143,7 +143,7 @@ async def test_a_retry_that_is_cut_off_here_leaves_nothing(monkeypatch: pytest.M
     reader.close()
     assert there.registry.get(RUN) is None
     assert not there.registry.is_forgotten(RUN)
-    assert there.quota.used(Limit.LOG_BYTES) == 0
+    assert there.quota.amounts[Limit.LOG_BYTES].used == 0
 
 
 @requirement("replica.retry")

@@ -37,17 +37,17 @@ async def test_a_message_counts_until_it_is_decoded() -> None:
     message = await receiving(2 * SIZE, budget).receive()
     assert message is not None
     assert len(message.start.prompt) == SIZE
-    assert budget.used(Limit.BYTES_IN_FLIGHT) == 0
+    assert budget.amounts[Limit.BYTES_IN_FLIGHT].used == 0
 
 
 async def test_only_bytes_that_have_arrived_count() -> None:
     budget = room_for(10 * SIZE)
     reading = asyncio.create_task(receiving(PIECE_BYTES, budget).receive())
-    await eventually(lambda: budget.used(Limit.BYTES_IN_FLIGHT) == PIECE_BYTES)
-    assert budget.used(Limit.BYTES_IN_FLIGHT) == PIECE_BYTES
+    await eventually(lambda: budget.amounts[Limit.BYTES_IN_FLIGHT].used == PIECE_BYTES)
+    assert budget.amounts[Limit.BYTES_IN_FLIGHT].used == PIECE_BYTES
     reading.cancel()
     await asyncio.wait([reading])
-    assert budget.used(Limit.BYTES_IN_FLIGHT) == 0
+    assert budget.amounts[Limit.BYTES_IN_FLIGHT].used == 0
 
 
 async def test_a_message_for_which_there_is_no_room_is_refused() -> None:
@@ -85,14 +85,14 @@ async def test_unread_replies_count_in_the_budget_of_their_caller_and_further_on
         for reader in readers:
             tasks.create_task(call_of(reader, budget, "first").send_events(BATCH, translation.feed))
         await eventually(lambda: sum(reader.offered for reader in readers) == 2)
-        assert (budget.used(Limit.BYTES_IN_FLIGHT), translation.count) == (2 * REPLY, 2)
+        assert (budget.amounts[Limit.BYTES_IN_FLIGHT].used, translation.count) == (2 * REPLY, 2)
         other = Reader()
         other.is_reading.set()
         await call_of(other, budget, "second").send_events(BATCH, translation.feed)
-        assert (other.offered, budget.used(Limit.BYTES_IN_FLIGHT)) == (4, 2 * REPLY)
+        assert (other.offered, budget.amounts[Limit.BYTES_IN_FLIGHT].used) == (4, 2 * REPLY)
         for reader in readers:
             reader.is_reading.set()
-    assert (budget.used(Limit.BYTES_IN_FLIGHT), translation.count) == (0, 7)
+    assert (budget.amounts[Limit.BYTES_IN_FLIGHT].used, translation.count) == (0, 7)
 
 
 @requirement("grpc.slow")
@@ -105,7 +105,7 @@ async def test_replies_that_find_no_room_in_time_end_their_call(monkeypatch: pyt
 
 @requirement("grpc.slow")
 async def test_a_client_that_takes_nothing_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call, "SEND_SECONDS", 0)
+    monkeypatch.setattr(call, "STALLED_SECONDS", 0)
     reader = Reader()
     slow = call_of(reader, room_for(10 * REPLY))
     for _ in range(2):

@@ -63,7 +63,7 @@ async def test_calls_without_a_token_take_no_room_of_sockets() -> None:
         for path in (CHECK, WATCH, REFLECTION):
             await begin(client, path, 1)
         assert await check(client) == SERVED
-        assert callers.service.quota.used(Limit.SOCKETS) == 0
+        assert callers.service.quota.amounts[Limit.SOCKETS].used == 0
 
 
 @requirement("caller.streams", "grpc.calls")

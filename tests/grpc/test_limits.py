@@ -118,7 +118,7 @@ async def test_a_client_that_takes_nothing_loses_its_call_and_harms_no_other(mon
     async with port_of(agent) as port, raw(port, window=1_000) as slow, raw(port) as other:
         patient = await begin_run(other)
         with monkeypatch.context() as patch:
-            patch.setattr(call, "SEND_SECONDS", MOMENT)
+            patch.setattr(call, "STALLED_SECONDS", MOMENT)
             stream = await begin_run(slow, thread=SLOW)
             await wait_for_event(has_ended)  # nothing holds the run
             status, words = await beside(status_without_reading, slow, stream)

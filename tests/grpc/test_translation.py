@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from ag_ui.core import EventType, ToolMessage, UserMessage
+from ag_ui.core import DataSource, EventType, ImagePart, TextPart, ToolMessage, UserMessage
 
 from agui_container.protocol.errors import AppError
 from agui_container.transports.conversation.approvals import (
@@ -353,6 +353,8 @@ def test_an_interrupt_is_an_approval_request() -> None:
 def test_the_text_of_a_result_names_what_is_no_text() -> None:
     assert text_of("plain") == "plain"
     assert text_of([{"type": "text", "text": "a"}, {"type": "image"}]) == "a\n[image]"
+    image = ImagePart(source=DataSource(value="", mime_type="image/png"))
+    assert text_of([TextPart(text="a"), image]) == "a\n[image]"
     assert text_of(None) == ""
 
 

@@ -142,10 +142,10 @@ async def test_the_whole_input_of_a_session_counts_as_its_request() -> None:
     async with serving_callers(ObedientAgent()) as callers:
         session = await with_history(callers.connect("first"))
         quota = callers.service.quota
-        assert quota.used(Limit.REQUEST_BYTES) == 0
+        assert quota.amounts[Limit.REQUEST_BYTES].used == 0
         await session.say("wait")
         await session.until("text_delta")
-        assert quota.used(Limit.REQUEST_BYTES) > MEGABYTES
+        assert quota.amounts[Limit.REQUEST_BYTES].used > MEGABYTES
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------

@@ -43,10 +43,11 @@ def version(requirement: Requirement) -> str:
     return specifier.version
 
 
+IMAGE_EXTRAS = ["aws", "grpc", "jwt", "mcp", "metrics", "postgresql", "redis", "sqlite"]
 EXTRAS: dict[str, list[str]] = {
-    "requirements.lock": [],
-    "requirements-dev.lock": ["dev", "langgraph", "pydantic-ai"],
-    "requirements-strands.lock": ["strands"],
+    "requirements.lock": IMAGE_EXTRAS,
+    "requirements-dev.lock": [*IMAGE_EXTRAS, "dev", "langgraph", "pydantic-ai"],
+    "requirements-strands.lock": [*IMAGE_EXTRAS, "strands"],
 }
 LOCKS: dict[str, list[str]] = {
     name: [*PROJECT["dependencies"], *chain.from_iterable(PROJECT["optional-dependencies"][extra] for extra in extras)]
@@ -72,11 +73,13 @@ def test_a_lock_answers_every_dependency_of_the_project(name: str) -> None:
 
 def test_every_extra_is_in_a_lock() -> None:
     extras = PROJECT["optional-dependencies"]
-    assert sorted(extras.keys() - {"cli"}) == sorted(chain.from_iterable(EXTRAS.values()))
+    assert extras.keys() - {"all", "cli"} == set(chain.from_iterable(EXTRAS.values()))
+    assert extras["all"] == [f"agui-container[{','.join(IMAGE_EXTRAS)}]"]
+    assert f"IMAGE_EXTRAS := {' '.join(IMAGE_EXTRAS)}\n" in (ROOT / "Makefile").read_text()
     frameworks = {framework.extra for framework in FRAMEWORKS.values()}
-    assert frameworks == extras.keys() - {"cli", "dev"}
+    assert frameworks == extras.keys() - {"all", "cli", "dev", *IMAGE_EXTRAS}
     needed = {canonicalize_name(Requirement(line).name) for line in extras["cli"]}
-    assert needed - {"agui-client"} <= locked("requirements-dev.lock").keys()
+    assert needed - {"agui-client", "agui-container"} <= locked("requirements-dev.lock").keys()
 
 
 def test_tests_run_on_the_versions_that_are_shipped() -> None:
@@ -210,7 +213,7 @@ def test_the_image_is_built_in_stages_for_arm64_on_a_base_that_can_be_replaced()
 
 def test_the_image_installs_the_lock_from_wheels_and_has_no_compiler() -> None:
     _, build, final = stages()
-    (install,) = (command for command in of(build, "RUN") if "install" in command)
+    (install,) = (command for command in of(build, "RUN") if "pip" in command)
     assert "--only-binary=:all:" in install
     assert "requirements.lock" in install
     assert not of(final, "RUN")
@@ -232,8 +235,8 @@ def test_the_image_runs_as_a_numeric_user_and_gets_signals_itself() -> None:
 
 def test_the_image_takes_only_what_exists_and_the_ignore_file_lets_in() -> None:
     _, build, final = stages()
-    sources = {arguments.split()[0] for arguments in of(build, "COPY")}
-    assert sources == {"app", "requirements.lock"}
+    sources = {source for arguments in of(build, "COPY") for source in arguments.split()[:-1]}
+    assert sources == {"app", "deploy/image/prepare.py", "requirements.lock"}
     assert all((ROOT / source).exists() for source in sources)
     allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     assert allowed == sources

@@ -1,7 +1,7 @@
 """Private names of other packages: which are used, and that no version is allowed which may lack them.
 
-A name here is used because its package has no public one for the purpose. Whoever adds one holds the package to one
-minor in ``pyproject.toml``.
+A name here is used because its package has no public one for the purpose. A package of a framework is held to one minor
+in ``pyproject.toml``. grpclib may be newer, because gRPC is not served with a release that is not known.
 """
 
 import ast
@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
+
+from agui_container.transports.grpc.options import KNOWN_GRPCLIB
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -69,13 +71,23 @@ def test_no_other_private_attributes_are_used() -> None:
     assert set(marked()) == set(chain.from_iterable(USED.values()))
 
 
-@pytest.mark.parametrize("package", [*IMPORTED, *USED])
-def test_a_package_whose_private_names_are_used_is_held_to_one_minor(package: str) -> None:
+def wanted(package: str) -> Requirement:
     optional = chain.from_iterable(PROJECT["optional-dependencies"].values())
-    wanted = map(Requirement, [*PROJECT["dependencies"], *optional])
-    [requirement] = [each for each in wanted if each.name == package]
-    bounds = {each.operator: Version(each.version) for each in requirement.specifier}
+    requirements = map(Requirement, [*PROJECT["dependencies"], *optional])
+    [requirement] = [each for each in requirements if each.name == package]
+    return requirement
+
+
+@pytest.mark.parametrize("package", sorted({*IMPORTED, *USED} - {"grpclib"}))
+def test_a_package_whose_private_names_are_used_is_held_to_one_minor(package: str) -> None:
+    bounds = {each.operator: Version(each.version) for each in wanted(package).specifier}
     lowest, beyond = bounds[">="].release, bounds["<"].release
     # Below 1.0 with a minor of 0 each patch may change anything.
     depth = 2 if lowest[:2] > (0, 0) else 3
     assert beyond[:depth] == (*lowest[: depth - 1], lowest[depth - 1] + 1)
+
+
+def test_a_newer_grpclib_may_be_installed_because_the_start_looks_at_its_version() -> None:
+    [bound] = wanted("grpclib").specifier
+    assert bound.operator == ">="
+    assert bound.version.startswith(f"{KNOWN_GRPCLIB}.")

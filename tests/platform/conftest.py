@@ -12,7 +12,7 @@ from agui_container.platform.application import build_platform
 from agui_container.platform.authorizer import NoAuthorizer
 from agui_container.platform.data_plane import PlatformOptions
 from agui_container.platform.limits import PlatformLimits
-from tests.behaviour.server import listening
+from tests.behaviour.server import listening, port_of
 from tests.platform.doubles import AttachedContainer, MovedClock, ScriptedContainer, ServedPlatform
 from tests.sse import http_client
 
@@ -39,7 +39,7 @@ async def attach() -> AsyncIterator[AttachPlatform]:
             **options: Any,  # noqa: ANN401 - the fields of PlatformOptions
         ) -> ServedPlatform:
             inner = await stack.enter_async_context(listening((container or ScriptedContainer()).app()))
-            port, containers, clock = int(inner.rpartition(":")[2]), list[AttachedContainer](), MovedClock()
+            port, containers, clock = port_of(inner), list[AttachedContainer](), MovedClock()
 
             def make_container() -> AttachedContainer:
                 containers.append(AttachedContainer(port))

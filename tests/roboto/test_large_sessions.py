@@ -12,9 +12,9 @@ from agui_container.engine.admission.quota import IdentityQuota, Limit
 from agui_container.ports.records import GoalStatus, StoredGoal, ThreadDelta
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.caller_middleware import SESSION_HEADER
-from agui_container.transports.roboto import views
+from agui_container.transports.roboto import turn
 from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage
-from agui_container.transports.roboto.records import SessionView, goal_records, session_json
+from agui_container.transports.roboto.records import SessionView, goal_records
 from agui_container.transports.roboto.snapshot import parse_history
 from agui_container.transports.roboto.views import SessionClient, SessionReader
 from tests.counted_bytes import record_used_bytes
@@ -28,8 +28,7 @@ ROOM = 10 * LARGE_BYTES
 
 def client_of(quota: IdentityQuota) -> SessionClient:
     """A client that asks once."""
-    lease = quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
-    return SessionClient(caller(), quota, lease, knows_context=True, knows_reset=True, errors_as_text=False)
+    return SessionClient(caller(), quota, knows_context=True, knows_reset=True, errors_as_text=False)
 
 
 def used_bytes(quota: IdentityQuota) -> int:
@@ -69,14 +68,6 @@ async def test_a_session_counts_only_while_it_is_read() -> None:
 
 
 @requirement("caller.loop")
-async def test_a_session_that_is_the_answer_counts_until_the_end_of_the_request() -> None:
-    reader, quota = await reader_of(ROOM // 2), bytes_in_flight(ROOM)
-    client = client_of(quota)
-    answer = await reader.read(client, "t1", session_json)
-    assert used_bytes(quota) == len(answer)
-
-
-@requirement("caller.loop")
 async def test_the_thread_before_a_run_that_is_followed_counts_while_it_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -88,7 +79,7 @@ async def test_the_thread_before_a_run_that_is_followed_counts_while_it_is_read(
 
     async with serving_api() as api:
         held = await api.finished(await api.start(LARGE_BYTES * "x"))
-        monkeypatch.setattr(views, "parse_history", recorded)
+        monkeypatch.setattr(turn, "parse_history", recorded)
         body = {"message": {"role": "user", "content": [{"text": "hello"}]}}
         await api.data("POST", f"/{held['thread_id']}/messages", body)
         await eventually(lambda: bool(counted))

@@ -1,10 +1,9 @@
-"""Connections without sockets, and a server with them."""
+"""Connections without sockets."""
 
 import asyncio
 import base64
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from copy import copy
 from functools import cache
 from typing import TypeVar
@@ -133,15 +132,3 @@ async def until(is_true: Callable[[], bool]) -> None:
     async with asyncio.timeout(WAIT_SECONDS):
         while not is_true():  # noqa: ASYNC110 - nothing announces the change
             await asyncio.sleep(0)
-
-
-@asynccontextmanager
-async def serving(app: ASGIApp) -> AsyncIterator[int]:
-    """Serve connections of ``HttpProtocol`` on a port of the loopback, which is given."""
-    config, state = configuration(app), ServerState()
-    server = await asyncio.get_running_loop().create_server(lambda: HttpProtocol(config, state, {}), "127.0.0.1", 0)
-    async with server:
-        yield server.sockets[0].getsockname()[1]
-        for connection in list(state.connections):
-            connection.shutdown()
-        await until(lambda: not state.connections and not state.tasks)

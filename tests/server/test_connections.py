@@ -8,11 +8,11 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
+from agui_container.engine.admission.quota import STALLED_SECONDS
 from agui_container.server import connections, uvicorn_protocols
 from agui_container.server.connections import (
     CLOSING_SECONDS,
     LOG_SECONDS,
-    STALLED_SECONDS,
     ConnectionLimit,
     raise_descriptor_limit,
 )

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 
-import httpx
 import pytest
 from ag_ui.core import RunAgentInput
 from fastapi import FastAPI
@@ -15,9 +14,10 @@ from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.server.uvicorn_protocols import HttpProtocol
 from agui_container.settings import Settings
+from tests.behaviour.server import listening
 from tests.engine.doubles import ask, make_service
 from tests.requirements import requirement
-from tests.server.doubles import WAIT_SECONDS, serving
+from tests.sse import http_client
 
 TOKENS = 50
 PAGE = "http://page.example"
@@ -40,8 +40,8 @@ async def respond(
     service = make_service(paced_agent)
     await service.open()
     app = wrap(build_app(Settings(cors_origins=origins), service))
-    async with serving(app) as port, httpx.AsyncClient(timeout=WAIT_SECONDS, trust_env=False) as client:
-        response = await client.post(f"http://127.0.0.1:{port}{path}", json=ask(), headers=headers)
+    async with listening(app, lifespan="off") as url, http_client(url) as client:
+        response = await client.post(path, json=ask(), headers=headers)
     assert response.status_code == 200
     assert response.headers.get("access-control-allow-origin") == (headers or {}).get("origin")
     return response.content

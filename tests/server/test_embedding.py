@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import httpx
@@ -20,6 +20,7 @@ from agui_container.cli.command_line import main
 from agui_container.models import OfflineModel
 from agui_container.testing import open_thread, run_agent
 from agui_container.tools.policy import PolicyRule, ToolPolicy
+from tests.behaviour.server import listening
 from tests.engine.doubles import ask
 from tests.sockets.process import ServerProcess
 from tests.websocket import socket_to
@@ -37,20 +38,9 @@ async def teapot(request: RunAgentInput) -> AsyncIterator[str]:
 # --- mounted ----------------------------------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def serving(app: FastAPI) -> AsyncIterator[str]:
-    """A plain uvicorn around an application; gives its base URL."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, ws="websockets-sansio"))
-    with server.capture_signals():
-        config = server.config
-        config.load()
-        server.lifespan = config.lifespan_class(config)
-        await server.startup()
-        try:
-            yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            await server.shutdown()
+def serving(app: FastAPI) -> AbstractAsyncContextManager[str]:
+    """Serve an application by a plain uvicorn; gives the base URL."""
+    return listening(app, uvicorn.Config(app, log_config=None, ws="websockets-sansio"))
 
 
 def outer(agents: FastAPI, **options: object) -> FastAPI:

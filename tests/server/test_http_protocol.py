@@ -11,6 +11,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from agui_container.server.uvicorn_protocols import HEADER_BYTES, MAX_HEAD, MAX_PIPELINED, MAX_UNPARSED, HttpProtocol
+from tests.behaviour.server import listening, port_of
 from tests.server.doubles import (
     HEAD,
     UPGRADE,
@@ -18,7 +19,6 @@ from tests.server.doubles import (
     RecordingApp,
     RecordingTransport,
     connect_http,
-    serving,
     until,
 )
 
@@ -245,9 +245,9 @@ async def test_connections_that_end_with_a_reset_leave_nothing_behind() -> None:
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body"})
 
-    async with serving(answer) as port:
+    async with listening(answer, lifespan="off") as url:
         for _ in range(200):
-            await ask_and_reset(port)
+            await ask_and_reset(port_of(url))
         await until(lambda: not live_protocols())
 
 

@@ -10,7 +10,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from agui_container.server.uvicorn_protocols import HttpProtocol
 from agui_container.transports.event_stream import CONNECTION_EXTENSION
-from tests.server.doubles import HEAD, WAIT_SECONDS, RecordingTransport, connect, connect_http, serving, until
+from tests.behaviour.server import listening, port_of
+from tests.server.doubles import HEAD, WAIT_SECONDS, RecordingTransport, connect, connect_http, until
 
 STREAM: Message = {"type": "http.response.start", "status": 200, "headers": []}
 HEADERS: tuple[list[tuple[bytes, bytes]], ...] = (
@@ -49,9 +50,9 @@ async def test_an_application_finds_its_connection_and_writes_chunks_at_once() -
         await send({"type": "http.response.body", "body": b"three"})
         written.append(connection.write_chunk(send, b"too late"))
 
-    async with serving(stream) as port:
+    async with listening(stream, lifespan="off") as url:
         for _ in range(2):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port_of(url))
             writer.write(HEAD + b"\r\n" + HEAD + b"connection: close\r\n\r\n")
             async with asyncio.timeout(WAIT_SECONDS):
                 response = await reader.read()

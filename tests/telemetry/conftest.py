@@ -1,13 +1,17 @@
-"""A recorder of spans for one test."""
+"""A recorder of spans and a reader of metrics for one test."""
 
 from collections.abc import Iterator
+from weakref import WeakSet
 
 import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, NumberDataPoint
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
+from agui_container.telemetry import instruments
 from tests.engine.doubles import Json
 from tests.secret_search import search
 
@@ -63,3 +67,38 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorded]:
     for span in recorded.spans:
         search(span.to_json(), "a span")
     provider.shutdown()
+
+
+OTEL = (instruments.otel_counter, instruments.otel_histogram, instruments.otel_observed)
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
+    """A reader of the metrics of this test alone, without the engines of other tests."""
+    reader = InMemoryMetricReader()
+    provider = MeterProvider(metric_readers=[reader])
+    monkeypatch.setattr("agui_container.telemetry.instruments.get_meter", provider.get_meter)
+    monkeypatch.setattr("agui_container.telemetry.instruments.engines", WeakSet())
+    for instrument in OTEL:
+        instrument.cache_clear()
+    yield reader
+    for instrument in OTEL:
+        instrument.cache_clear()
+    provider.shutdown()
+
+
+def metric_rows(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], int | float]]:
+    """The attributes of each row of a metric, and its value or the sum of its histogram."""
+    data = reader.get_metrics_data()
+    found = (
+        [metric for each in data.resource_metrics for scope in each.scope_metrics for metric in scope.metrics]
+        if data
+        else []
+    )
+    return [
+        (dict(point.attributes or {}), point.value if isinstance(point, NumberDataPoint) else point.sum)
+        for metric in found
+        if metric.name == name
+        for point in metric.data.data_points
+        if isinstance(point, NumberDataPoint | HistogramDataPoint)
+    ]

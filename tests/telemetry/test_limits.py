@@ -3,15 +3,13 @@
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from weakref import WeakSet
 
 import pytest
 from ag_ui.core import RunAgentInput
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from agui_container.agents.as_agent import ThreadAgent
 from agui_container.engine.admission.quota import SMALL_BYTES, Limit
@@ -19,35 +17,10 @@ from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.daemon_threads import DaemonThreadPool
-from agui_container.telemetry import limits
 from tests.contexts import collect_items, run_context, run_input
 from tests.engine.doubles import WAIT, asking, caller, forever, make_quota, make_service
 from tests.requirements import requirement
-
-
-@pytest.fixture
-def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
-    """Return a reader of the metrics of this test."""
-    reader = InMemoryMetricReader()
-    provider = MeterProvider(metric_readers=[reader])
-    instruments = (limits.refusal_counter, limits.use_gauge)
-    for instrument in instruments:
-        instrument.cache_clear()
-    monkeypatch.setattr("agui_container.telemetry.limits.get_meter", provider.get_meter)
-    monkeypatch.setattr("agui_container.telemetry.limits.observed_engines", WeakSet())
-    yield reader
-    for instrument in instruments:
-        instrument.cache_clear()
-    provider.shutdown()
-
-
-def metric_rows(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], int | float]]:
-    """The attributes and the value of each row."""
-    data = reader.get_metrics_data()
-    assert data is not None
-    found = [metric for each in data.resource_metrics for scope in each.scope_metrics for metric in scope.metrics]
-    points = [point for metric in found if metric.name == name for point in metric.data.data_points]
-    return [(dict(point.attributes or {}), point.value) for point in points if isinstance(point, NumberDataPoint)]
+from tests.telemetry.conftest import metric_rows
 
 
 @requirement("trace.limits")

@@ -1,40 +1,16 @@
 """Metrics of runs, and the span of a refused run."""
 
-from collections.abc import Iterator
 from contextvars import copy_context
 
-import pytest
 from ag_ui.core import RunErrorEvent, RunFinishedEvent, TokenUsage
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from agui_container.telemetry import RunTrace, spans
+from agui_container.telemetry import RunTrace
 from tests.contexts import run_context
 from tests.requirements import requirement
-from tests.telemetry.conftest import Recorded, attributes_of
+from tests.telemetry.conftest import Recorded, attributes_of, metric_rows
 
 FINISHED = RunFinishedEvent(thread_id="thread", run_id="run")
-
-
-@pytest.fixture
-def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
-    """Return the measurements of this test alone."""
-    reader = InMemoryMetricReader()
-    provider = MeterProvider(metric_readers=[reader])
-    spans.make_instruments.cache_clear()
-    monkeypatch.setattr("agui_container.telemetry.spans.get_meter", provider.get_meter)
-    yield reader
-    spans.make_instruments.cache_clear()
-    provider.shutdown()
-
-
-def histogram_rows(reader: InMemoryMetricReader, name: str) -> list[tuple[dict[str, object], float]]:
-    """The attributes and the sum of each row of a histogram."""
-    data = reader.get_metrics_data()
-    assert data is not None
-    found = [metric for each in data.resource_metrics for scope in each.scope_metrics for metric in scope.metrics]
-    points = [point for metric in found if metric.name == name for point in metric.data.data_points]
-    return [(dict(point.attributes or {}), point.sum) for point in points if isinstance(point, HistogramDataPoint)]
 
 
 def end_run(event: RunFinishedEvent | RunErrorEvent, status: str, seconds: float = 1.5) -> None:
@@ -48,7 +24,7 @@ def test_the_duration_of_runs_is_measured_by_status(reader: InMemoryMetricReader
     end_run(FINISHED, "finished", 1.5)
     end_run(FINISHED, "finished", 2.5)
     end_run(RunErrorEvent(message="No.", code="MODEL_ERROR"), "error", 0.5)
-    assert histogram_rows(reader, "agui.run.duration") == [
+    assert metric_rows(reader, "agui.run.duration") == [
         ({"agui.run.status": "finished"}, 4.0),
         ({"agui.run.status": "error", "error.type": "MODEL_ERROR"}, 0.5),
     ]
@@ -63,7 +39,7 @@ def test_tokens_are_measured_by_model(reader: InMemoryMetricReader) -> None:
     end_run(FINISHED.model_copy(update={"usage": usage}), "finished")
     claude = {"gen_ai.provider.name": "aws.bedrock", "gen_ai.request.model": "claude"}
     own = {"gen_ai.provider.name": "unknown", "gen_ai.request.model": "own"}
-    assert histogram_rows(reader, "agui.run.tokens") == [
+    assert metric_rows(reader, "agui.run.tokens") == [
         ({"gen_ai.token.type": "input", **claude}, 10),
         ({"gen_ai.token.type": "output", **claude}, 2),
         ({"gen_ai.token.type": "input", **own}, 5),
@@ -73,7 +49,7 @@ def test_tokens_are_measured_by_model(reader: InMemoryMetricReader) -> None:
 @requirement("trace.measured")
 def test_a_run_that_never_began_is_not_measured(reader: InMemoryMetricReader) -> None:
     RunTrace().end(FINISHED, "cancelled", 1.0)
-    assert reader.get_metrics_data() is None
+    assert metric_rows(reader, "agui.run.duration") == []
 
 
 @requirement("trace.ends")

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp, Message, Scope, Send
 
-from agui_container.engine.admission.quota import Limit
-from agui_container.transports.caller_middleware import OUTER_SEND, QUOTA, RESPONSE_LEASE
+from agui_container.transports.caller_middleware import OUTER_SEND, QUOTA
 from tests.engine.doubles import WAIT, ask, bytes_in_flight
 
 BUDGET = 1_000_000
@@ -43,9 +42,7 @@ class AsgiExchange:
         self._faults = list[str]()
         self._is_sending = self._is_over = self._is_received = False
         self._left = asyncio.Event()
-        quota = bytes_in_flight(BUDGET // 2)
-        lease = quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
-        self.state: dict[str, object] = {OUTER_SEND: self.send, QUOTA: quota, RESPONSE_LEASE: lease}
+        self.state: dict[str, object] = {OUTER_SEND: self.send, QUOTA: bytes_in_flight(BUDGET // 2)}
 
     def leave(self) -> None:
         """Disconnect."""

@@ -26,7 +26,7 @@ from agui_container.transports.conversation.events import Event, Failed, Outcome
 from agui_container.transports.conversation.loop import ConversationLoop
 from agui_container.transports.conversation.pending import Answer, PendingCalls, call_id_of, result_message
 from agui_container.transports.conversation.translator import Cancellation, Opening
-from tests.engine.doubles import WAIT, asking, caller, make_service
+from tests.engine.doubles import WAIT, asking, caller, make_service, raises_code
 from tests.requirements import requirement
 
 LOOK = Tool(name="look", description="Look.", parameters={"type": "object", "properties": {}})
@@ -214,15 +214,34 @@ async def test_a_client_that_waits_is_told_that_the_server_shuts_down() -> None:
 
 
 @requirement("protocol.loop")
+async def test_a_request_that_is_admitted_for_a_client_without_a_connection_raises_its_refusal() -> None:
+    talk = TextTalk(looker)
+    loop = ConversationLoop[str, Said, str](talk.service, talk.client, TextTranslator())
+    with raises_code(ErrorCode.VALIDATION_ERROR):
+        await loop.admit("")
+    assert (talk.client.received, loop.is_admitted) == ([], False)
+
+
+@requirement("protocol.loop")
+async def test_a_client_without_a_connection_is_shown_a_run_that_another_client_has_begun() -> None:
+    talk = TextTalk(insister)
+    (await talk.service.admit(asking(), caller())).close()
+    loop = ConversationLoop[str, Said, str](talk.service, talk.client, TextTranslator())
+    loop.half_close(cancels=False)
+    await loop.forward(await talk.service.attach(caller(), "t1", "r1", 0))
+    assert talk.client.received == [f"ask {QUESTION}", "Unanswered"]
+
+
+@requirement("protocol.loop")
 async def test_answers_count_as_bytes_in_flight_until_the_conversation_ends() -> None:
     talk = TextTalk(looker)
     loop = ConversationLoop[str, Said, str](talk.service, talk.client, TextTranslator())
     task = asyncio.create_task(loop.answer("hello"))
     await talk.client.until(f"ask {CALL}")
     await loop.take([result_message(CALL, "seen")], size=100_000)
-    assert talk.service.quota.used(Limit.BYTES_IN_FLIGHT) == 100_000
+    assert talk.service.quota.amounts[Limit.BYTES_IN_FLIGHT].used == 100_000
     await task
-    assert talk.service.quota.used(Limit.BYTES_IN_FLIGHT) == 0
+    assert talk.service.quota.amounts[Limit.BYTES_IN_FLIGHT].used == 0
 
 
 @requirement("protocol.loop")

@@ -193,7 +193,7 @@ async def test_a_reader_that_takes_nothing_is_let_go(
         for _number in range(200):
             yield CustomEvent(name="n", value="x" * 100_000)
 
-    monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.2)
+    monkeypatch.setattr(event_stream, "STALLED_SECONDS", 0.2)
     client, _ = await serve(flood, on_disconnect="continue")
     async with http_client(client.url) as http:
         await stream(client, http, ask(), accept=accept)

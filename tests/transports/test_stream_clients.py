@@ -10,6 +10,7 @@ import pytest
 from ag_ui.core import CustomEvent, EventType, RunAgentInput
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agui_container.engine.admission.quota import STALLED_SECONDS
 from agui_container.engine.log.subscription import PushBatch, Subscription
 from agui_container.engine.persistence import remote_run
 from agui_container.main import build_app
@@ -17,7 +18,7 @@ from agui_container.ports import Item
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.settings import Settings
 from agui_container.transports import event_stream
-from agui_container.transports.event_stream import SEND_SECONDS, EventStreamResponse, StreamMonitor
+from agui_container.transports.event_stream import EventStreamResponse, StreamMonitor
 from agui_container.transports.formats import SseFormat
 from tests.engine.doubles import asking, caller, eventually, forever, make_service, wait_for_event
 from tests.engine.replicas import Replicas
@@ -195,14 +196,14 @@ async def test_a_client_that_takes_nothing_is_disconnected(
     response, exchange = make_response(subscription), AsgiExchange(wait_for_ever, takes)
     answering = asyncio.create_task(exchange.answer(response))
     await eventually(lambda: subscription.run.log.has_ended)
-    response.check(now() + SEND_SECONDS - 1)
+    response.check(now() + STALLED_SECONDS - 1)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert not answering.done()
-    response.check(now() + SEND_SECONDS)
+    response.check(now() + STALLED_SECONDS)
     await answering
     assert subscription.run.presence.local == 0
-    assert f"slow reader disconnected run=r1 idle_seconds={SEND_SECONDS}" in caplog.messages
+    assert f"slow reader disconnected run=r1 idle_seconds={STALLED_SECONDS}" in caplog.messages
 
 
 @requirement("speed.push")
@@ -210,7 +211,7 @@ async def test_a_client_that_takes_nothing_is_disconnected(
 async def test_the_monitor_disconnects_a_client_whatever_it_does_not_take(
     monkeypatch: pytest.MonkeyPatch, stuck: bytes
 ) -> None:
-    monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.05)
+    monkeypatch.setattr(event_stream, "STALLED_SECONDS", 0.05)
     monkeypatch.setattr(event_stream, "LAST_BYTES", 0)  # the end is a write of its own
     monkeypatch.setattr(event_stream, "CHECK_SECONDS", 0.01)
 
@@ -245,12 +246,12 @@ async def test_a_slow_client_whose_write_ends_slowly_harms_no_other_stream() -> 
     response, exchange = make_response(await service.admit(asking(), caller())), AsgiExchange(end_slowly)
     answering = asyncio.create_task(exchange.answer(response))
     await asyncio.sleep(0)
-    response.check(now() + SEND_SECONDS)
+    response.check(now() + STALLED_SECONDS)
     await wait_for_event(is_cancelled)
-    response.check(now() + SEND_SECONDS)
+    response.check(now() + STALLED_SECONDS)
     exchange.leave()
     await asyncio.sleep(0)
-    response.check(now() + SEND_SECONDS)
+    response.check(now() + STALLED_SECONDS)
     may_end.set()
     await answering
     await service.drain(0)

@@ -19,6 +19,7 @@ from redis.typing import EncodableT, FieldT
 from agui_container.ports.bus import SILENCE, BusUnavailable, skip_seen
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.telemetry import BUS_DURATION, CallTimer
 
 TIMEOUT_SECONDS = 5.0
 """Limit of one answer of the server."""
@@ -85,7 +86,7 @@ class RedisBus:
             fields: dict[FieldT, EncodableT] = {
                 f"{envelope.seq}:{envelope.type.value}": envelope.data for envelope in envelopes
             }
-            await self._add(_run(run), f"{envelopes[-1].seq}-0", fields, anew=envelopes[0].seq == 1)
+            await self._add("publish", _run(run), f"{envelopes[-1].seq}-0", fields, anew=envelopes[0].seq == 1)
 
     async def follow(self, run: RunKey, after: int, silence: float = SILENCE) -> AsyncIterator[Sequence[Envelope]]:
         """Yield the envelopes after ``seq`` ``after`` in batches. Raises ``EventGap`` if there is a gap."""
@@ -97,7 +98,7 @@ class RedisBus:
 
     async def send(self, replica: str, command: bytes) -> None:
         """Send a command to a replica."""
-        await self._add(_replica(replica), "*", {"command": command})
+        await self._add("send", _replica(replica), "*", {"command": command})
 
     async def commands(self, replica: str) -> AsyncIterator[bytes]:
         """Yield the commands that were sent to a replica."""
@@ -117,21 +118,24 @@ class RedisBus:
         for redis in (self._writers, self._command_readers, self._followers):
             await redis.aclose()
 
-    async def _add(self, stream: str, name: str, fields: Mapping[FieldT, EncodableT], *, anew: bool = False) -> None:
+    async def _add(
+        self, operation: str, stream: str, name: str, fields: Mapping[FieldT, EncodableT], *, anew: bool = False
+    ) -> None:
         """Add an entry unless it is a duplicate, and renew the expiry of the stream, in one round trip.
 
         ``anew`` deletes the stream first. The first entry of a run needs it, because the stream may be that of a
         deleted run with the same id.
         """
-        async with self._bus_errors(self._timeout):
-            pipeline = self._writers.pipeline(transaction=False)
-            if anew:
-                pipeline.delete(stream)
-            pipeline.xadd(stream, dict(fields), name, maxlen=KEPT_ENTRIES)
-            pipeline.expire(stream, KEPT_SECONDS)
-            for answer in await pipeline.execute(raise_on_error=False):
-                if isinstance(answer, RedisError) and DUPLICATE_ID not in str(answer):
-                    raise answer
+        pipeline = self._writers.pipeline(transaction=False)
+        if anew:
+            pipeline.delete(stream)
+        pipeline.xadd(stream, dict(fields), name, maxlen=KEPT_ENTRIES)
+        pipeline.expire(stream, KEPT_SECONDS)
+        with CallTimer(BUS_DURATION, "redis", operation):
+            async with self._bus_errors(self._timeout):
+                for answer in await pipeline.execute(raise_on_error=False):
+                    if isinstance(answer, RedisError) and DUPLICATE_ID not in str(answer):
+                        raise answer
 
     async def _after(self, redis: Redis, stream: str, name: str, seconds: float) -> Sequence[Entry]:
         """Wait for entries after the entry ``name`` and return them. Return nothing after ``seconds``."""

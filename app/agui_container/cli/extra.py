@@ -1,22 +1,22 @@
-"""The extra ``cli``: what a command says if a package of it is missing."""
+"""Extras: what a command says if a package of one is missing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import click
 
-EXTRA = ("agui_client", "prompt_toolkit", "rich", "watchfiles")
-"""Packages of the extra ``cli``."""
+from agui_container.imports import EXTRAS, advice_for
 
 
 @contextmanager
 def needs_extra(command: str) -> Iterator[None]:
-    """Import modules that need the extra. Raises ``ClickException``, with what to install, if a package is missing."""
+    """Import modules that need an extra. Raises ``ClickException``, with what to install, if a package is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in EXTRA:
+        extra = next((extra for extra, modules in EXTRAS.items() if package in modules), None)
+        if extra is None:
             raise
-        message = f"agui {command} needs the package {package}. Install it with: pip install 'agui-container[cli]'"
+        message = f"agui {command} needs the package {package}. {advice_for(extra)}"
         raise click.ClickException(message) from None

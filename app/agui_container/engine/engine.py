@@ -13,10 +13,12 @@ from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
 from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import IdentityQuota, Limit, Quota
+from agui_container.engine.counts import EngineCounts
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import EventLog, LogMemory
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.loop_monitor import LoopMonitor
+from agui_container.engine.outcome import CancelReason
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, has_messages_error
@@ -37,7 +39,7 @@ from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, Ru
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
-from agui_container.telemetry import observe_use
+from agui_container.telemetry import observe_engine
 
 agent_logger = logging.getLogger("agent")
 
@@ -102,9 +104,10 @@ class Engine:
         self.quota = Quota(policy.limits, policy.identity_limits, clock)
         self.registry = RunRegistry(agent, policy.limits, self.quota, self.health)
         self.readers = Readers(self.registry, self.quota, policy.on_disconnect, clock)
+        self._counts = EngineCounts(self.registry, self.readers, self.quota)
         self.local_runs = LocalRuns(self.registry, self.readers, clock)
         self.runs = RunFinder(self.registry, cluster, clock)
-        self.threads = ThreadCommands(cluster, new_id, self.runs, self._pending_interrupts, thread_cleanup)
+        self.threads = ThreadCommands(cluster, self.quota, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
         self._drain_callbacks: list[Callable[[], None]] = []
         self._opening = asyncio.Lock()
@@ -168,7 +171,7 @@ class Engine:
         plan = self.registry.plan_room(run, size, to_cancel, self.clock.time())
         quota.count(Limit.RUNS_PER_MINUTE)
         for other in reversed(plan):
-            other.cancel()
+            other.cancel(CancelReason.NEW_RUN)
         self.registry.add(run, size)
 
     def _check_startable(self, key: RunKey) -> None:
@@ -355,7 +358,7 @@ class Engine:
         monitor = LoopMonitor(self.health, self.registry)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
-        observe_use(self.quota)
+        observe_engine(self._counts)
 
     @property
     def is_draining(self) -> bool:

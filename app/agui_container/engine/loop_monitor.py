@@ -10,6 +10,7 @@ import time
 from agui_container.engine.health import Health
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.runtime.log_values import format_fields
+from agui_container.telemetry import LOOP_LAG
 
 INTERVAL_SECONDS = 0.1
 """Pause between two measurements while the process is busy. A block that is shorter than this is not seen at all."""
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class LoopMonitor:
-    """Measures how late a timer of the event loop is.
+    """Measures how late a timer of the event loop is, for metrics and for the log.
 
     Args:
         health: the process is measured while it is busy.
@@ -43,6 +44,7 @@ class LoopMonitor:
             expected_at = time.monotonic() + INTERVAL_SECONDS
             await asyncio.sleep(INTERVAL_SECONDS)
             delay = time.monotonic() - expected_at
+            LOOP_LAG.record(max(0.0, delay), {})
             if delay > BLOCKED_SECONDS:
                 self._warn(delay, runs)
 

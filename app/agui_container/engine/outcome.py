@@ -130,3 +130,11 @@ class Status(StrEnum):
     INTERRUPTED = "interrupted"
     CANCELLED = "cancelled"
     ERROR = "error"
+
+
+class CancelReason(StrEnum):
+    """Reason of a cancellation, for metrics: a caller's request, the departure of the last reader, or a new run."""
+
+    CALLER = "caller"
+    DISCONNECT = "disconnect"
+    NEW_RUN = "new_run"

@@ -5,11 +5,12 @@ the composition root knows that class.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
-from agui_container.engine.admission.quota import Quota, Resize
+from agui_container.engine.admission.quota import Quota
 from agui_container.engine.log.subscription import Readable, Subscription
 from agui_container.engine.policy import NO_CONDITION, ThreadCondition
 from agui_container.ports import Caller
@@ -48,10 +49,10 @@ class Runs(Protocol):
 class Threads(Protocol):
     """The threads of callers."""
 
-    async def answer(self, caller: Caller, command: ThreadCommand, resize: Resize = ...) -> View:
-        """Execute a command on the caller's threads. Returns the JSON object of the response.
+    def answer(self, caller: Caller, command: ThreadCommand) -> AbstractAsyncContextManager[View]:
+        """Execute a command on the caller's threads. Provides the JSON object of the response.
 
-        ``resize`` counts the bytes of a large result before it is built.
+        The bytes of a large result count as in flight until the end of the block.
 
         Raises:
             AppError: THREAD_NOT_FOUND, THREAD_BUSY, VALIDATION_ERROR, STORE_UNAVAILABLE, RATE_LIMIT_EXCEEDED.

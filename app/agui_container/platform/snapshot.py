@@ -145,13 +145,14 @@ def serve_forks(agent: str | None) -> int:
     from agui_container.agents.as_agent import AgentLoadError  # noqa: PLC0415 - only this process serves
     from agui_container.logging import configure_logging  # noqa: PLC0415
     from agui_container.main import create_app  # noqa: PLC0415
+    from agui_container.server.protocol_classes import without_plain_grpc  # noqa: PLC0415
     from agui_container.server.run import print_start_error  # noqa: PLC0415
     from agui_container.tools.loader import ToolLoadError  # noqa: PLC0415
 
     try:
         settings = load_settings()
         configure_logging(settings.log_format, settings.log_level)
-        app = create_app(agent, settings)
+        app = create_app(agent, without_plain_grpc(settings))
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print_start_error(str(error))
         return 2

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from starlette.types import Receive, Scope, Send
 
+from agui_container.engine.admission.quota import STALLED_SECONDS
 from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import count_refusal
 
@@ -34,11 +35,8 @@ MAX_HEAD_BYTES = 32_000_000
 LOG_SECONDS = 5.0
 """Seconds between two log lines about too many connections."""
 
-STALLED_SECONDS = 60.0
-"""Seconds without progress after which a connection is cut off whose client does not read."""
-
 CLOSING_SECONDS = 10.0
-"""The same for a connection that is being closed."""
+"""The same as ``STALLED_SECONDS`` for a connection that is being closed."""
 
 OVERLOADED_HEADERS = ((b"retry-after", b"1"), (b"content-length", b"0"), (b"connection", b"close"))
 OVERLOADED_HANDSHAKE = b"\r\n".join(

@@ -27,7 +27,7 @@ from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields, mask_passwords
 from agui_container.server.connections import CONNECTION_LIMIT, ConnectionLimit, raise_descriptor_limit
-from agui_container.server.uvicorn_protocols import HttpProtocol, WebSocketProtocol
+from agui_container.server.protocol_classes import choose_protocols, without_plain_grpc
 from agui_container.settings import Auth, Scope, Settings, SettingsError
 from agui_container.settings_sources import load_settings
 from agui_container.tools.loader import ToolLoadError
@@ -216,6 +216,7 @@ def run_server(
     try:
         settings = settings or load_settings(config, **overrides)
         logs.configure_logging(settings.log_format, settings.log_level)
+        settings = without_plain_grpc(settings)
         app = create_app(agent, settings)
         warn_if_shared(settings)
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
@@ -244,6 +245,7 @@ def warn_if_shared(settings: Settings) -> None:
 
 def uvicorn_config(app: ASGIApp, settings: Settings, descriptors: int) -> uvicorn.Config:
     """Return uvicorn's configuration for the application, in a process that may have ``descriptors`` files open."""
+    protocols = choose_protocols()
     return uvicorn.Config(
         app,
         host=settings.host,
@@ -252,8 +254,8 @@ def uvicorn_config(app: ASGIApp, settings: Settings, descriptors: int) -> uvicor
         access_log=False,
         server_header=False,
         proxy_headers=False,  # a client could write any address into X-Forwarded-For
-        http=HttpProtocol,
-        ws=WebSocketProtocol,
+        http=protocols.http,
+        ws=protocols.ws,
         ws_per_message_deflate=False,  # 10 KB can inflate to 10 MB (docs/benchmarks.md)
         ws_ping_timeout=WS_PING_SECONDS,
         ws_max_size=2 * settings.max_body_bytes,

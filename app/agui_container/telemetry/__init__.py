@@ -2,22 +2,40 @@
 
 Rule: no SDK is set up here. If the process has one (``opentelemetry-instrument`` installs it), it receives spans and
 metrics that follow the GenAI conventions. Without an SDK the API does nothing. No event of a run passes through this
-package. The content of messages is recorded only if the operator enables it.
+package. The content of messages is recorded only if the operator enables it. If ``AGUI_METRICS`` is on, the same
+instruments feed ``/metrics``.
 
 Source: docs/observability.md.
 """
 
 from agui_container.telemetry.export import make_exporter
-from agui_container.telemetry.limits import RefusalLog, count_refusal, observe_use
+from agui_container.telemetry.instruments import (
+    BUS_DURATION,
+    CANCEL_REASON,
+    CANCELS,
+    LOOP_LAG,
+    STORE_DURATION,
+    CallTimer,
+    Readings,
+    observe_engine,
+)
+from agui_container.telemetry.limits import RefusalLog, count_refusal
 from agui_container.telemetry.spans import Delegation, ModelCall, RunTrace, ToolCall
 
 __all__ = [
+    "BUS_DURATION",
+    "CANCELS",
+    "CANCEL_REASON",
+    "LOOP_LAG",
+    "STORE_DURATION",
+    "CallTimer",
     "Delegation",
     "ModelCall",
+    "Readings",
     "RefusalLog",
     "RunTrace",
     "ToolCall",
     "count_refusal",
     "make_exporter",
-    "observe_use",
+    "observe_engine",
 ]

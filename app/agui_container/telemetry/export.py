@@ -18,8 +18,9 @@ from opentelemetry.trace import get_tracer_provider
 from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy
 from agui_container.runtime.log_values import format_fields
 
-TIMEOUT_SECONDS = 5.0
-"""Maximum time that the process reports to be busy because of an export."""
+TIMEOUT_SECONDS = 0.5
+"""Maximum time that the process reports to be busy because of an export. A collector that does not answer must not keep
+a session, which its user pays for."""
 
 logger = logging.getLogger(__name__)
 

@@ -19,13 +19,13 @@ from typing import Protocol, Self
 from ag_ui.core import AssistantMessage, Message, RunErrorEvent, RunFinishedEvent, TokenUsage
 from opentelemetry import baggage, context, trace
 from opentelemetry.context import Context
-from opentelemetry.metrics import Histogram, get_meter
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 
 from agui_container import __version__
 from agui_container.ports import Model, Prompt, RunContext, StopReason, ToolContent, ToolSuspension
 from agui_container.protocol.errors import AppError
 from agui_container.telemetry import semconv
+from agui_container.telemetry.instruments import FIRST_EVENT, RUN_DURATION, RUN_TOKENS
 from agui_container.telemetry.semconv import (
     AGENT,
     AGENT_ABOUT,
@@ -204,6 +204,10 @@ class RunTrace:
             current = trace.set_span_in_context(span)
             context.attach(baggage.set_baggage(SESSION, session, current) if session else current)
 
+    def first_event(self, seconds: float) -> None:
+        """Record the first event of the agent, ``seconds`` after the request."""
+        FIRST_EVENT.record(seconds, {})
+
     def end(self, event: RunFinishedEvent | RunErrorEvent, status: str, seconds: float) -> None:
         """End the span and record the metrics.
 
@@ -215,11 +219,11 @@ class RunTrace:
         span, self._span = self._span, None
         if span is None:
             return
-        attributes: Attributes = {STATUS: str(status)}
+        attributes = {STATUS: str(status)}
         if isinstance(event, RunErrorEvent):
             attributes[ERROR] = event.code or "_OTHER"
             span.set_status(Status(StatusCode.ERROR, event.message))
-        make_instruments()[0].record(seconds, attributes)
+        RUN_DURATION.record(seconds, attributes)
         if span.is_recording():
             span.set_attributes({**attributes, **usage_attributes(event.usage or ())})
         span.end()
@@ -238,14 +242,4 @@ class RunTrace:
 def _count(tokens: int | None, kind: str, provider: str | None, model: str | None) -> None:
     if tokens is not None:
         provider_name = PROVIDERS.get(provider or "", provider or "unknown")
-        make_instruments()[1].record(tokens, {TOKEN_TYPE: kind, PROVIDER: provider_name, MODEL: model or "unknown"})
-
-
-@cache
-def make_instruments() -> tuple[Histogram, Histogram]:
-    """Create the histograms of run durations and of used tokens."""
-    meter = get_meter("agui-container", __version__)
-    return (
-        meter.create_histogram("agui.run.duration", "s", "How long runs take."),
-        meter.create_histogram("agui.run.tokens", "{token}", "Tokens that the model calls of runs use."),
-    )
+        RUN_TOKENS.record(tokens, {TOKEN_TYPE: kind, PROVIDER: provider_name, MODEL: model or "unknown"})

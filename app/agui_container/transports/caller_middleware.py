@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agui_container.engine.admission.quota import IdentityQuota, Limit, Quota, QuotaLease
+from agui_container.engine.admission.quota import IdentityQuota, Quota
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication, url_of
@@ -46,9 +46,6 @@ ErrorForm = Callable[[AppError, HTTPConnection], Response]
 
 QUOTA = "agui.quota"
 """Key in the scope's state for the ``IdentityQuota`` of the caller."""
-
-RESPONSE_LEASE = "agui.response_lease"
-"""Key in the scope's state for the ``QuotaLease`` of the bytes of the response."""
 
 OUTER_SEND = "agui.outer_send"
 """Key in the scope's state for the ``send`` that this middleware received (see ``event_stream.chunk_writer``)."""
@@ -119,14 +116,12 @@ class CallerMiddleware:
         except AppError as error:
             await send_refusal(error, self._refusal(error, connection), scope, receive, send)
             return
-        with response_lease(connection):
-            await self._app(scope, receive, send)
+        await self._app(scope, receive, send)
 
     def _set_caller(self, state: MutableMapping[str, object], caller: Caller) -> None:
-        """Put a caller into a scope's state, with its quota and the lease of its response."""
+        """Put a caller into a scope's state, with its quota."""
         state["caller"] = caller
-        state[QUOTA] = quota = self._quota.of(caller.identity)
-        state[RESPONSE_LEASE] = quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
+        state[QUOTA] = self._quota.of(caller.identity)
 
     def _refusal(self, error: AppError, connection: HTTPConnection) -> Response:
         path = route_path(connection.scope)
@@ -191,12 +186,6 @@ def quota_of(connection: HTTPConnection) -> IdentityQuota:
     """Return the quota of the caller."""
     quota: IdentityQuota = connection.scope["state"][QUOTA]
     return quota
-
-
-def response_lease(connection: HTTPConnection) -> QuotaLease:
-    """Return the lease of the bytes of a response. They count from the time at which its data are read."""
-    lease: QuotaLease = connection.scope["state"][RESPONSE_LEASE]
-    return lease
 
 
 def agent_headers(connection: HTTPConnection, headers: Headers) -> Mapping[str, str]:

@@ -5,13 +5,13 @@ its encoding does not block the event loop.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 
 from pydantic_core import to_json
 
 from agui_container.engine.admission.offload import LARGE_BYTES
-from agui_container.engine.admission.quota import Resize
-from agui_container.engine.service import Service
+from agui_container.engine.service import Service, View
 from agui_container.ports import Caller
 from agui_container.protocol.commands import Attach, Cancel, Capabilities, Command, Ping, RunsGet, RunsList
 
@@ -22,27 +22,29 @@ class CommandResponder:
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    async def answer(self, command: Command, caller: Caller, resize: Resize) -> dict[str, object]:
-        """Execute a command and return its result, a JSON object with camelCase names.
+    @asynccontextmanager
+    async def answer(self, command: Command, caller: Caller) -> AsyncIterator[View]:
+        """Execute a command and provide its result, a JSON object with camelCase names.
 
-        ``resize`` counts the bytes of a large result, from the time at which it is read.
+        The bytes of a large result count as in flight until the end of the block.
 
         Raises:
             AppError: as raised by the engine, for example RUN_NOT_FOUND.
         """
         match command:
             case Cancel():
-                return await self._service.runs.cancel(caller, command.thread_id, command.run_id)
+                yield await self._service.runs.cancel(caller, command.thread_id, command.run_id)
             case RunsList():
-                return {"runs": await self._service.runs.list(caller)}
+                yield {"runs": await self._service.runs.list(caller)}
             case Attach() | RunsGet():
-                return await self._service.runs.find(caller, command.thread_id, command.run_id)
+                yield await self._service.runs.find(caller, command.thread_id, command.run_id)
             case Capabilities():
-                return {"capabilities": self._service.capabilities.model_dump(mode="json", by_alias=True)}
+                yield {"capabilities": self._service.capabilities.model_dump(mode="json", by_alias=True)}
             case Ping():
-                return {"pong": True}
+                yield {"pong": True}
             case _:
-                return await self._service.threads.answer(caller, command, resize)
+                async with self._service.threads.answer(caller, command) as view:
+                    yield view
 
 
 async def encode_result(result: Mapping[str, object]) -> bytes:

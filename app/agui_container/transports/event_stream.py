@@ -20,7 +20,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
 from agui_container.engine.admission.offload import offload
-from agui_container.engine.admission.quota import SMALL_BYTES, Limit, QuotaLease
+from agui_container.engine.admission.quota import SMALL_BYTES, STALLED_SECONDS, Limit, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
@@ -74,10 +74,6 @@ class StreamMonitor:
         for stream in tuple(self._streams):
             stream.check(now)
 
-
-SEND_SECONDS = 60.0
-"""Seconds without progress of a write until a slow reader is disconnected, because unread bytes use memory. The client
-may reconnect and continue."""
 
 PUSHED_BYTES = 64_000
 """Largest batch, in bytes, that the flusher pushes and that is not counted as in flight: any connection may hold as
@@ -142,7 +138,7 @@ class EventStreamResponse:
                 raise
             if self._is_slow:
                 logger.info(
-                    "slow reader disconnected %s", format_fields({"run": self._run_id, "idle_seconds": SEND_SECONDS})
+                    "slow reader disconnected %s", format_fields({"run": self._run_id, "idle_seconds": STALLED_SECONDS})
                 )
         finally:
             self._monitor.remove(self)
@@ -224,7 +220,7 @@ class EventStreamResponse:
         if self._has_written:
             self._has_written, self._last_write = False, now
         idle = now - self._last_write
-        if self._is_sending and idle >= SEND_SECONDS:
+        if self._is_sending and idle >= STALLED_SECONDS:
             self._is_slow = True
             self._expire()
         elif not self._is_sending and idle >= self._monitor.keepalive and self._format.comment:

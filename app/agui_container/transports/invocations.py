@@ -15,7 +15,6 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agui_container.engine.admission.quota import Resize
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.commands import Attach
@@ -24,7 +23,7 @@ from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
 from agui_container.protocol.parser import CommandRequest, RunRequest
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.wire import envelope
-from agui_container.transports.caller_middleware import INVOCATIONS, caller_of, response_lease
+from agui_container.transports.caller_middleware import INVOCATIONS, caller_of
 from agui_container.transports.commands import CommandResponder
 from agui_container.transports.event_stream import EventStreamResponse, StreamMonitor
 from agui_container.transports.formats import HEADERS, Format, SseFormat, requested_format
@@ -72,12 +71,12 @@ def routes(service: Service, commands: CommandResponder, *, max_body: int, keepa
             after = command.after or envelope.parse_cursor(request.headers.get("last-event-id"))
             subscription = await service.attach(caller, command.thread_id, command.run_id, after)
             return EventStreamResponse(subscription, event_format, caller.request_id, monitor)
-        return await execute(agent_request, caller, response_lease(request).resize, event_format)
+        return await execute(agent_request, caller, event_format)
 
-    async def execute(request: CommandRequest, caller: Caller, resize: Resize, event_format: Format) -> Response:
-        result = await commands.answer(request.command, caller, resize)
-        ids = request.thread_id or service.new_id(), request.run_id or service.new_id()
-        return command_run(*ids, {"command": request.command.type, **result}, caller, event_format)
+    async def execute(request: CommandRequest, caller: Caller, event_format: Format) -> Response:
+        async with commands.answer(request.command, caller) as result:
+            ids = request.thread_id or service.new_id(), request.run_id or service.new_id()
+            return command_run(*ids, {"command": request.command.type, **result}, caller, event_format)
 
     async def events(request: Request) -> Response | EventStreamResponse:
         caller, run_id = caller_of(request), request.path_params["runId"]

@@ -8,9 +8,9 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from agui_container.engine.admission.quota import SMALL_BYTES
+from agui_container.engine.admission.quota import SMALL_BYTES, Limit
 from agui_container.protocol.errors import AppError
-from agui_container.transports.caller_middleware import response_lease
+from agui_container.transports.caller_middleware import quota_of
 from agui_container.transports.error_responses import error_response
 
 
@@ -21,12 +21,13 @@ class PlainResponse(Response):
         """Send the response, or RATE_LIMIT_EXCEEDED if too many bytes are unread already."""
         connection, body = HTTPConnection(scope), b"" if scope["method"] == "HEAD" else bytes(self.body)
         try:
-            response_lease(connection).resize(len(body))
+            lease = quota_of(connection).acquire(Limit.BYTES_IN_FLIGHT, len(body))
         except AppError as error:
             await error_response(error, connection)(scope, receive, send)
             return
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        if len(body) > SMALL_BYTES:  # the end is sent when the client has taken the body, which counts until then
-            await send({"type": "http.response.body", "body": body, "more_body": True})
-            body = b""
-        await send({"type": "http.response.body", "body": body})
+        with lease:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            if len(body) > SMALL_BYTES:  # the end is sent when the client has taken the body, which counts until then
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+                body = b""
+            await send({"type": "http.response.body", "body": body})

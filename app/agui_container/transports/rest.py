@@ -5,19 +5,18 @@ Each route of a thread is a command of ``agui_container.protocol.commands``, wri
 Rule: if a field is given more than once, the path overrides the body, and the body overrides the query.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 
 from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Scope
 
-from agui_container.engine.service import Service
+from agui_container.engine.service import Service, View
 from agui_container.ports import Caller
 from agui_container.protocol.parser import parse_command
-from agui_container.transports.browser_policy import route_path
-from agui_container.transports.caller_middleware import caller_of, response_lease
+from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.commands import CommandResponder, encode_result
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
@@ -59,11 +58,6 @@ def json_response(document: Mapping[str, object]) -> PlainResponse:
     return PlainResponse(to_json(document), media_type="application/json")
 
 
-def is_ping(scope: Scope) -> bool:
-    """True for a health check. Platforms send one every few seconds, so health checks are not traced."""
-    return "path" in scope and route_path(scope) == "/ping"
-
-
 def run_reference(request: Request) -> tuple[Caller, str | None, str]:
     """Return the caller, the thread id if the query has one, and the run id."""
     return caller_of(request), request.query_params.get("threadId"), request.path_params["runId"]
@@ -78,23 +72,26 @@ def thread_routes(service: Service, commands: CommandResponder, *, max_body: int
         max_body: largest request body, in bytes.
     """
 
-    async def execute(request: Request, command_type: str) -> dict[str, object]:
+    @asynccontextmanager
+    async def execute(request: Request, command_type: str) -> AsyncIterator[View]:
         body: dict[str, object] = {}
         if request.method in {"POST", "PATCH"}:
             body, _ = await read_fields(request, max_body, service)
         fields = {**request.query_params, **body, **request.path_params, "type": command_type}
-        return await commands.answer(parse_command(fields), caller_of(request), response_lease(request).resize)
+        async with commands.answer(parse_command(fields), caller_of(request)) as result:
+            yield result
 
     def endpoint(command_type: str) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
-            body = await encode_result(await execute(request, command_type))
-            return PlainResponse(body, headers=NO_STORE, media_type="application/json")
+            async with execute(request, command_type) as result:
+                body = await encode_result(result)
+                return PlainResponse(body, headers=NO_STORE, media_type="application/json")
 
         return respond
 
     async def transcript(request: Request) -> Response:
-        result = await execute(request, "threads.transcript")
-        return PlainResponse(str(result["transcript"]), headers=NO_STORE, media_type="text/plain")
+        async with execute(request, "threads.transcript") as result:
+            return PlainResponse(str(result["transcript"]), headers=NO_STORE, media_type="text/plain")
 
     thread = "/threads/{threadId}"
     return [

@@ -14,14 +14,13 @@ knows the runs of a connection.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
-from functools import partial
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from agui_container.engine.admission.quota import Resize
 from agui_container.engine.policy import OnBusy
-from agui_container.engine.service import Service
+from agui_container.engine.service import Service, View
 from agui_container.protocol.commands import Attach, Cancel, Capabilities, Ping, ReadCommand
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest, RunRequest
@@ -131,16 +130,17 @@ class WebSocketConnection:
         if isinstance(request.command, Ping):
             await self._output.send_control("pong", id=request.frame_id)
         else:
-            await self._output.send_result(request, partial(self._answer, request))
+            await self._output.send_result(request, self._answer(request))
 
-    async def _answer(self, request: CommandRequest, resize: Resize) -> dict[str, object]:
+    @asynccontextmanager
+    async def _answer(self, request: CommandRequest) -> AsyncIterator[View]:
         command = request.command
         if isinstance(command, Cancel | Attach):
             command = self._runs.with_ids(command)
-        result = await self._commands.answer(command, self._caller, resize)
-        if isinstance(command, Attach):
-            await self._runs.attach(command)
-        return result
+        async with self._commands.answer(command, self._caller) as result:
+            if isinstance(command, Attach):
+                await self._runs.attach(command)
+            yield result
 
 
 def request_ids(request: AgentRequest) -> dict[str, object]:

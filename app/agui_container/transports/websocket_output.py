@@ -14,11 +14,12 @@ Source: AgentCore's limits, ``bedrock-agentcore-limits`` (docs/architecture.md).
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from agui_container.engine.admission.quota import Limit, Resize
+from agui_container.engine.admission.quota import Limit
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest
 from agui_container.protocol.wire.envelope import Batch
@@ -94,23 +95,19 @@ class FrameWriter:
             await self._send(frame)
 
     async def send_result(
-        self, request: CommandRequest, answer: Callable[[Resize], Awaitable[Mapping[str, object]]]
+        self, request: CommandRequest, answer: AbstractAsyncContextManager[Mapping[str, object]]
     ) -> None:
-        """Send the result of a command, which ``answer`` makes. Its bytes count from the time at which they are read.
+        """Send the result of a command, which ``answer`` provides.
 
         Raises:
             WebSocketDisconnect: the connection is closed.
             AppError: as ``answer``; RATE_LIMIT_EXCEEDED if too many bytes are unread already.
         """
-        with self._quota.acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
-
-            def resize(size: int) -> None:
-                lease.resize(FRAME_COPIES * size)
-
-            fields = {"id": request.frame_id, "command": request.command.type, **await answer(resize)}
+        async with answer as result:
+            fields = {"id": request.frame_id, "command": request.command.type, **result}
             frame = (await encode_result(control_fields("result", fields))).decode()
-            del fields  # the client may take its time
-            resize(len(frame))
+        del fields, result  # the client may take its time
+        with self._quota.acquire(Limit.BYTES_IN_FLIGHT, FRAME_COPIES * len(frame)):
             await self._send(frame)
 
     async def send_error(self, error: AppError, **ids: object) -> None:

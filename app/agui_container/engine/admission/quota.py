@@ -8,7 +8,7 @@ Rule: a thing is in use as long as its lease. A refusal is one error, one log li
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from types import TracebackType
 from typing import Self
@@ -23,15 +23,16 @@ from agui_container.telemetry import RefusalLog, count_refusal
 
 MINUTE = 60.0
 
-Resize = Callable[[int], None]
-"""Function that counts a size from now on. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for it."""
-
 SMALL_BYTES = 16_000
 """Size of a body, frame or response, in bytes, up to which it does not count as in flight. So small requests are served
 even if the limit is reached."""
 
 WAIT_SECONDS = 60.0
 """Seconds that an event may wait until there is room for its bytes."""
+
+STALLED_SECONDS = 60.0
+"""Seconds without progress after which a client that does not read is cut off, over every transport. Unread bytes use
+memory. The client may reconnect and continue."""
 
 RETRY_SECONDS = 1.0
 """Seconds after which a client may try again for whose bytes there is no room."""
@@ -304,10 +305,6 @@ class Quota:
         self._sweep_at = MIN_SWEEP
         self._waiting: set[asyncio.Future[None]] = set()
 
-    def __len__(self) -> int:
-        """Number of identities that are known."""
-        return len(self._identities)
-
     def limits_of_identity(self, limits: IdentityLimits) -> Mapping[Limit, int]:
         """Return what an identity may have in use. Of the bytes in flight it is half of what the process may have."""
         return {
@@ -351,10 +348,6 @@ class Quota:
         for released in self._waiting:
             if not released.done():
                 released.set_result(None)
-
-    def used(self, name: Limit) -> int:
-        """Return the amount in use by the whole process."""
-        return self.amounts[name].used
 
     def use(self) -> dict[str, int]:
         """Return the amounts in use by the whole process, by the names of their limits."""

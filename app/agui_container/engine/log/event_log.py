@@ -103,15 +103,17 @@ class EventLog:
             self._is_dirty = True
             self._flusher.add(self)
 
-    def flush(self) -> None:
-        """Make the appended events readable, or have them stored first."""
+    def flush(self) -> int:
+        """Make the appended events readable, or have them stored first. Return their number."""
         self._is_dirty = False
         self._latest = self._merge_unflushed()
+        count = len(self._latest)
         if self._on_flush is None:
             self._publish(len(self._ends))
         else:
             self._on_flush()
         self._latest = []
+        return count
 
     def _merge_unflushed(self) -> list[bytes]:
         """Move the appended events to the buffer and return them."""
@@ -203,6 +205,11 @@ class EventLog:
         """Stop notifying a subscription. Harmless when called again."""
         self._subscriptions = tuple(each for each in self._subscriptions if each is not subscription)
 
+    @property
+    def longest_lag(self) -> int:
+        """Number of events that the slowest subscription has not handed out. Any thread may ask."""
+        return max((subscription.lag for subscription in self._subscriptions), default=0)
+
     def batch(self, after: int, last: int) -> Batch:
         """Return the events after ``seq`` ``after`` up to ``last``, up to the size of a batch."""
         ends = self._ends[after : min(last, after + BATCH_EVENTS)]
@@ -219,9 +226,14 @@ class EventLog:
 
 
 class Flusher:
-    """Flushes the dirty logs of a process, once per turn of the event loop."""
+    """Flushes the dirty logs of a process, once per turn of the event loop.
+
+    Attributes:
+        event_count: all events that were flushed.
+    """
 
     def __init__(self) -> None:
+        self.event_count = 0
         self._dirty: list[EventLog] = []
         self._scheduled_on: asyncio.AbstractEventLoop | None = None
         self._context = Context()
@@ -239,6 +251,6 @@ class Flusher:
         dirty, self._dirty = self._dirty, []
         for log in dirty:
             try:
-                log.flush()
+                self.event_count += log.flush()
             except Exception:
                 logger.exception("flush failed %s", format_fields({"run": log.run_id}))

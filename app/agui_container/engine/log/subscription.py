@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol, Self
 
+from agui_container.engine.outcome import CancelReason
 from agui_container.ports import Timer
 from agui_container.ports.records import RunKey
 from agui_container.protocol.wire.envelope import Batch
@@ -99,7 +100,7 @@ class Readable(Protocol):
     def subscribe(self, after: int = 0, on_close: Callable[[], None] | None = None) -> "Subscription":
         """Read the events after ``seq`` ``after`` until the run ends."""
 
-    def cancel(self) -> None:
+    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
         """Cancel the run if it is in this process."""
 
 
@@ -179,6 +180,11 @@ class LocalSubscription:
     def is_exhausted(self) -> bool:
         """True if the run has ended and all its events were handed out."""
         return self._log.is_complete and self._after == self._log.watermark
+
+    @property
+    def lag(self) -> int:
+        """Number of events that are ready and were not handed out."""
+        return self._log.watermark - self._after
 
     def __aiter__(self) -> Self:
         return self

@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 from ag_ui.core import EventType, RunErrorEvent
 
 from agui_container.engine.log.subscription import WATCH_SECONDS, Presence, PushBatch
+from agui_container.engine.outcome import CancelReason
 from agui_container.engine.persistence.cluster import Cluster, ReplicaCommand
 from agui_container.engine.terminal_events import number_events
 from agui_container.ports.bus import BusUnavailable, EventGap
@@ -69,7 +70,7 @@ class RemoteRun:
         """Read the events after ``seq`` ``after`` until the run ends."""
         return RemoteSubscription(self, self._cluster, after, on_close)
 
-    def cancel(self) -> None:
+    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
         """Do nothing: the run does not end with its readers on this replica."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from ag_ui.core import Interrupt, RunAgentInput
 
 from agui_container.engine.log.subscription import Readable
+from agui_container.engine.outcome import CancelReason
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.recorder import StoreState
 from agui_container.engine.persistence.remote_run import RemoteRun
@@ -145,7 +146,7 @@ class RunFinder:
         run = await self.find_any(caller, thread_id, run_id)
         if isinstance(run, Run):
             awaits_claim = self._awaits_claim(run)
-            run.cancel()
+            run.cancel(CancelReason.CALLER)
             remote = await self._remote_run(caller.owner, run) if awaits_claim else None
             if remote is None:
                 return run_view(run, self._clock.time())

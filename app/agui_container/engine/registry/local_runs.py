@@ -5,7 +5,7 @@ Rule: commands of other replicas are executed here only. A command for a run tha
 
 from collections.abc import Sequence
 
-from agui_container.engine.outcome import sum_usage, usage_json
+from agui_container.engine.outcome import CancelReason, sum_usage, usage_json
 from agui_container.engine.persistence.recorder import LEASE_TAKEN
 from agui_container.engine.registry.readers import Readers
 from agui_container.engine.registry.registry import RunRegistry
@@ -40,7 +40,7 @@ class LocalRuns:
     def cancel(self, key: RunKey) -> None:
         """Cancel a run."""
         if (run := self._registry.get(key)) is not None:
-            run.cancel()
+            run.cancel(CancelReason.CALLER)
 
     def end_lost(self, key: RunKey) -> None:
         """End a run whose lease another replica has."""

@@ -11,6 +11,7 @@ from functools import partial
 
 from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.log.subscription import Readable, Subscription
+from agui_container.engine.outcome import CancelReason
 from agui_container.engine.policy import OnDisconnect
 from agui_container.engine.registry.registry import TURN_SECONDS, RunRegistry
 from agui_container.engine.run.run import Run
@@ -41,6 +42,11 @@ class Readers:
     def open_count(self) -> int:
         """Number of readers."""
         return self._readers.total()
+
+    @property
+    def longest_lag(self) -> int:
+        """Number of events that the slowest reader of this process's runs has not been given. Any thread may ask."""
+        return max((run.log.longest_lag for run in list(self._readers) if isinstance(run, Run)), default=0)
 
     def open(self, run: Readable, after: int, caller: Caller) -> Subscription:
         """Read the events of a run after ``seq`` ``after``.
@@ -83,9 +89,9 @@ class Readers:
         if run.log.has_ended:
             self._registry.release_unread(run)
         elif grace == 0:
-            run.cancel()
+            run.cancel(CancelReason.DISCONNECT)
         elif grace is not None:
-            run.presence.grace = self._clock.call_later(grace, run.cancel)
+            run.presence.grace = self._clock.call_later(grace, partial(run.cancel, CancelReason.DISCONNECT))
             if isinstance(run, Run):
                 self._registry.unread.add(run)
 

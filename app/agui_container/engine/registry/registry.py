@@ -111,6 +111,11 @@ class RunRegistry:
         """Number of runs that have not ended."""
         return len(self.by_key) - len(self._ended_runs)
 
+    @property
+    def queued_count(self) -> int:
+        """Number of open runs that wait for another run on their thread. Any thread may ask."""
+        return max(0, self.open_count - len(self.queues))
+
     def queue(self, owner: str, thread_id: str) -> tuple[Run, ...]:
         """Return the open runs of a thread: the active one, then the queued ones in order."""
         return self.queues.of(ThreadKey(owner, thread_id))

@@ -47,10 +47,12 @@ class EventPipeline:
     Attributes:
         state: the shared state after all accepted events.
         on_boundary: called with RUN_STARTED, RUN_FINISHED or RUN_ERROR of the agent, in place of accepting it.
+        on_first_event: called once, when an event of the agent is accepted.
     """
 
     def __init__(self, run_input: RunAgentInput, new_id: Callable[[], str], log: EventLog) -> None:
         self.on_boundary: Callable[[BaseEvent], None] | None = None
+        self.on_first_event: Callable[[], None] | None = None
         self._log = log
         self._expander = Expander(new_id)
         self._sequence = RunSequence()
@@ -105,6 +107,9 @@ class EventPipeline:
         kind = KINDS[type(event)]
         if not kind.is_boundary:
             self._accept(kind, event, data)
+            if self.on_first_event is not None:
+                self.on_first_event()
+                self.on_first_event = None
         elif self.on_boundary is not None:
             self.on_boundary(event)
 

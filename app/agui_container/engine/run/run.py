@@ -15,7 +15,7 @@ from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent
 
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.log.subscription import LocalSubscription, Presence
-from agui_container.engine.outcome import Status, make_ending
+from agui_container.engine.outcome import CancelReason, Status, make_ending
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, StoreState
 from agui_container.engine.run.fairness import BURST, EVENT_COST, FairScheduler
 from agui_container.engine.run.pipeline import EventPipeline
@@ -41,7 +41,7 @@ from agui_container.protocol.token_usage import count_tokens
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.runtime.log_values import FACTS, format_fields
 from agui_container.runtime.user_code import CodePosition, raised_at, suspended_at
-from agui_container.telemetry import RunTrace
+from agui_container.telemetry import CANCEL_REASON, CANCELS, RunTrace
 
 logger = logging.getLogger(__name__)
 
@@ -201,6 +201,7 @@ class Run:
         self.admission.settle()  # after RUN_STARTED, because the request reads the first event when it wakes
         self._timer = self._clock.call_later(self.ctx.limits.seconds, self._expire)
         self._pipeline.on_boundary = self._on_boundary
+        self._pipeline.on_first_event = self._on_first_event
         await asyncio.sleep(0)  # send RUN_STARTED before the agent begins, which may block the event loop
         return True
 
@@ -259,6 +260,9 @@ class Run:
             case RunErrorEvent():
                 self._end(event, Status.ERROR, failure=event.message)
 
+    def _on_first_event(self) -> None:
+        self._trace.first_event(self._clock.time() - self.started_at)
+
     def _send_started(self) -> None:
         """Write RUN_STARTED and the warnings of the store."""
         self.status = Status.RUNNING
@@ -287,10 +291,11 @@ class Run:
         self._pipeline.flush_chunks()
         self._end(*complete_finish_event(event, self.ctx, self._pipeline.pending_calls))
 
-    def cancel(self) -> None:
+    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
         """End as cancelled, now. Harmless once the run has ended."""
         if self.log.has_ended:
             return
+        CANCELS.add(1, {CANCEL_REASON: reason})
         if self.status is Status.QUEUED:
             self._send_started()
         self._end(cancelled_event(self.ctx), Status.CANCELLED, failure="The run was cancelled.")

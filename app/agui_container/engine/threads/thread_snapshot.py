@@ -20,6 +20,7 @@ from ag_ui.core import (
 from agui_container.engine.admission.quota import Amount
 from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
 from agui_container.engine.log.subscription import LocalSubscription, Presence
+from agui_container.engine.outcome import CancelReason
 from agui_container.engine.terminal_events import start_event
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, ThreadDelta
@@ -74,7 +75,7 @@ class ThreadSnapshot:
 
         return LocalSubscription(self, self.log, after, close)
 
-    def cancel(self) -> None:
+    def cancel(self, reason: CancelReason = CancelReason.CALLER) -> None:
         """Do nothing, because the run has ended."""
 
 

@@ -6,8 +6,8 @@ field (``views``), so internal fields of the store do not reach clients.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from ag_ui.core import Interrupt
 from msgspec.structs import replace
 
 from agui_container.engine.admission.offload import offload_if_large
-from agui_container.engine.admission.quota import Resize
+from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.service import View
 from agui_container.engine.threads.search import threads_with
@@ -64,10 +64,6 @@ POLL_SECONDS = 0.01
 """Pause between two checks if the active run has ended."""
 
 
-def without_limit(_size: int) -> None:
-    """Count nothing, for commands whose results have no messages, goals or feedback."""
-
-
 logger = logging.getLogger(__name__)
 
 
@@ -86,41 +82,50 @@ class ThreadCommands:
 
     Args:
         cluster: the store and the clock.
+        quota: counts the bytes of large results.
         new_id: makes the ids of forks.
         runs: ends and removes the runs of a deleted thread.
         pending_interrupts: returns the unanswered interrupts of a thread.
         thread_cleanup: the agent, if it stores data of threads by itself.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the engine hands over each part
         self,
         cluster: Cluster,
+        quota: Quota,
         new_id: Callable[[], str],
         runs: RunControl,
         pending_interrupts: Callable[[Caller, str], Awaitable[Sequence[Interrupt]]],
         thread_cleanup: ThreadCleanup | None = None,
     ) -> None:
         self._cluster = cluster
+        self._quota = quota
         self._new_id = new_id
         self._runs = runs
         self._pending_interrupts = pending_interrupts
         self._thread_cleanup = thread_cleanup
 
-    async def answer(self, caller: Caller, command: ThreadCommand, resize: Resize = without_limit) -> View:
-        """Execute a command on the caller's threads. Returns the JSON object of the response.
+    @asynccontextmanager
+    async def answer(self, caller: Caller, command: ThreadCommand) -> AsyncIterator[View]:
+        """Execute a command on the caller's threads. Provides the JSON object of the response.
 
-        ``resize`` counts the bytes of a large thread as those of the result from the time at which the store has read
-        it. So a thread for which there is no room is refused before the result is built.
+        The bytes of a large thread count as those of the result from the time at which the store has read it, until the
+        end of the block. So a thread for which there is no room is refused before the result is built.
 
         Raises:
             AppError: THREAD_NOT_FOUND, THREAD_BUSY, VALIDATION_ERROR, STORE_UNAVAILABLE, RATE_LIMIT_EXCEEDED.
         """
-        with store_errors_as_app_errors():
-            if isinstance(command, ThreadsList):
-                return await self._list(caller.owner, command)
-            if isinstance(command, ThreadsDelete):
-                return await self._delete(caller, ThreadKey(caller.owner, command.thread_id))
-            return await self._execute_on(caller, ThreadKey(caller.owner, command.thread_id), command, resize)
+        with self._quota.of(caller.identity).acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
+            with store_errors_as_app_errors():
+                view = await self._execute(caller, command, lease)
+            yield view
+
+    async def _execute(self, caller: Caller, command: ThreadCommand, lease: QuotaLease) -> View:
+        if isinstance(command, ThreadsList):
+            return await self._list(caller.owner, command)
+        if isinstance(command, ThreadsDelete):
+            return await self._delete(caller, ThreadKey(caller.owner, command.thread_id))
+        return await self._execute_on(caller, ThreadKey(caller.owner, command.thread_id), command, lease)
 
     async def record(self, caller: Caller, thread_id: str) -> ThreadRecord:
         """Return the record of a thread. Raises ``AppError`` THREAD_NOT_FOUND, STORE_UNAVAILABLE."""
@@ -170,15 +175,17 @@ class ThreadCommands:
             if not await self._cluster.store.threads.annotate(ThreadKey(caller.owner, thread_id), notes):
                 raise thread_not_found()
 
-    async def _execute_on(self, caller: Caller, key: ThreadKey, command: ExistingThreadCommand, resize: Resize) -> View:
+    async def _execute_on(
+        self, caller: Caller, key: ThreadKey, command: ExistingThreadCommand, lease: QuotaLease
+    ) -> View:
         view: View = {}
         match command:
             case ThreadsGet():
-                view = await self._get(caller, command, resize)
+                view = await self._get(caller, command, lease)
             case ThreadsDelta():
-                view = await self._delta(caller, key, command.since, resize)
+                view = await self._delta(caller, key, command.since, lease)
             case ThreadsTranscript():
-                view = await self._transcript(caller, key, resize)
+                view = await self._transcript(caller, key, lease)
             case ThreadsRename():
                 view = await self._rename(key, command.title)
             case ThreadsFork():
@@ -200,19 +207,19 @@ class ThreadCommands:
         threads: View = {"threads": [thread_view(record) for record in records]}
         return threads if page.next is None else {**threads, "next": page.next}
 
-    async def _get(self, caller: Caller, command: ThreadsGet, resize: Resize) -> View:
+    async def _get(self, caller: Caller, command: ThreadsGet, lease: QuotaLease) -> View:
         key = ThreadKey(caller.owner, command.thread_id)
         waiting = [interrupt_view(it) for it in await self._pending_interrupts(caller, command.thread_id)]
         delta = await self._changes(key, messages=command.messages and not command.is_page)
         page = await self._page(key, command) if command.messages and command.is_page else Page(delta.messages)
         delta = replace(delta, messages=page.items)
-        resize(delta.size)
+        lease.resize(delta.size)
         feedback = await self._cluster.store.feedbacks.list_for(key)
         size, build = (
             delta.size + size_of_feedback(feedback),
             partial(shown_thread_view, with_messages=command.messages),
         )
-        resize(size)
+        lease.resize(size)
         view = await offload_if_large(caller.identity, size, build, delta, feedback)
         view["waiting"] = waiting
         return view if page.next is None else {**view, "before": page.next}
@@ -229,14 +236,14 @@ class ThreadCommands:
             raise thread_not_found()
         return page
 
-    async def _delta(self, caller: Caller, key: ThreadKey, since: str | None, resize: Resize) -> View:
+    async def _delta(self, caller: Caller, key: ThreadKey, since: str | None, lease: QuotaLease) -> View:
         delta = await self._changes(key, since)
-        resize(delta.size)
+        lease.resize(delta.size)
         return await offload_if_large(caller.identity, delta.size, delta_view, delta)
 
-    async def _transcript(self, caller: Caller, key: ThreadKey, resize: Resize) -> View:
+    async def _transcript(self, caller: Caller, key: ThreadKey, lease: QuotaLease) -> View:
         delta = await self._changes(key)
-        resize(delta.size)
+        lease.resize(delta.size)
         text = await offload_if_large(caller.identity, delta.size, transcript_view, delta)
         return {"threadId": key.thread_id, "transcript": text}
 

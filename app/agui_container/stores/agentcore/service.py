@@ -43,6 +43,7 @@ from agui_container.stores.agentcore.turn_events import (
     merge_records,
     read_records,
 )
+from agui_container.telemetry import STORE_DURATION, CallTimer
 
 MEMORY_ID = re.compile(
     r"(arn:(aws|aws-cn|aws-us-gov):bedrock-agentcore:(?P<region>[a-z0-9-]+):[0-9]{12}:memory/)?"
@@ -318,8 +319,9 @@ class MemoryService:
     async def call(self, function: Callable[[], T]) -> T:
         """Call a function of the client in a thread. Every exception is raised as ``StoreUnavailable``."""
         try:
-            async with asyncio.timeout(self._seconds):
-                return await self._run_in_thread(function)
+            with CallTimer(STORE_DURATION, "agentcore", "call"):
+                async with asyncio.timeout(self._seconds):
+                    return await self._run_in_thread(function)
         except Exception as error:
             raise StoreUnavailable(f"AgentCore Memory: {type(error).__name__}: {error}") from error
 

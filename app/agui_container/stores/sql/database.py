@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from agui_container.ports.store import StoreUnavailable
+from agui_container.telemetry import STORE_DURATION, CallTimer
 
 TIMEOUT_SECONDS = 10.0
 """Limit of one read or write in PostgreSQL, including the wait for a connection."""
@@ -82,6 +83,7 @@ class Database:
         self._name = (
             f"the database file {self._file}" if self._file else f"the database at {url.host}:{url.port or 5432}"
         )
+        self._system = url.get_backend_name()
         self._write_lock = asyncio.Lock()
         self._timeout = timeout
         self._tasks = set[asyncio.Task[object]]()
@@ -117,15 +119,17 @@ class Database:
     async def read_transaction(self) -> AsyncIterator[AsyncConnection]:
         """Open a connection that reads one snapshot. Raises ``StoreUnavailable``."""
         self._check_file()
-        async with self._apply_timeout(), self._reader.connect() as connection:
-            yield connection
+        with CallTimer(STORE_DURATION, self._system, "read"):
+            async with self._apply_timeout(), self._reader.connect() as connection:
+                yield connection
 
     @asynccontextmanager
     async def write_transaction(self) -> AsyncIterator[AsyncConnection]:
         """Open a transaction for writing. An exception rolls it back. Raises ``StoreUnavailable``."""
         self._check_file()
-        async with self._apply_timeout(), self._writer_slot(), self._writer.begin() as connection:
-            yield connection
+        with CallTimer(STORE_DURATION, self._system, "write"):
+            async with self._apply_timeout(), self._writer_slot(), self._writer.begin() as connection:
+                yield connection
 
     @asynccontextmanager
     async def migration_transaction(self) -> AsyncIterator[AsyncConnection]:

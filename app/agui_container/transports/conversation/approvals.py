@@ -30,6 +30,7 @@ class ApprovalRequest(Struct, frozen=True):
         reason: the policy's reason, or the text of an agent's own question.
         preview: the tool's preview of the call, or the text of an agent's own question; empty if there is neither.
         expires_at: ISO 8601 time of the approval's end, or an empty text.
+        label: name of the tool, or the text of an agent's own question.
         has_call: True if a tool call waits. A question of an agent has no call that could start and end.
     """
 
@@ -41,6 +42,7 @@ class ApprovalRequest(Struct, frozen=True):
     preview: str
     expires_at: str
     has_call: bool
+    label: str
 
     @property
     def explanation(self) -> str:
@@ -130,6 +132,7 @@ def approval_request(interrupt: Event) -> ApprovalRequest:
         preview=metadata.get("preview") or question or "",
         expires_at=interrupt.get("expiresAt") or "",
         has_call=bool(interrupt.get("toolCallId")),
+        label=metadata.get("toolName") or interrupt.get("message") or interrupt.get("reason") or "",
     )
 
 

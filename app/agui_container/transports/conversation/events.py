@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from ag_ui.core import EventType
 from msgspec import Struct
+from pydantic import BaseModel
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
@@ -65,8 +66,18 @@ def text_of(content: object) -> str:
     """Return the text of a tool result's content, which is text or content parts."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else []
-    return "\n".join(part.get("text") or f"[{part.get('type')}]" for part in parts if isinstance(part, Mapping))
+    return "\n".join(map(part_text, content)) if isinstance(content, list) else ""
+
+
+def part_text(part: object) -> str:
+    """Return the text of a content part, decoded JSON or a model, or the type of a part without text."""
+    if isinstance(part, BaseModel):
+        text, kind = getattr(part, "text", None), getattr(part, "type", "content")
+    elif isinstance(part, Mapping):
+        text, kind = part.get("text"), part.get("type", "content")
+    else:
+        return ""
+    return text if isinstance(text, str) else f"[{kind}]"
 
 
 def is_failure(result: Event) -> bool:

@@ -129,31 +129,51 @@ class ConversationLoop(Generic[Request, In, Out]):
         """Answer a request, until no call waits for the client, or the conversation is cancelled."""
         with self._kept:
             try:
-                await self._begin(request)
-                while self._pending:
-                    await self._continue()
+                subscription = await self.admit(request)
             except AppError as error:
-                self._outcome = Failed(error)
-                self._pending.clear()
-            self._is_over = True
-            await self._client.send(self._translator.end(self._outcome))
+                await self._end(Failed(error))
+            else:
+                await self.forward(subscription, self._opening.messages)
 
-    async def _begin(self, request: Request) -> None:
+    async def admit(self, request: Request) -> Subscription:
+        """Admit the first run of a request. Returns its events, for ``forward``.
+
+        Raises:
+            AppError: as ``Translator.open`` and ``Service.admit``. The conversation has not begun then.
+        """
         self._opening: Opening[Out] = self._translator.open(request)
         run_input = self._opening.run_input
-        self._thread_id = run_input.thread_id
-        self._runs = following.ThreadRuns(self._service, self._caller, self._thread_id)
+        self._runs = following.ThreadRuns(self._service, self._caller, run_input.thread_id)
         timeouts = self._opening.timeouts_ms
         self._pending = PendingCalls({tool.name: timeouts.get(tool.name) for tool in run_input.tools or ()})
         subscription = await self._service.admit(run_input, self._caller, self._opening.size, self._opening.condition)
         self.is_admitted = True
-        await self._forward(run_input.run_id, subscription, self._opening.messages)
+        return subscription
 
-    async def _forward(
-        self, run_id: str, subscription: Subscription, messages: Sequence[Out], *, is_followed: bool = False
-    ) -> None:
+    async def forward(self, subscription: Subscription, messages: Sequence[Out] = ()) -> None:
+        """Forward the events of a run, after these messages, and of the runs that continue it, to the end.
+
+        The run is the one that ``admit`` has begun. A client that has half-closed can also be shown one of another
+        client, because it continues none.
+        """
+        try:
+            await self._forward(subscription, messages)
+            while self._pending:
+                await self._continue()
+        except AppError as error:
+            logger.info("conversation failed %s", format_fields({"run": self._run_id, "code": error.code}))
+            self._outcome = Failed(error)
+        await self._end(self._outcome)
+
+    async def _end(self, outcome: Outcome) -> None:
+        self._pending.clear()
+        self._is_over = True
+        await self._client.send(self._translator.end(outcome))
+
+    async def _forward(self, subscription: Subscription, messages: Sequence[Out], *, is_followed: bool = False) -> None:
         """Forward the events of a run, after these messages. A followed run is one of another client."""
-        self._run_id, self._is_running = run_id, True
+        key, self._is_running = subscription.run.key, True
+        self._thread_id, self._run_id = key.thread_id, key.run_id
         try:
             if self._is_cancelled and not self._is_given_up:
                 await self._cancel_run()
@@ -234,7 +254,7 @@ class ConversationLoop(Generic[Request, In, Out]):
         if isinstance(subscription, str):
             return subscription
         self._pending.clear()
-        await self._forward(run_input.run_id, subscription, self._translator.settle(answers))
+        await self._forward(subscription, self._translator.settle(answers))
         return None
 
     def _next_input(self, answers: Sequence[Answer]) -> RunAgentInput:
@@ -278,7 +298,7 @@ class ConversationLoop(Generic[Request, In, Out]):
         answered = [ApprovalDecision(call_id, Verdict.ELSEWHERE) for call_id in self._pending.approvals]
         refused = [message for answer in self._pending.drop_approvals() for message in self._refuse(answer)]
         messages = [*refused, *self._translator.settle(answered)]
-        await self._forward(run_id, subscription, messages, is_followed=True)
+        await self._forward(subscription, messages, is_followed=True)
 
     async def _close_calls(self) -> Sequence[Out]:
         """Settle the calls of the client's tools that the thread no longer waits for. Results for them are refused.

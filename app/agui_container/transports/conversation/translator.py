@@ -19,7 +19,7 @@ In the order of a conversation, the loop calls
 | ``answers(message)`` | each message that arrives from the client meanwhile |
 | ``refuse(answer)`` | an answer that is late, or that no call waits for |
 | ``settle(answers)`` | the answers with which the thread continues, before the events of the next run |
-| ``end(outcome)`` | the end, exactly once, also for a request that ``open`` or the engine refuses |
+| ``end(outcome)`` | the end, exactly once, also for a request that ``answer`` could not admit |
 
 Every method but ``open`` and ``answers`` returns messages for the client, in order, or none.
 
@@ -27,9 +27,11 @@ Rule: a translator is pure. It awaits nothing and reads no clock but one that it
 holds for every protocol: what an outcome means (``events``), which calls wait and when they expire (``pending``), how
 answers become AG-UI (``approvals``), whose answer counts (``following``).
 
-A protocol whose clients poll has no connection on which a loop could wait. It can use the port without the loop:
-``open`` for each request that begins or continues a run, ``answers`` for results, ``feed`` for the events of the run
-that it follows, ``outcome_of`` and ``end`` for its last event. Only its own waiting differs.
+A client without a connection comes back by requests, such as Roboto's, which polls. Each request that begins or
+continues a run is a conversation by itself. The protocol calls ``half_close(cancels=False)`` before it, so that calls
+that wait end the conversation as ``Unanswered``. ``admit`` begins the run and raises a refusal, which is the response.
+``forward`` reads the run, in a task of the protocol, into what later requests are shown. So nothing waits in memory for
+an answer, and any replica can take it, also after a restart.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -26,7 +26,7 @@ from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
 from agui_container.engine.admission.offload import LARGE_BYTES, offload
-from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
+from agui_container.engine.admission.quota import STALLED_SECONDS, Limit, Quota, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -40,9 +40,6 @@ from agui_container.transports.grpc.messages import PREFIX, check_size, decode, 
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.status import status_of
-
-SEND_SECONDS = 60.0
-"""Seconds that a client may take for one piece of a write until its call is ended."""
 
 PIECE_BYTES = 64 * 1024
 """Bytes that are read or written at once, so that a slow client can be distinguished from a stalled one."""
@@ -291,11 +288,11 @@ class Call(Generic[In, Out]):
             sent = self._stream._stream.data_sent
             try:
                 for at in range(0, len(data), PIECE_BYTES):
-                    async with asyncio.timeout(SEND_SECONDS):
+                    async with asyncio.timeout(STALLED_SECONDS):
                         await self._send_piece(data[at : at + PIECE_BYTES])
             except TimeoutError:
                 self._is_cut_off = True
-                logger.info("slow gRPC reader disconnected %s", format_fields({"idle_seconds": SEND_SECONDS}))
+                logger.info("slow gRPC reader disconnected %s", format_fields({"idle_seconds": STALLED_SECONDS}))
                 raise slow_reader() from None
             except asyncio.CancelledError:
                 self._is_cut_off = self._stream._stream.data_sent > sent

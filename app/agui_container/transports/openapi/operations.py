@@ -294,6 +294,11 @@ def _thread_operation(
 def _server() -> dict[str, dict[str, Operation]]:
     return {
         "/ping": {"get": operation("Server", "Read the health of the process", _answer("Health", "Ready."))},
+        "/metrics": {
+            "get": operation(
+                "Server", "Read the metrics of the process, for Prometheus", _text("text/plain", "All metrics.")
+            )
+        },
         "/capabilities": {
             "get": operation(
                 "Server", "Read the capabilities of this server", _answer("AgentCapabilities", "Capabilities.")

@@ -3,16 +3,18 @@
 Sessions are serialised where they are built, which is a worker thread if they are large.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from pydantic_core import from_json, to_json
 from starlette.requests import Request
 
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.transports.caller_middleware import caller_of, quota_of, response_lease
+from agui_container.transports.browser_policy import route_path
+from agui_container.transports.caller_middleware import caller_of, quota_of
 from agui_container.transports.request_body import read_fields
 from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
+from agui_container.transports.roboto.routes import OLD_PREFIX
 from agui_container.transports.roboto.sessions import Sessions
 from agui_container.transports.roboto.views import SessionClient
 
@@ -30,17 +32,17 @@ NO_DATA = b"null"
 
 
 class Endpoints:
-    """Endpoints for one generation of clients."""
+    """Implements ``routes.LoadedEndpoints``.
 
-    def __init__(self, service: Service, sessions: Sessions, *, max_body: int, knows_reset: bool) -> None:
+    Args:
+        max_body: largest request in bytes.
+    """
+
+    def __init__(self, service: Service, max_body: int) -> None:
         self._service = service
-        self._sessions = sessions
+        self._sessions = Sessions(service)
         self._max_body = max_body
-        self._knows_reset = knows_reset
-
-    def by_name(self) -> dict[str, Callable[[Request], Awaitable[bytes]]]:
-        """Return the endpoints by the names of the operations."""
-        return {
+        self.by_name: Mapping[str, Callable[[Request], Awaitable[bytes]]] = {
             "start": self.start,
             "get": self.get,
             "delta": self.delta,
@@ -52,11 +54,15 @@ class Endpoints:
             "pin": self.pin,
         }
 
+    async def aclose(self) -> None:
+        """Stop following runs."""
+        await self._sessions.reader.aclose()
+
     def _client(self, request: Request) -> SessionClient:
         knows_context = request.headers.get(API_VERSION, "") >= CONTEXT_SINCE  # versions are dates in ISO 8601
-        counted = quota_of(request), response_lease(request)
+        knows_reset = not route_path(request.scope).startswith(OLD_PREFIX)
         is_command = tool_of(request.headers.get(REQUESTER, "")) == COMMAND
-        return SessionClient(caller_of(request), *counted, knows_context, self._knows_reset, is_command)
+        return SessionClient(caller_of(request), quota_of(request), knows_context, knows_reset, is_command)
 
     async def _body(self, request: Request) -> tuple[dict[str, object], int]:
         return await read_fields(request, self._max_body, self._service)
@@ -111,23 +117,6 @@ class Endpoints:
         is_pinned = read(PinRequest, body).pinned
         await self._sessions.pin(caller_of(request), session_id(request), is_pinned=is_pinned)
         return NO_DATA
-
-
-class EndpointsByRelease:
-    """Implements ``routes.LoadedEndpoints``: both generations of clients have the same sessions.
-
-    Args:
-        max_body: largest request in bytes.
-    """
-
-    def __init__(self, service: Service, max_body: int) -> None:
-        self._sessions = Sessions(service)
-        self.old = Endpoints(service, self._sessions, max_body=max_body, knows_reset=False).by_name()
-        self.new = Endpoints(service, self._sessions, max_body=max_body, knows_reset=True).by_name()
-
-    async def aclose(self) -> None:
-        """Stop following runs."""
-        await self._sessions.reader.aclose()
 
 
 def tool_of(requester: str) -> object:

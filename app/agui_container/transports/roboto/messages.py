@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from pydantic_core import from_json
 
 from agui_container.protocol.conversation.transcript import DURATION, has_failed
+from agui_container.transports.conversation.events import part_text, text_of
 from agui_container.transports.roboto.notes import MessageNotes, Notes, TurnFailure
 
 Block = dict[str, object]
@@ -275,7 +276,7 @@ def arguments_of(call: ToolCall) -> object:
 
 
 def _output(message: ToolMessage) -> Mapping[str, object]:
-    text = message.content if isinstance(message.content, str) else "\n".join(_part_text(it) for it in message.content)
+    text = text_of(message.content)
     try:
         value = from_json(text)
     except ValueError:
@@ -289,10 +290,4 @@ def _texts(message: UserMessage) -> Iterator[str]:
     if isinstance(message.content, str):
         yield message.content
     else:
-        yield from map(_part_text, message.content)
-
-
-def _part_text(part: object) -> str:
-    """Return the text of a part, or the type of a part without text, because Roboto has no blocks for media."""
-    text = getattr(part, "text", None)
-    return text if isinstance(text, str) else f"[{getattr(part, 'type', 'content')}]"
+        yield from map(part_text, message.content)  # Roboto has no blocks for media

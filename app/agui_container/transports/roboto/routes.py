@@ -64,15 +64,9 @@ logger = logging.getLogger(__name__)
 
 
 class LoadedEndpoints(Protocol):
-    """Endpoints of both generations of clients, by the names of the operations."""
+    """Endpoints by the names of the operations."""
 
-    @property
-    def old(self) -> Mapping[str, Handler]:
-        """Endpoints for clients before 0.46."""
-
-    @property
-    def new(self) -> Mapping[str, Handler]:
-        """Endpoints for clients since then."""
+    by_name: Mapping[str, Handler]
 
     async def aclose(self) -> None:
         """Stop following runs."""
@@ -95,15 +89,15 @@ class LazyEndpoints:
                 self._loaded = make(self._service, self._max_body)
             return self._loaded
 
-    async def answer(self, prefix: str, name: str, request: Request) -> bytes:
-        """Answer a request to an operation, in the form of the generation of clients that the prefix belongs to.
+    async def answer(self, name: str, request: Request) -> bytes:
+        """Answer a request to an operation.
 
         Raises:
             AppError: as the operation; SHUTTING_DOWN if the server cancels the request while it drains.
         """
         try:
             loaded = await self.load()
-            return await (loaded.old if prefix == OLD_PREFIX else loaded.new)[name](request)
+            return await loaded.by_name[name](request)
         except asyncio.CancelledError:
             if not self._service.is_draining:
                 raise
@@ -116,16 +110,16 @@ class LazyEndpoints:
 
 
 def _import() -> Callable[[Service, int], LoadedEndpoints]:
-    from agui_container.transports.roboto.endpoints import EndpointsByRelease  # noqa: PLC0415 - see ``LazyEndpoints``
+    from agui_container.transports.roboto.endpoints import Endpoints  # noqa: PLC0415 - see ``LazyEndpoints``
 
-    return EndpointsByRelease
+    return Endpoints
 
 
 def routes(endpoints: LazyEndpoints) -> list[BaseRoute]:
     """Return the routes."""
     return [
         *(
-            RawPathRoute(prefix + path, json_endpoint(partial(endpoints.answer, prefix, name)), methods=[method])
+            RawPathRoute(prefix + path, json_endpoint(partial(endpoints.answer, name)), methods=[method])
             for prefix in (OLD_PREFIX, NEW_PREFIX)
             for method, path, name in OPERATIONS
         ),

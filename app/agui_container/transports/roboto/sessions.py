@@ -10,16 +10,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from ag_ui.core import RunAgentInput
+from ag_ui.core import BaseEvent
 
 from agui_container.engine.admission.offload import offload_if_large
-from agui_container.engine.log.subscription import Subscription
-from agui_container.engine.policy import NO_CONDITION, ThreadCondition
+from agui_container.engine.admission.quota import Limit
+from agui_container.engine.policy import ThreadCondition
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+from agui_container.transports.conversation.translator import Opening
 from agui_container.transports.roboto import inputs
 from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage, calls_awaiting_client
 from agui_container.transports.roboto.notes import LOCAL, Notes, as_metadata
@@ -66,8 +67,7 @@ class Sessions:
         )
         thread_id, run_id = new_session_id(), self._service.new_id()
         run_input = inputs.start_input(inputs.NewRun(thread_id, run_id, time.time(), notes, goals), request)
-        subscription = await self._admit(client.caller, run_input, size)
-        await self._follow(client, run_input, subscription, notes.model_dump(mode="json"))
+        await self._begin(client, Opening(run_input, size), notes.model_dump(mode="json"))
         return await self.reader.read(client, thread_id, session_json)
 
     async def send(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
@@ -88,7 +88,7 @@ class Sessions:
         denied = list(await self._open_calls(client, thread_id)) if waiting else []
         run_id, now = self._service.new_id(), time.time()
         run_input = inputs.message_input(inputs.NewRun(thread_id, run_id, now, notes, goals, waiting, denied), request)
-        await self._follow(client, run_input, await self._admit(caller, run_input, size), facts)
+        await self._begin(client, Opening(run_input, size), facts)
 
     async def answer(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
         """Continue a session with results of client tools.
@@ -113,28 +113,19 @@ class Sessions:
         run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes)
         run_input = inputs.results_input(run, request.tool_results)
         condition = ThreadCondition(latest_run=None if latest is None else latest.key.run_id)
-        await self._follow(client, run_input, await self._admit(caller, run_input, size, condition), facts)
+        await self._begin(client, Opening(run_input, size, condition=condition), facts)
 
     async def _open_calls(self, client: SessionClient, thread_id: str) -> Mapping[str, str]:
         """Return the names of the calls of a session that wait for a result, by id."""
         delta = await self._service.threads.delta(client.caller, thread_id)
-        client.response_lease.resize(delta.size)
-        calls = await offload_if_large(client.caller.identity, delta.size, open_calls, delta)
-        client.response_lease.release()
-        return calls
+        with client.quota.acquire(Limit.BYTES_IN_FLIGHT, delta.size):
+            return await offload_if_large(client.caller.identity, delta.size, open_calls, delta)
 
-    async def _admit(
-        self, caller: Caller, run_input: RunAgentInput, size: int, condition: ThreadCondition = NO_CONDITION
-    ) -> Subscription:
+    async def _begin(self, client: SessionClient, request: Opening[BaseEvent], facts: Mapping[str, object]) -> None:
+        """Begin the run of a request, and store the request's facts. Raises ``AppError`` like ``Service.admit``."""
         with busy_as_validation_error():
-            return await self._service.admit(run_input, caller, size, condition)
-
-    async def _follow(
-        self, client: SessionClient, run_input: RunAgentInput, subscription: Subscription, facts: Mapping[str, object]
-    ) -> None:
-        """Follow a run that a client of this protocol began, and store the facts of the request."""
-        self.reader.follow(client, run_input.thread_id, run_input.run_id, subscription)
-        await self.annotate(client.caller, run_input.thread_id, **facts)
+            await self.reader.begin(client, request)
+        await self.annotate(client.caller, request.run_input.thread_id, **facts)
 
     # --- other requests ---
 
@@ -147,10 +138,8 @@ class Sessions:
         request, caller = read(FeedbackRequest, body), client.caller
         message_id, org_id = await self.reader.read(client, thread_id, partial(find_answer, at=at))
         fields = {"threadId": thread_id, "messageId": message_id, **request.model_dump(mode="json")}
-        feedback = await self._service.threads.answer(
-            caller, read(ThreadsFeedback, fields), client.response_lease.resize
-        )
-        return feedback_record(ThreadKey(caller.owner, thread_id), org_id, at, message_id, feedback)
+        async with self._service.threads.answer(caller, read(ThreadsFeedback, fields)) as feedback:
+            return feedback_record(ThreadKey(caller.owner, thread_id), org_id, at, message_id, feedback)
 
     async def fork(self, client: SessionClient, thread_id: str, body: object) -> bytes:
         """Copy a session up to a message, including that message. Returns the record of the copy as JSON."""
@@ -158,8 +147,8 @@ class Sessions:
         message_id, facts = await self.reader.read(client, thread_id, partial(find_fork, at=at))
         command = ThreadsFork(thread_id=thread_id, message_id=message_id, new_thread_id=new_session_id())
         with busy_as_validation_error():
-            fork = await self._service.threads.answer(client.caller, command, client.response_lease.resize)
-        new_id = str(fork["threadId"])
+            async with self._service.threads.answer(client.caller, command) as fork:
+                new_id = str(fork["threadId"])
         await self.annotate(client.caller, new_id, **facts, forked_from=at)
         return await self.reader.read(client, new_id, session_json)
 

@@ -1,107 +1,77 @@
-"""A run of a session, read from its first event, so that polls see the events so far.
+"""A run that is read for clients that poll its session.
 
 Rule: Roboto's clients have no open connection, so the server cannot notice that a client is gone. A run that a client
 of this protocol began is read to its end. A run that another client began is read while clients poll the session.
 """
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ag_ui.core import (
     BaseEvent,
     EventType,
-    Interrupt,
     Message,
-    RunErrorEvent,
-    RunFinishedCancelledOutcome,
-    RunFinishedEvent,
-    RunFinishedInterruptOutcome,
     TextMessageEndEvent,
     TextMessageStartEvent,
     ToolCallEndEvent,
     ToolCallStartEvent,
 )
-from msgspec import Struct
 
+from agui_container.engine.admission.offload import offload_if_large
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Subscription
-from agui_container.protocol.conversation.recovery import EVENT
+from agui_container.engine.service import Service
+from agui_container.ports import Caller
+from agui_container.ports.records import RunKey, ThreadRecord
 from agui_container.protocol.conversation.transcript import Transcript
-from agui_container.protocol.errors import AppError, clip_message
-from agui_container.runtime.log_values import format_fields
+from agui_container.protocol.wire.envelope import Batch
+from agui_container.transports.conversation.events import Event, decoded_events
+from agui_container.transports.conversation.loop import ConversationLoop
+from agui_container.transports.conversation.translator import Opening
 from agui_container.transports.roboto.messages import OpenItems
-from agui_container.transports.roboto.notes import APPROVAL_REQUIRED, CANCELLED, TurnFailure
-
-NO_APPROVALS = (
-    "The agent waits for an approval, which can be given through another protocol only: {names}. "
-    "Your next message denies it."
-)
+from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
+from agui_container.transports.roboto.snapshot import parse_history
+from agui_container.transports.roboto.translator import SHOWN, RobotoTranslator
 
 UNPOLLED_SECONDS = 30.0
 """Seconds after the last poll for which a run of another client is read."""
 
-SHOWN = {
-    EventType.TEXT_MESSAGE_START,
-    EventType.TEXT_MESSAGE_CONTENT,
-    EventType.TEXT_MESSAGE_END,
-    EventType.TOOL_CALL_START,
-    EventType.TOOL_CALL_ARGS,
-    EventType.TOOL_CALL_END,
-    EventType.TOOL_CALL_RESULT,
-    EventType.MESSAGES_SNAPSHOT,
-}
-"""Events that change the messages of a session."""
+END_SECONDS = 5.0
+END_CHECK_SECONDS = 0.01
+"""Seconds in which the end of a run must be stored, and seconds between two checks for it."""
 
 NOT_ANNOUNCED = {EventType.TOOL_CALL_START, EventType.TOOL_CALL_ARGS}
 """Events that answer no waiting poll, because a call is shown only when its arguments are complete."""
 
-TERMINAL = {EventType.RUN_FINISHED, EventType.RUN_ERROR}
-
-logger = logging.getLogger(__name__)
-
-
-class History(Struct, frozen=True):
-    """Messages of a thread before a run, and their estimated size in bytes."""
-
-    messages: Sequence[Message]
-    size: int
-
 
 class FollowedTurn:
-    """One run and its messages so far.
+    """One run and its messages so far. Implements ``ClientConnection`` for the clients that poll.
 
     Args:
-        run_id: id of the run, for the log.
-        subscription: events of the run from the first one; closed at the end.
+        caller: owner of the session.
         is_own: True if a client of this protocol began the run.
-        before: reads the thread before the run. Returns None after the end of the run, which the store then has.
-        on_end: called at the end of the run, with its failure or None.
 
     Attributes:
         size: estimated bytes of the messages of the thread and the run so far.
+        change: event that the next change sets. Read it before ``messages``, so that no change is missed.
     """
 
-    def __init__(
-        self,
-        run_id: str,
-        subscription: Subscription,
-        *,
-        is_own: bool,
-        before: Callable[[], Awaitable[History | None]],
-        on_end: Callable[[TurnFailure | None], Awaitable[None]],
-    ) -> None:
-        self._run_id = run_id
-        self._subscription = subscription
-        self._is_own = is_own
-        self._before = before
-        self._on_end = on_end
+    is_open = True
+
+    def __init__(self, service: Service, caller: Caller, *, is_own: bool) -> None:
+        self.caller = caller
         self.size = 0
+        self.change = asyncio.Event()
+        self._service = service
+        self._is_own = is_own
+        self._translator = RobotoTranslator(is_own=is_own)
+        self._loop = ConversationLoop(service, self, self._translator)
+        self._loop.half_close(cancels=False)
+        self._subscription: Subscription | None = None
+        self._has_begun = False
         self._transcript: Transcript | None = None
-        self._has_begun = self._has_ended = False
         self._open_messages: set[str] = set()
         self._open_calls: set[str] = set()
-        self._failure: TurnFailure | None = None
-        self._change = asyncio.Event()
         self._poll_timer: asyncio.TimerHandle | None = None
 
     @property
@@ -114,62 +84,63 @@ class FollowedTurn:
         """Messages and calls of the run that have not ended."""
         return OpenItems(frozenset(self._open_messages), frozenset(self._open_calls))
 
-    @property
-    def change(self) -> asyncio.Event:
-        """Event that the next change sets. Read it before ``messages``, so that no change is missed."""
-        return self._change
+    async def admit(self, request: Opening[BaseEvent]) -> Subscription:
+        """Begin the run of a request. Returns its events, for ``follow``. Raises ``AppError`` as ``Service.admit``."""
+        return await self._loop.admit(request)
+
+    async def follow(self, subscription: Subscription) -> None:
+        """Read the run until its end is stored, or until no client polls any more.
+
+        Raises:
+            AppError: THREAD_NOT_FOUND if the thread is deleted; STORE_UNAVAILABLE.
+        """
+        self._subscription = subscription
+        try:
+            await self._loop.forward(subscription)
+            if self._translator.has_ended:
+                await self._store_end(self._translator.failure)
+        finally:
+            self._stop_timer()
+            self.announce()
 
     def note_poll(self) -> None:
         """Note that a client polls the session."""
-        if not self._is_own:
-            self._cancel_timer()
+        if not self._is_own and self._subscription is not None:
+            self._stop_timer()
             self._poll_timer = asyncio.get_running_loop().call_later(UNPOLLED_SECONDS, self._subscription.close)
 
-    async def follow(self) -> None:
-        """Read the run to its end, or until no client polls any more."""
-        try:
-            async for batch in self._subscription:
-                await self._begin()
-                types = {self._process(event_type, data) for _, _, event_type, data in batch.envelopes()}
-                if types & (SHOWN - NOT_ANNOUNCED):
-                    self.announce()
-            if self._has_ended:
-                await self._on_end(self._failure)
-        except AppError as error:  # the run cannot be read any further, but it may continue
-            logger.warning(
-                "roboto turn cannot be followed %s", format_fields({"run": self._run_id, "code": error.code})
-            )
-        finally:
-            self._cancel_timer()
-            self._subscription.close()
-            self.announce()
-
-    async def _begin(self) -> None:
-        """Read the thread before the run. The run's input is stored before its first event."""
-        if not self._has_begun:
-            self._has_begun = True
-            if (history := await self._before()) is not None:
-                self._transcript, self.size = Transcript(history.messages), history.size
-
     def announce(self) -> None:
-        """Set the event of the next change."""
-        change, self._change = self._change, asyncio.Event()
+        """Answer the polls that wait, and set the event of the next change."""
+        change, self.change = self.change, asyncio.Event()
         change.set()
 
-    def _cancel_timer(self) -> None:
+    def _stop_timer(self) -> None:
         if self._poll_timer is not None:
             self._poll_timer.cancel()
 
-    def _process(self, event_type: EventType, data: bytes) -> EventType:
-        if event_type in TERMINAL:
-            self._has_ended, event = True, EVENT.validate_json(data)
-            self._failure = failure_in(event) or (missing_answers(event) if self._is_own else None)
-        elif event_type in SHOWN and self._transcript is not None:
-            event = EVENT.validate_json(data)
-            self._transcript.feed(event)
-            self.size += len(data)
-            self._note_open(event)
-        return event_type
+    # --- the connection ---
+
+    async def receive(self) -> None:
+        """Return at once: the clients send nothing but requests."""
+
+    async def send(self, messages: Sequence[BaseEvent]) -> None:
+        """Change the messages of the session by events."""
+        for event in messages:
+            if self._transcript is not None:
+                self._transcript.feed(event)
+                self._note_open(event)
+        if any(event.type not in NOT_ANNOUNCED for event in messages):
+            self.announce()
+
+    async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[BaseEvent]]) -> None:
+        """Translate events and change the messages by them."""
+        await self._begin()
+        self.size += sum(len(data) for kind, data in zip(batch.types, batch.data, strict=True) if kind in SHOWN)
+        await self.send([event for it in decoded_events(batch) for event in translate(*it)])
+
+    def leave(self, subscription: Subscription) -> None:
+        """Stop reading the run."""
+        subscription.close()
 
     def _note_open(self, event: BaseEvent) -> None:
         match event:
@@ -182,30 +153,44 @@ class FollowedTurn:
             case ToolCallEndEvent():
                 self._open_calls.discard(event.tool_call_id)
 
+    # --- the store ---
 
-def waiting_names(interrupts: Iterable[Interrupt]) -> str:
-    """Return the tools, or the questions of an agent, that wait for answers, separated by commas."""
-    names = ((it.metadata or {}).get("toolName") or it.message or it.reason for it in interrupts)
-    return ", ".join(dict.fromkeys(map(str, names)))
+    @property
+    def _key(self) -> RunKey:
+        assert self._subscription is not None  # noqa: S101 - there are no events before
+        return self._subscription.run.key
 
+    async def _record(self) -> ThreadRecord:
+        return await self._service.threads.record(self.caller, self._key.thread_id)
 
-def missing_answers(event: BaseEvent) -> TurnFailure | None:
-    """Return a failure that says which calls wait for an approval at the end of a run, or None.
+    async def _begin(self) -> None:
+        """Read the thread before the run, unless the run has ended. The run's input is stored before its first event.
 
-    This protocol has no answers to them. Without the failure, a client would see a turn that ends with nothing.
-    """
-    match event:
-        case RunFinishedEvent(outcome=RunFinishedInterruptOutcome(interrupts=interrupts)):
-            message = clip_message(NO_APPROVALS.format(names=waiting_names(interrupts)))
-            return TurnFailure(code=APPROVAL_REQUIRED, message=message)
-    return None
+        A thread for which there is no room waits for it, because no client waits for the result.
+        """
+        if self._has_begun:
+            return
+        self._has_begun = True
+        delta = await self._service.threads.delta(self.caller, self._key.thread_id)
+        if delta.thread.active_run != self._key.run_id:
+            return
+        quota = self._service.quota.of(self.caller.identity)
+        with await quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, delta.size):
+            messages = await offload_if_large(self.caller.identity, delta.size, parse_history, delta)
+        self._transcript, self.size = Transcript(messages), delta.size
 
-
-def failure_in(event: BaseEvent) -> TurnFailure | None:
-    """Return the failure that the last event of a run reports, or None."""
-    match event:
-        case RunErrorEvent():
-            return TurnFailure(code=event.code or "AGENT_ERROR", message=event.message)
-        case RunFinishedEvent(outcome=RunFinishedCancelledOutcome()):
-            return TurnFailure(code=CANCELLED, message="The turn was cancelled.")
-    return None
+    async def _store_end(self, failure: TurnFailure | None) -> None:
+        """Wait until the end of the run is stored, and store its failure."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + END_SECONDS
+        thread = await self._record()
+        while thread.active_run == self._key.run_id and loop.time() < deadline:
+            await asyncio.sleep(END_CHECK_SECONDS)
+            thread = await self._record()
+        if failure is None:
+            return
+        last = await self._service.threads.last_message(self.caller, self._key.thread_id)
+        if last is not None:
+            failures = Notes.of((await self._record()).metadata).with_failure(last.id, failure)
+            facts = as_metadata(failures=failures)
+            await self._service.threads.annotate(self.caller, self._key.thread_id, facts)

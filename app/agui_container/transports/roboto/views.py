@@ -12,21 +12,24 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
+from ag_ui.core import BaseEvent
 from msgspec import Struct
 
 from agui_container.engine.admission.offload import offload_if_large
-from agui_container.engine.admission.quota import IdentityQuota, Limit, QuotaLease
+from agui_container.engine.admission.quota import IdentityQuota, Limit
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
-from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
+from agui_container.transports.conversation.approvals import approval_request
+from agui_container.transports.conversation.translator import Opening
 from agui_container.transports.roboto.position import NOTHING, Position
 from agui_container.transports.roboto.records import SessionView, Unchanged, delta_json
-from agui_container.transports.roboto.snapshot import SessionSnapshot, parse_history
-from agui_container.transports.roboto.turn import FollowedTurn, History, waiting_names
+from agui_container.transports.roboto.snapshot import SessionSnapshot
+from agui_container.transports.roboto.translator import waiting_names
+from agui_container.transports.roboto.turn import FollowedTurn
 
 HOLD_SECONDS = 1.0
 """Seconds for which a poll waits for a change. A client looks at the time limit of its user only between polls."""
@@ -38,10 +41,6 @@ Clients ask again after 0.2 s. The rest is for a slow machine: a poll that arriv
 that happened to many clients, their polls would make the machine slower still.
 """
 
-END_SECONDS = 5.0
-END_CHECK_SECONDS = 0.01
-"""Seconds in which the end of a run must be stored, and seconds between two checks for it."""
-
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
@@ -51,8 +50,7 @@ class SessionClient(Struct, frozen=True):
     """Sender of a request.
 
     Attributes:
-        share: bytes in flight of the caller.
-        response_lease: counts the bytes of a large session from the time at which it is read.
+        quota: amounts in use of the caller.
         knows_context: True if the client knows blocks of the type ``client_context``.
         knows_reset: True if the client can drop messages that it has.
         errors_as_text: True if the client does not show blocks of the type ``error``.
@@ -60,7 +58,6 @@ class SessionClient(Struct, frozen=True):
 
     caller: Caller
     quota: IdentityQuota
-    response_lease: QuotaLease
     knows_context: bool
     knows_reset: bool
     errors_as_text: bool
@@ -151,10 +148,8 @@ class SessionReader:
             AppError: THREAD_NOT_FOUND; RATE_LIMIT_EXCEEDED if too many bytes are in flight.
         """
         snapshot = await self._snapshot(client, thread_id)
-        client.response_lease.resize(snapshot.size)
-        result = await offload_if_large(client.caller.identity, snapshot.size, apply_to_view, snapshot, work, client)
-        client.response_lease.resize(len(result) if isinstance(result, bytes) else 0)
-        return result
+        with client.quota.acquire(Limit.BYTES_IN_FLIGHT, snapshot.size):
+            return await offload_if_large(client.caller.identity, snapshot.size, apply_to_view, snapshot, work, client)
 
     async def _snapshot(self, client: SessionClient, thread_id: str) -> SessionSnapshot:
         caller = client.caller
@@ -166,11 +161,15 @@ class SessionReader:
             if (messages := turn.messages) is not None:
                 return SessionSnapshot(delta, ThreadStatus.AGENT_TURN, delta.size + turn.size, messages, turn.active)
         is_users_turn = thread.status is ThreadStatus.USER_TURN
-        waiting = await self._service.threads.waiting(caller, thread_id) if is_users_turn else ()
+        waiting = await self._waiting(caller, thread_id) if is_users_turn else ""
         delta = await self._service.threads.delta(caller, thread_id)
         status = delta.thread.status if turn is None else ThreadStatus.AGENT_TURN
-        is_users_turn = status is ThreadStatus.USER_TURN
-        return SessionSnapshot(delta, status, delta.size, waiting=waiting_names(waiting) if is_users_turn else "")
+        return SessionSnapshot(delta, status, delta.size, waiting=waiting if status is ThreadStatus.USER_TURN else "")
+
+    async def _waiting(self, caller: Caller, thread_id: str) -> str:
+        """Return the names of the calls of a session that wait for an answer through another protocol."""
+        waiting = await self._service.threads.waiting(caller, thread_id)
+        return waiting_names(approval_request(interrupt.model_dump(by_alias=True)) for interrupt in waiting)
 
     def is_active(self, thread: ThreadRecord) -> bool:
         """True while a run of the thread is active."""
@@ -178,9 +177,10 @@ class SessionReader:
 
     # --- runs ---
 
-    def follow(self, client: SessionClient, thread_id: str, run_id: str, subscription: Subscription) -> None:
-        """Follow a run that a client of this protocol began, to its end."""
-        self._begin(client, thread_id, run_id, subscription, is_own=True)
+    async def begin(self, client: SessionClient, request: Opening[BaseEvent]) -> None:
+        """Begin the run of a request, and follow it to its end. Raises ``AppError`` as ``Service.admit``."""
+        turn = FollowedTurn(self._service, client.caller, is_own=True)
+        self._follow(turn, await turn.admit(request))
 
     async def _join(self, client: SessionClient, thread: ThreadRecord) -> FollowedTurn | None:
         """Follow the thread's active run. Returns None if there is none, or if it cannot be read."""
@@ -193,63 +193,29 @@ class SessionReader:
         if (turn := self._turns.get(thread.key)) is not None:  # another poll has begun to follow it in the meantime
             subscription.close()
             return turn
-        return self._begin(client, thread.key.thread_id, thread.active_run, subscription, is_own=False)
+        return self._follow(FollowedTurn(self._service, client.caller, is_own=False), subscription)
 
-    def _begin(
-        self, client: SessionClient, thread_id: str, run_id: str, subscription: Subscription, *, is_own: bool
-    ) -> FollowedTurn:
-        key = ThreadKey(client.caller.owner, thread_id)
-        turn = FollowedTurn(
-            run_id,
-            subscription,
-            is_own=is_own,
-            before=partial(self._before, client, thread_id, run_id),
-            on_end=partial(self._store_end, client.caller, thread_id, run_id),
-        )
+    def _follow(self, turn: FollowedTurn, subscription: Subscription) -> FollowedTurn:
+        key = subscription.run.key.thread
         self._turns[key] = turn
-        task = asyncio.create_task(self._read(key, turn), name=f"roboto turn {run_id}")
+        task = asyncio.create_task(self._read(key, turn, subscription), name="roboto turn")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         for change in self._idle_waiters.get(key, ()):
             change.set()
         return turn
 
-    async def _read(self, key: ThreadKey, turn: FollowedTurn) -> None:
+    async def _read(self, key: ThreadKey, turn: FollowedTurn, subscription: Subscription) -> None:
         try:
-            await turn.follow()
+            await turn.follow(subscription)
+        except AppError as error:
+            fields = {"thread": key.thread_id, "code": error.code}
+            logger.warning("roboto turn cannot be followed %s", format_fields(fields))
         except Exception:
             logger.exception("roboto turn failed %s", format_fields({"thread": key.thread_id}))
         finally:
             if self._turns.get(key) is turn:
                 del self._turns[key]
-
-    async def _before(self, client: SessionClient, thread_id: str, run_id: str) -> History | None:
-        """Return the thread's messages before an active run, or None if the run has ended.
-
-        A thread for which there is no room waits for it, because no client waits for the result.
-        """
-        caller = client.caller
-        delta = await self._service.threads.delta(caller, thread_id)
-        if delta.thread.active_run != run_id:
-            return None
-        with await client.quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, delta.size):
-            messages = await offload_if_large(caller.identity, delta.size, parse_history, delta)
-        return History(messages, delta.size)
-
-    async def _store_end(self, caller: Caller, thread_id: str, run_id: str, failure: TurnFailure | None) -> None:
-        """Wait until the end of a run is stored, and store its failure."""
-        deadline = asyncio.get_running_loop().time() + END_SECONDS
-        thread = await self._service.threads.record(caller, thread_id)
-        while thread.active_run == run_id and asyncio.get_running_loop().time() < deadline:
-            await asyncio.sleep(END_CHECK_SECONDS)
-            thread = await self._service.threads.record(caller, thread_id)
-        if failure is None:
-            return
-        last = await self._service.threads.last_message(caller, thread_id)
-        if last is not None:
-            thread = await self._service.threads.record(caller, thread_id)
-            failures = Notes.of(thread.metadata).with_failure(last.id, failure)
-            await self._service.threads.annotate(caller, thread_id, as_metadata(failures=failures))
 
 
 def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], client: SessionClient) -> T:

@@ -12,7 +12,6 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from agui_container.engine.admission.quota import Limit
 from agui_container.engine.service import Service
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
@@ -371,5 +370,5 @@ class Session:
             message_id=self._answers.get(feedback.message_id, feedback.message_id),
             sentiment=Sentiment.POSITIVE if rating in POSITIVE else Sentiment.NEGATIVE,
         )
-        with self._call.quota.acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
-            await self._service.threads.answer(self._call.caller, command, lease.resize)
+        async with self._service.threads.answer(self._call.caller, command):
+            pass  # roz has no response to feedback
