@@ -2,12 +2,12 @@
 
 import json
 
-from agui_container.deploy.place import Place
+from agui_container.deploy.place import AwsPlace
 from agui_container.deploy.policies import runtime_policy, runtime_trust
 from agui_container.settings import Settings
 from tests.docs.documents import GUIDES
 
-PLACE = Place("aws", "us-east-1", "123456789012")
+PLACE = AwsPlace("aws", "us-east-1", "123456789012")
 MODEL = "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 
 
