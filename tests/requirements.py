@@ -11,6 +11,7 @@ import pytest
 
 from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_conversations import FEEDBACK, THREADS
+from tests.requirements_deploy import DEPLOY
 from tests.requirements_goals import BUDGETS, GOALS
 from tests.requirements_limits import CALLERS
 from tests.requirements_memory import MEMORY
@@ -103,9 +104,18 @@ FAILURES = {
         "docs/http-api.md#errors",
         "RUN_ERROR carries the request id under which the log has the cause.",
     ),
+    "process.stopped": ("docs/reliability.md", "A process that is stopped and continued sends its streams on."),
+    "fuzz.bodies": (
+        "docs/reliability.md",
+        "Any body, frame or gRPC message is read, or refused with an error that says why.",
+    ),
+    "fuzz.requests": (
+        "docs/reliability.md",
+        "Random requests over each transport get an answer that is no fault of the server.",
+    ),
     "fail.exit": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
-        "SystemExit and CancelledError of an agent end its run only.",
+        "SystemExit, KeyboardInterrupt and CancelledError of an agent end its run only.",
     ),
 }
 
@@ -122,6 +132,10 @@ FORMS = {
     "agent.strings": ("docs/agents.md", "Strings stream as one assistant message."),
     "agent.sync": ("docs/agents.md", "A plain generator function is an agent."),
     "agent.object": ("docs/agents.md", "An object with run(input) is an agent."),
+    "agent.remote": (
+        "docs/agents.md#an-agent-elsewhere",
+        "A URL or an ARN is an agent: runs are forwarded, and cancelled there, too.",
+    ),
     "agent.context": ("docs/agents.md", "ctx gives thread, run, session and the allowed headers."),
     "agent.cookies": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
@@ -250,6 +264,10 @@ LIMITS = {
     "drain.behind": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "A stop stores the ends of runs before events that the store is behind with.",
+    ),
+    "drain.unstored": (
+        "docs/reliability.md",
+        "A stop without the store ends every run for its readers, with a line of the log for each.",
     ),
     "drain.refuses": ("docs/agents.md", "New runs are refused with SHUTTING_DOWN while it drains."),
     "health.busy": ("docs/http-api.md#routes", "The server is busy while a run is open."),
@@ -476,6 +494,7 @@ GROUPS = (
     MEMORY,
     SPEED,
     BUDGETS,
+    DEPLOY,
     START,
     DURABLE,
     THREADS,

@@ -26,6 +26,7 @@ from agui_container.ports.agent import (
     ToolContent,
     current_run,
     interrupts_of,
+    session_label,
 )
 from agui_container.ports.goals import Goal, GoalRecord, GoalRecords, GoalStatus
 from agui_container.ports.model import (
@@ -109,4 +110,5 @@ __all__ = [
     "consent_question",
     "current_run",
     "interrupts_of",
+    "session_label",
 ]
