@@ -382,7 +382,7 @@ class Engine:
             await self.registry.drain(grace)
 
     async def wait_for_readers(self, seconds: float) -> None:
-        """Wait after a drain, for ``seconds`` at most, until all readers are at their ends. The store has half of it."""
+        """Wait after a drain, for ``seconds`` at most, until all readers are at their ends. The store has half."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.registry.stop_recorders(seconds / 2), name="stop recorders")
             tasks.create_task(self.readers.wait_all_closed(seconds), name="wait for readers")
