@@ -12,6 +12,8 @@ ROBOTO := $(VENV)/roboto
 OLDEST_ROBOTO := $(VENV)/roboto-oldest
 BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
+SITE := $(VENV)/site
+INFRASTRUCTURE := $(VENV)/infrastructure
 NEWEST := $(VENV)/newest
 SIZE := $(VENV)/size
 JS := tests/js
@@ -47,13 +49,17 @@ issuer: $(VENV)/.run ## Serve a token issuer on port 9000, to try AGUI_AUTH=jwt
 	@exec $(BIN)/python examples/local_issuer.py
 
 .PHONY: test
-test: $(VENV)/.dev $(STRANDS)/.done $(BENCH)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools browser ## Run the tests of this project; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --ignore tests/front_ends $(ARGS)
+test: $(VENV)/.dev $(STRANDS)/.done $(BENCH)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done $(SITE)/.done js web-tools browser ## Run the tests of this project; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --ignore tests/front_ends --ignore tests/infrastructure $(ARGS)
 
 .PHONY: test-front-ends
 test-front-ends: $(VENV)/.dev front-ends browser ## Install, check, build and test the front ends of examples/ (1.5 GB)
 	@for app in $(FRONT_ENDS); do test ! -e $$app/node_modules/.done || npm --prefix $$app run --silent check || exit; done
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) tests/front_ends $(ARGS)
+
+.PHONY: test-infrastructure
+test-infrastructure: $(VENV)/.dev $(INFRASTRUCTURE)/.done ## Check infrastructure code with cfn-lint, CDK and the schemas of Kubernetes (440 MB)
+	@$(BIN)/python -m pytest tests/infrastructure $(ARGS)
 
 # One more than there are cores on the smallest machine in use: many tests wait for a process that they have started.
 WORKERS ?= 3
@@ -87,6 +93,11 @@ proto: $(VENV)/.dev ## Compile the schema of the binary encoding, and the servic
 schema: $(VENV)/.dev ## Make the JSON Schema of agui.toml
 	$(BIN)/python -m tests.docs.settings_schema
 
+.PHONY: docs
+docs: $(VENV)/.dev $(SITE)/.done ## Build the site of the documentation into build/site
+	@PYTHONPATH=app:$(PY)/src $(BIN)/python -m website build/pages
+	@$(SITE)/bin/zensical build --strict --config-file mkdocs.yml
+
 .PHONY: lock
 lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes newer versions
 	$(COMPILE) --output-file requirements.lock $(IMAGE_EXTRAS:%=--extra %)
@@ -95,6 +106,8 @@ lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes n
 	$(COMPILE) --output-file requirements-strands.lock $(IMAGE_EXTRAS:%=--extra %) --extra strands
 	$(COMPILE_ONLY) tests/roboto/newest.in --output-file requirements-roboto.lock
 	$(COMPILE_ONLY) tests/roboto/oldest.in --output-file requirements-roboto-oldest.lock
+	$(COMPILE_ONLY) website/site.in --output-file requirements-site.lock
+	$(COMPILE_ONLY) tests/infrastructure/tools.in --output-file requirements-infrastructure.lock
 	grep -E '^($(SERVED))==' requirements.lock >$(VENV)/served.txt
 	$(COMPILE_ONLY) bench/peers.in --output-file requirements-bench.lock --constraint $(VENV)/served.txt
 
@@ -136,9 +149,9 @@ size: | $(BIN)/python ## Install the packages of the image into a new folder, pr
 .PHONY: newest
 newest: $(VENV)/.dev ## Run the core of the tests with the newest versions that the registry serves; ARGS="tests/grpc"
 	@rm -rf $(NEWEST) && $(BIN)/python -I -m venv --without-pip $(NEWEST)
-	@$(BIN)/python -c '$(PURELIB)' >"$$($(NEWEST)/bin/python -c '$(PURELIB)')/tests.pth"
-	@$(PIP) --python $(NEWEST)/bin/python install --no-compile --upgrade --upgrade-strategy eager $(SERVING)
+	@$(PIP) --python $(NEWEST)/bin/python install --no-compile $(SERVING)
 	@$(PIP) --python $(NEWEST)/bin/python list --path "$$($(NEWEST)/bin/python -c '$(PURELIB)')"
+	@$(BIN)/python -c '$(PURELIB)' >"$$($(NEWEST)/bin/python -c '$(PURELIB)')/tests.pth"
 	@$(NEWEST)/bin/python -m pytest $(or $(ARGS),$(CORE))
 
 # Packages that carry requests, in any version. Everything else is found in the environment of the tests.
@@ -149,7 +162,7 @@ CORE := tests/behaviour tests/grpc/test_connections.py tests/server/test_protoco
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) $(JS)/node_modules $(GRPC)/node_modules $(TS)/node_modules $(TS)/dist $(TS)/build $(WEB)/node_modules
 	rm -rf $(FRONT_ENDS:=/node_modules) $(FRONT_ENDS:=/dist)
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build/pages build/site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find app $(PY) tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
 # --- Python environments -----------------------------------------------------------------------------------------------
@@ -201,6 +214,14 @@ $(OLDEST_ROBOTO)/.done: requirements-roboto-oldest.lock $(ROBOTO)/.done
 
 # The peers that bench/ measures need other packages than the image has.
 $(BENCH)/.done: requirements-bench.lock | $(BIN)/python
+	$(environment)
+
+# What builds the site needs no package of the server, and the server none of it.
+$(SITE)/.done: requirements-site.lock | $(BIN)/python
+	$(environment)
+
+# The tools that check infrastructure code are large, and need other packages than the image has.
+$(INFRASTRUCTURE)/.done: requirements-infrastructure.lock | $(BIN)/python
 	$(environment)
 
 # The server that bench/ measures has the packages of the image, without those of the tests.

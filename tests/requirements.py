@@ -11,6 +11,7 @@ import pytest
 
 from tests.requirements_assistant import APPROVALS, ASSISTANT
 from tests.requirements_conversations import FEEDBACK, THREADS
+from tests.requirements_deploy import DEPLOY
 from tests.requirements_goals import BUDGETS, GOALS
 from tests.requirements_limits import CALLERS
 from tests.requirements_memory import MEMORY
@@ -131,6 +132,10 @@ FORMS = {
     "agent.strings": ("docs/agents.md", "Strings stream as one assistant message."),
     "agent.sync": ("docs/agents.md", "A plain generator function is an agent."),
     "agent.object": ("docs/agents.md", "An object with run(input) is an agent."),
+    "agent.remote": (
+        "docs/agents.md#an-agent-elsewhere",
+        "A URL or an ARN is an agent: runs are forwarded, and cancelled there, too.",
+    ),
     "agent.context": ("docs/agents.md", "ctx gives thread, run, session and the allowed headers."),
     "agent.cookies": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
@@ -489,6 +494,7 @@ GROUPS = (
     MEMORY,
     SPEED,
     BUDGETS,
+    DEPLOY,
     START,
     DURABLE,
     THREADS,

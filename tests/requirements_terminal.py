@@ -6,6 +6,8 @@ _THREADS = "docs/terminal.md#threads-runs-and-feedback"
 
 TERMINAL = {
     "terminal.stream": (_CHAT, "An answer is printed while it arrives, each block once, at any width."),
+    "terminal.flicker": (_CHAT, "Each frame is one write that clears nothing first, and final text is written once."),
+    "terminal.keys": (_CHAT, "Keys that are typed meanwhile, and pasted lines, are one message and answer nothing."),
     "terminal.items": (_CHAT, "Reasoning, tool calls and subagents are shown beside the text."),
     "terminal.controls": (_CHAT, "Control characters of an agent never reach the terminal."),
     "terminal.approval": (_CHAT, "One key decides about a call, and an editor changes its arguments."),

@@ -43,6 +43,8 @@ def test_the_defaults_are_those_of_the_design() -> None:
     [
         ("AGUI_PORT", "9000", "port", 9000),
         ("AGUI_PORT", "0", "port", 0),
+        ("AGUI_PORT", "", "port", 8080),
+        ("AGUI_AGENT", "", "agent", "assistant"),
         ("agui_port", "9001", "port", 9001),
         ("AGUI_SCOPE", "none", "scope", Scope.NONE),
         ("AGUI_RUN_TIMEOUT", "0.5", "run_timeout", 0.5),
@@ -80,7 +82,6 @@ def test_a_variable_is_understood(
         ("AGUI_PORT", "eighty"),
         ("AGUI_PORT", "65536"),
         ("AGUI_PORT", "-1"),
-        ("AGUI_PORT", ""),
         ("AGUI_MAX_STEPS", "0"),
         ("AGUI_ON_DISCONNECT", "grace"),
         ("AGUI_ON_DISCONNECT", "grace:-1"),

@@ -59,6 +59,13 @@ def test_the_environment_wins_over_the_file_and_arguments_win_over_both(
 
 
 @requirement("settings.file")
+def test_an_empty_variable_leaves_the_value_of_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "agui.toml").write_text("port = 9000\n")
+    monkeypatch.setenv("AGUI_PORT", "")
+    assert load_settings().port == 9000
+
+
+@requirement("settings.file")
 def test_tables_are_what_json_is_in_a_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variables = {
         "model": "bedrock:m",

@@ -1,7 +1,12 @@
 """Sources of the settings: ``AGUI_*`` variables, then the file ``agui.toml``, then the defaults.
 
-Rule: nothing else reads the environment or the file. A bad value or an unknown name stops the start with one clear
-line: a typo in a policy must not fall back to a default in silence.
+Rules:
+
+- Nothing else reads the environment or the file. The table ``[deploy]`` of the file is for ``agui deploy``.
+- A bad value or an unknown name stops the start with one clear line: a typo in a policy must not fall back to a default
+  in silence.
+- A value that is the ARN of a secret stands for the secret. ``load_settings`` reads it, and printing settings
+  does not.
 """
 
 import os
@@ -9,12 +14,15 @@ from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 from pydantic import SecretStr, ValidationError
 
+from agui_container.secret_references import SecretUnavailable, read_secret
 from agui_container.settings import Settings, SettingsError
 
 PREFIX = "AGUI_"
+DEPLOY_TABLE = "deploy"
 CONFIG_FILE = Path("agui.toml")
 """The file that is read from the working folder, if it is there and no other one is named."""
 
@@ -44,7 +52,8 @@ def load_settings(config: Path | None = None, **overrides: str | int | None) -> 
     Raises:
         SettingsError: a name is unknown, a value is bad, or the file cannot be read. The message names the place.
     """
-    return validate_sources((*read_sources(config), SettingsSource(drop_none(overrides))))
+    sources = (*read_sources(config), SettingsSource(drop_none(overrides)))
+    return validate_sources([with_secrets(source) for source in sources])
 
 
 def load_with_origins(config: Path | None = None) -> tuple[Settings, dict[str, str]]:
@@ -67,8 +76,33 @@ def drop_none(values: Mapping[str, object]) -> dict[str, object]:
 
 def read_sources(config: Path | None = None) -> tuple[SettingsSource, ...]:
     """Return the places that have values, the weakest first."""
-    file = config or (CONFIG_FILE if CONFIG_FILE.is_file() else None)
+    file = find_file(config)
     return (*((_read_file(file),) if file else ()), _read_environment())
+
+
+def find_file(config: Path | None) -> Path | None:
+    """Return the file that is named, or else the one in the working folder if it is there."""
+    return config or (CONFIG_FILE if CONFIG_FILE.is_file() else None)
+
+
+def read_deploy_table(config: Path | None = None) -> Mapping[str, object]:
+    """Return the table ``[deploy]`` of the file, empty if there is none. Raises ``SettingsError``."""
+    file = find_file(config)
+    table = _read_toml(file).get(DEPLOY_TABLE, {}) if file else {}
+    if not isinstance(table, dict):
+        raise SettingsError(f"{file}: {DEPLOY_TABLE} must be a table.")
+    return table
+
+
+def with_secrets(source: SettingsSource) -> SettingsSource:
+    """Return values with secrets in place of their ARNs. Raises ``SettingsError`` if one cannot be read."""
+    values = dict(source.values)
+    for name, value in values.items():
+        try:
+            values[name] = read_secret(value) if isinstance(value, str) else value
+        except SecretUnavailable as error:
+            raise SettingsError(f"{source.name_of(name)}: {error}.") from None
+    return msgspec.structs.replace(source, values=values)
 
 
 def validate_sources(sources: Iterable[SettingsSource]) -> Settings:
@@ -89,29 +123,37 @@ def validate_sources(sources: Iterable[SettingsSource]) -> Settings:
 
 
 def _read_file(path: Path) -> SettingsSource:
-    import tomllib  # noqa: PLC0415 - in a container there is seldom a file
-
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise SettingsError(f"{path}: {error.strerror}.") from None
-    except ValueError as error:
-        raise SettingsError(f"{path}: {error}.") from None
+    values = {name: value for name, value in _read_toml(path).items() if name != DEPLOY_TABLE}
     for name in values:
         if name not in Settings.model_fields:
             raise _unknown(f"{path}: {name}", name, str)
     return SettingsSource(values, path)
 
 
+def _read_toml(path: Path) -> dict[str, object]:
+    import tomllib  # noqa: PLC0415 - in a container there is seldom a file
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror}.") from None
+    except ValueError as error:
+        raise SettingsError(f"{path}: {error}.") from None
+
+
 def _read_environment() -> SettingsSource:
-    """Return the variables that are set, by setting name. Names are compared without regard to case."""
+    """Return the variables that are set, by setting name. Names are compared without regard to case.
+
+    An empty variable is not set: Docker Compose and CI systems pass one for each variable that has no value.
+    """
     names = {variable_of(name): name for name in Settings.model_fields}
     values: dict[str, object] = {}
     for variable, value in sorted(os.environ.items()):
         if variable.upper().startswith(PREFIX):
             if variable.upper() not in names:
                 raise _unknown(variable, variable, variable_of)
-            values[names[variable.upper()]] = value
+            if value:
+                values[names[variable.upper()]] = value
     return SettingsSource(values)
 
 

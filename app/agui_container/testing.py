@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 
 from agui_container.engine.service import Service
 from agui_container.main import agent_name, build_service
-from agui_container.ports import Caller
+from agui_container.ports import EVERYBODY, Caller
 from agui_container.settings import Settings
 
 __all__ = ["AgentThread", "open_thread", "run_agent", "user_input"]
@@ -134,7 +134,7 @@ async def _open_service(agent: object, settings: Settings | None) -> AsyncIterat
 
 
 async def _events_of(service: Service, run_input: RunAgentInput) -> list[BaseEvent]:
-    subscription = await service.admit(run_input, Caller(owner="everybody", request_id=str(uuid.uuid4())))
+    subscription = await service.admit(run_input, Caller(owner=EVERYBODY, request_id=str(uuid.uuid4())))
     return [EVENT.validate_json(data) async for batch in subscription for data in batch.data]
 
 

@@ -4,9 +4,11 @@ import json
 import sys
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 
 import pytest
 
+from tests.cli.terminal import EmulatedTerminal, open_chat
 from tests.sockets.process import ServerProcess
 
 ASKS = json.dumps([{"tool_pattern": "calculate", "policy": "ask", "reason": "numbers matter"}])
@@ -30,3 +32,10 @@ def assistant() -> Iterator[ServerProcess]:
     """A server with the built-in assistant on the offline model. ``calculate`` needs an approval there."""
     with ServerProcess(AGUI_AGENT="assistant", AGUI_TOOL_POLICY=ASKS) as running:
         yield running
+
+
+@pytest.fixture
+def chat(scripted: ServerProcess, tmp_path: Path) -> Iterator[EmulatedTerminal]:
+    """A chat with the scripted agent, in a terminal of 80 columns."""
+    with open_chat(scripted.invocations, home=tmp_path) as terminal:
+        yield terminal

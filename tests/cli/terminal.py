@@ -17,7 +17,7 @@ import pyte
 ROOT = Path(__file__).parents[2]
 PYTHONPATH = f"{ROOT}:{ROOT / 'app'}:{ROOT / 'clients/python/src'}"
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 """Outer limit of one wait."""
 
 READ_SECONDS = 0.2
@@ -42,7 +42,7 @@ class EmulatedTerminal:
         written: everything that the program has written.
     """
 
-    def __init__(self, arguments: Sequence[str], columns: int, env: Mapping[str, str]) -> None:
+    def __init__(self, arguments: Sequence[str], columns: int, env: Mapping[str, str], folder: Path | None) -> None:
         self.written = ""
         self._rows = 40
         self.screen = EmulatedScreen(columns, self._rows, history=HISTORY_LINES, ratio=0.5)
@@ -51,6 +51,7 @@ class EmulatedTerminal:
         self._child = pexpect.spawn(
             sys.executable,
             ["-m", "agui_container", *arguments],
+            cwd=folder and str(folder),
             env={**inherited, **env},
             dimensions=(self._rows, columns),
             encoding="utf-8",
@@ -102,6 +103,16 @@ class EmulatedTerminal:
         self._stream.feed(text)
         return True
 
+    def hang_up(self) -> None:
+        """Close the window of the terminal, which ends its program, and wait until all its processes have ended."""
+        processes = [self._child.pid, *children_of(self._child.pid)]
+        self._child.kill(signal.SIGHUP)
+        self.wait_for_end()
+        limit = time.monotonic() + WAIT_SECONDS
+        while any(Path(f"/proc/{process}").exists() for process in processes):
+            assert time.monotonic() < limit, f"these processes did not end: {processes}"
+            time.sleep(READ_SECONDS)
+
     def close(self) -> None:
         """End the program, whatever it is doing."""
         if self._child.isalive():
@@ -110,12 +121,29 @@ class EmulatedTerminal:
         self._child.close()
 
 
+def children_of(process: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
 @contextmanager
-def open_terminal(*arguments: str, home: Path, columns: int = 80, **env: str) -> Iterator[EmulatedTerminal]:
+def open_terminal(
+    *arguments: str, home: Path, columns: int = 80, folder: Path | None = None, **env: str
+) -> Iterator[EmulatedTerminal]:
     """Run ``agui`` in a terminal. Files about servers are in ``home``."""
     own = {"XDG_STATE_HOME": str(home), "TERM": "xterm-256color", "PYTHONPATH": PYTHONPATH, **env}
-    terminal = EmulatedTerminal(arguments, columns, own)
+    terminal = EmulatedTerminal(arguments, columns, own, folder)
     try:
         yield terminal
     finally:
         terminal.close()
+
+
+@contextmanager
+def open_chat(
+    *arguments: str, home: Path, columns: int = 80, folder: Path | None = None, **env: str
+) -> Iterator[EmulatedTerminal]:
+    """Run ``agui chat`` in a terminal, up to its first prompt. The arguments are those of ``open_terminal``."""
+    with open_terminal("chat", *arguments, home=home, columns=columns, folder=folder, **env) as terminal:
+        terminal.wait_for("\n>")
+        yield terminal

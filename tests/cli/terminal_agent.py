@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from itertools import count
 
 from ag_ui.core import (
     Interrupt,
@@ -22,6 +23,8 @@ from ag_ui.core import (
 from agui_container import RunContext
 
 PARAGRAPHS = 30
+PAUSE_SECONDS = 0.02
+WIDE = "is wider than a small terminal and much smaller than a large one, because it has more than eighty columns."
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -44,6 +47,10 @@ async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[object]:
             for number in range(PARAGRAPHS):
                 yield f"Paragraph **{number}** of the answer.\n\n"
                 await asyncio.sleep(0)
+        case "stream":
+            for number in count():
+                yield f"Paragraph {number} {WIDE}\n\n"
+                await asyncio.sleep(PAUSE_SECONDS)
         case "deltas":
             for number in range(int(argument)):
                 yield f"{number} "
@@ -75,6 +82,8 @@ async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[object]:
             yield "It is painted."
         case "escape":
             yield "before \x1b[2J\x1b]0;title\x07 after"
+        case "lines":
+            yield f"I have {len(argument.splitlines())} lines."
         case "parts":
             content = input.messages[-1].content
             yield f"I have {[part.type for part in content] if isinstance(content, list) else content}."

@@ -116,3 +116,31 @@ def test_approvals_are_given_denied_or_left(
     option = ["--approve", how] if how else []
     assert main(["invoke", "calculate 6*7", assistant.invocations, *option]) == status
     assert said in capsys.readouterr().out
+
+
+@requirement("invoke.approve")
+@pytest.mark.parametrize(
+    ("key", "status", "said"),
+    [
+        ("y\n", 0, "\nThe result of calculate is 42.\n"),
+        ("n\n", 0, "denied"),
+        ("\x04", INTERRUPTED, ""),
+        ("\x03", CANCELLED, ""),
+    ],
+    ids=["allow", "deny", "end", "ctrl-c"],
+)
+def test_approvals_are_asked_for_in_a_terminal(
+    assistant: ServerProcess, tmp_path: Path, key: str, status: int, said: str
+) -> None:
+    arguments = ("invoke", "calculate 6*7", assistant.invocations, "--approve", "ask")
+    with open_terminal(*arguments, home=tmp_path, columns=200) as terminal:
+        terminal.wait_for('Allow calculate {"expression": "6*7"}? [y] allow  [n] deny')
+        terminal.send(key)
+        assert terminal.wait_for_end() == status
+        assert said in terminal.text
+
+
+@requirement("invoke.approve")
+def test_without_a_terminal_nobody_can_be_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["invoke", "calculate 6*7", "localhost:1", "--approve", "ask"]) == 2
+    assert "--approve ask needs a terminal" in capsys.readouterr().err

@@ -24,6 +24,19 @@ NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
     *("add-a-protocol", "chat-page", "embedding", "install", "limits", "platform", "python", "security", "start"),
+    *(
+        "agentcore",
+        "alarms",
+        "cognito",
+        "cost",
+        "custom-events",
+        "evidence",
+        "glossary",
+        "rollout",
+        "scale",
+        "troubleshooting",
+    ),
+    *("vpc", "websocket-binding", "why-not"),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "terminal", "threads", "tools"),
     *("typescript", "from-agentcore-sdk", "reliability"),
 )
@@ -41,6 +54,7 @@ BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
 NPM = "needs-npm"
 NOT_RUN = {
     "needs-aws": "needs an AWS account",
+    "needs-kubernetes": "needs a cluster; tests/deploy/test_elsewhere.py reads its files",
     "needs-docker": "needs a Docker engine with buildx",
     "needs-openai": "needs an OpenAI-compatible server",
     NPM: "needs packages of npm; tests/front_ends/test_guides.py runs it, or the tests of clients/typescript do",

@@ -13,10 +13,12 @@ import msgspec
 from pydantic import SecretStr, TypeAdapter
 
 from agui_container.auth.claim_rules import ClaimRule
+from agui_container.deploy.options import DeployOptions
 from agui_container.engine.policy import IdentityLimits
 from agui_container.models.bedrock import BedrockOptions
 from agui_container.models.openai import OpenAIOptions
 from agui_container.settings import JSON_SETTINGS, Settings
+from agui_container.settings_sources import DEPLOY_TABLE
 from agui_container.tools.mcp.servers import HttpServer, StdioServer
 from agui_container.tools.policy import PolicyRule
 from tests.docs.documents import GUIDES, ROOT
@@ -60,6 +62,8 @@ def settings_schema() -> Json:
     properties["models"] = {
         "anyOf": [{"type": "object", "additionalProperties": texts}, {"type": "array", "items": texts}]
     }
+    deploy: Json = msgspec.json.schema(DeployOptions)
+    definitions |= deploy.pop("$defs")
     for name, field in Settings.model_fields.items():
         if isinstance(field.default, SecretStr):
             properties[name]["default"] = field.default.get_secret_value()
@@ -69,7 +73,10 @@ def settings_schema() -> Json:
         "description": "Settings of agui-container.",
         "type": "object",
         "additionalProperties": False,
-        "properties": {name: {"description": text, **plain(properties[name])} for name, text in meanings().items()},
+        "properties": {
+            **{name: {"description": text, **plain(properties[name])} for name, text in meanings().items()},
+            DEPLOY_TABLE: {"description": "the options of agui deploy (docs/deploy.md)", **deploy},
+        },
         "$defs": {name: plain(definition) for name, definition in definitions.items()},
     }
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from botocore.session import Session as AwsSession  # type: ignore[import-untyped]
 
-from agui_client import Session, SigV4, agentcore_url, new_session_id, presigned_url
+from agui_client import CredentialsError, Session, SigV4, agentcore_url, new_session_id, presigned_url
 from agui_client.agentcore import SESSION_HEADER
 from agui_client.caller import Caller
 from tests.python_client.conftest import TRANSPORTS
@@ -147,7 +147,7 @@ def test_a_presigned_url_carries_all_that_the_handshake_needs(signer: SigV4) -> 
 def test_a_missing_credential_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     session = AwsSession()
     monkeypatch.setattr(session, "get_credentials", lambda: None)
-    with pytest.raises(ValueError, match="no AWS credentials"):
+    with pytest.raises(CredentialsError, match="no AWS credentials"):
         presigned_url(ARN, new_session_id(), sigv4=SigV4("eu-west-1", session))
 
 

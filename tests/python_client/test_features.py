@@ -253,3 +253,19 @@ async def test_events_outside_of_the_protocol_are_handed_on(asking: ServerProces
     async with Session.start("custom", url=url_of(asking, transport)) as session:
         seen: list[BaseEvent] = [event async for event in session.events()]
     assert [event.value for event in seen if isinstance(event, CustomEvent)] == [{"a": [1, None]}]
+
+
+async def test_a_refused_message_can_be_taken_back(url: str) -> None:
+    async with Session(url, thread_id="t" * 2_000) as session:
+        session.send_text("hello")
+        with pytest.raises(RunRefusedError):
+            await session.run()
+        assert len(session.messages) == 1
+        session.withdraw()
+        assert (session.messages, session.status) == ([], SessionStatus.NOT_STARTED)
+
+
+async def test_a_message_that_a_run_has_accepted_is_not_taken_back(url: str) -> None:
+    async with Session.start("calculate 1+1", url=url) as session:
+        await session.run()
+        assert len(session.withdraw().messages) == 4

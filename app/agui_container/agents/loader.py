@@ -25,14 +25,35 @@ Their ``run`` starts a server. The SDK has no public attribute for the entrypoin
 def load_agent(reference: str) -> Agent:
     """Import the object that ``reference`` names and adapt it to an agent. Dots in the attribute walk into objects.
 
+    The URL of an AG-UI server, and the ARN of an AgentCore runtime, are agents elsewhere.
+
     Raises:
         AgentLoadError: the object does not exist, or it is not an agent.
     """
+    if is_remote(reference):
+        return remote_agent(reference)
     try:
         source = import_string(reference)
     except BadReference as error:
         raise AgentLoadError(str(error)) from error
     return adapt_agent(source, reference.strip())
+
+
+def is_remote(reference: str) -> bool:
+    """Return True if a reference is a URL or an ARN."""
+    return "://" in reference or reference.startswith("arn:")
+
+
+def remote_agent(reference: str) -> Agent:
+    """Return the agent of a server elsewhere. Raises ``AgentLoadError``."""
+    try:
+        from agui_container.agents.remote import RemoteAgent  # noqa: PLC0415 - other agents need no client
+
+        return RemoteAgent(reference)
+    except ModuleNotFoundError as error:
+        raise AgentLoadError(f"'{reference}' needs the package {error.name}: pip install agui-client") from error
+    except ValueError as error:
+        raise AgentLoadError(str(error)) from error
 
 
 def adapt_agent(source: object, name: str) -> Agent:

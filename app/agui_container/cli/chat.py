@@ -1,6 +1,5 @@
 """``agui chat``: talk to an agent in the terminal."""
 
-import asyncio
 import os
 import sys
 
@@ -8,12 +7,13 @@ import click
 from rich.console import Console
 
 from agui_client import AgentClientError, Session
-from agui_container.cli.failure import CommandFailed
+from agui_container.cli.failure import CommandFailed, error_text
 from agui_container.cli.options import session_option, token_option, ws_option
-from agui_container.cli.target import Target, open_target, target_argument
+from agui_container.cli.signals import run_command
+from agui_container.cli.target import Target, open_target, place_of, retry_and_show, target_argument
 from agui_container.cli.terminal.asker import Asker, PipeAsker, TerminalAsker
 from agui_container.cli.terminal.chat import Chat
-from agui_container.cli.terminal.chat_state import ChatState, error_text
+from agui_container.cli.terminal.chat_state import ChatState
 from agui_container.cli.terminal.plain_view import PlainView
 from agui_container.cli.terminal.screen import Screen
 from agui_container.cli.terminal.server_files import ServerFiles
@@ -35,22 +35,27 @@ def chat(
 
     It is an AG-UI server by its URL, an AgentCore runtime by its ARN, or MODULE:ATTRIBUTE, which is served meanwhile.
     """
-    files = ServerFiles(target)
-    thread_id = thread_id or (files.last_thread if continues else None)
+    files = ServerFiles(place_of(target))
+    view: View = PlainView() if is_plain() else Screen(Console())
+    if continues and (last := files.last):
+        thread_id, session_id = thread_id or last.thread_id, session_id or last.session_id
 
     async def run() -> None:
-        async with open_target(target, websocket=websocket, token=token, session_id=session_id) as opened:
-            await talk(opened, files, thread_id)
+        retry = retry_and_show(view.error)
+        async with open_target(target, retry, websocket=websocket, token=token, session_id=session_id) as opened:
+            await talk(opened, files, view, thread_id)
 
-    asyncio.run(run())
+    run_command(run())
 
 
-async def talk(target: Target, files: ServerFiles, thread_id: str | None) -> None:
+async def talk(target: Target, files: ServerFiles, view: View, thread_id: str | None) -> None:
     """Chat with a server. Raises ``CommandFailed`` if it cannot be reached."""
-    plain = is_plain()
-    view: View = PlainView() if plain else Screen(Console())
     completer = SlashCompleter()
-    asker: Asker = PipeAsker(prompts=sys.stdin.isatty()) if plain else TerminalAsker(files.history, completer)
+    asker: Asker = (
+        PipeAsker(sys.stdout if sys.stdin.isatty() else None)
+        if isinstance(view, PlainView)
+        else TerminalAsker(files.history, completer)
+    )
     try:
         state = ChatState(target, files, view, Session(target.url, **target.options))
     except ValueError as error:

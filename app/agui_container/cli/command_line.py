@@ -29,6 +29,9 @@ SUMMARIES = {
     "invoke": "Send one message to an agent, for scripts.",
     "threads": "List, show, export, rename and delete threads.",
     "platform": "Run or check a container behind a local AgentCore.",
+    "deploy": "Deploy an agent to Amazon Bedrock AgentCore.",
+    "status": "Show a deployed agent.",
+    "logs": "Print the log of a deployed agent.",
     "runs": "List and cancel runs.",
     "feedback": "List and triage feedback.",
 }

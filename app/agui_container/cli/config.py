@@ -23,8 +23,9 @@ MASK = "********"
 SECRET_NAME = re.compile(r"(?i)[\w-]*(?:key|token|secret|password|passwd|credentials?|authorization|signature)")
 SECRET_TABLES = ("headers", "env")
 """Tables of MCP servers and models in which every value may be a secret."""
-SECRET_PART = re.compile(rf"{SECRET_NAME.pattern}=[^&\s]+")
-"""Part of a URL's query, or an argument of a program, that holds a secret."""
+SECRET_PART = re.compile(rf"(?i)(?<![\w-]){SECRET_NAME.pattern.removeprefix('(?i)')}=[^&\s]+")
+"""Part of a URL's query, or an argument of a program, that holds a secret. It begins where a word does, which keeps the
+search linear."""
 COLUMN = 40
 """Width of a setting before its origin."""
 

@@ -5,7 +5,7 @@ Rules:
 - The socket belongs to this process, which only watches. The server is a child process that is started again after a
   change, so the port stays the same, and a request of a page waits for the new server.
 - A server that could not start is started again after the next change.
-- Threads are in a database in the folder ``.agui``, unless a setting names a store, so they survive a restart.
+- Threads are in the database of the project, unless a setting names a store, so they survive a restart.
 - Without a setting, only programs of this machine can connect.
 """
 
@@ -22,13 +22,11 @@ from uvicorn.supervisors.watchfilesreload import WatchFilesReload
 from agui_container import logging as logs
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import agent_argument, config_option, host_option, port_option
+from agui_container.cli.project_store import project_store
 from agui_container.cli.serve import make_current_folder_importable, serve_agent
 from agui_container.runtime.addresses import is_loopback
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import CONFIG_FILE, load_with_origins
-
-FOLDER = Path(".agui")
-"""Folder of what ``agui dev`` keeps in a project. Git ignores it."""
 
 NOT_WATCHED = {"__pycache__", "node_modules", "site-packages", "venv"}
 """Folders of tools, beside those whose names begin with a dot."""
@@ -52,7 +50,7 @@ def dev(agent: str | None, host: str | None, port: int | None, config: Path | No
     except SettingsError as error:
         raise CommandFailed(f"cannot start: {error}") from None
     address = host or ("127.0.0.1" if origins["host"] == "default" else settings.host)
-    store = development_store() if origins["store"] == "default" else None
+    store = project_store(origins)
     listener = listen(address, settings.port if port is None else port)
     logs.configure_logging(settings.log_format, settings.log_level)
     describe(agent or settings.agent, page_of(listener), store or f"the setting store ({origins['store']})")
@@ -81,13 +79,6 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = str(error.strerror).partition(" (while ")[0]
         raise CommandFailed(f"cannot listen on {host}:{port}: {reason}. --port 0 takes a free port.") from None
-
-
-def development_store() -> str:
-    """Return the URL of the database of this project, and make its folder."""
-    FOLDER.mkdir(exist_ok=True)
-    FOLDER.joinpath(".gitignore").write_text("*\n", encoding="utf-8")
-    return f"sqlite:///{FOLDER}/dev.db"
 
 
 def page_of(listener: socket.socket) -> str:

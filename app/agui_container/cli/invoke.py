@@ -6,7 +6,6 @@ the run goes to the standard error. The exit status says how the run ended.
 
 import asyncio
 import json
-import signal
 import sys
 from collections.abc import Callable
 from enum import IntEnum
@@ -21,6 +20,7 @@ from agui_client import (
     AgentClientError,
     Approval,
     ConnectionLostError,
+    CredentialsError,
     Decision,
     Outcome,
     RunFailedError,
@@ -31,11 +31,12 @@ from agui_client import (
     user_message,
 )
 from agui_client.rendering import text_of
-from agui_container.cli.failure import CommandFailed
+from agui_container.cli.control_characters import without_controls
+from agui_container.cli.failure import CommandFailed, error_text
 from agui_container.cli.options import session_option, token_option, ws_option
-from agui_container.cli.target import open_target, target_argument
-from agui_container.cli.terminal.chat_state import error_text
-from agui_container.cli.terminal.control_characters import without_controls
+from agui_container.cli.signals import ctrl_c_calls, run_command
+from agui_container.cli.target import open_target, retry_and_show, target_argument
+from agui_container.cli.terminal.asker import PipeAsker
 
 
 class ExitStatus(IntEnum):
@@ -90,9 +91,12 @@ def invoke(
 
     The text is read from the standard input if that is no terminal. With TEXT, the input follows it.
     """
+    if approve == "ask" and not sys.stdin.isatty():
+        raise click.UsageError("--approve ask needs a terminal; give --approve all or none")
 
     async def run() -> int:
-        async with open_target(target, websocket=websocket, token=token, session_id=session_id) as opened:
+        retry = retry_and_show(partial(click.echo, err=True))
+        async with open_target(target, retry, websocket=websocket, token=token, session_id=session_id) as opened:
             options = opened.options
             if state is not None:
                 options["state"] = read_state(state.read())
@@ -104,27 +108,27 @@ def invoke(
             async with session:
                 return await answer(session, print_json if as_json else TextPrinter().show, approve)
 
-    return asyncio.run(run())
+    return run_command(run())
 
 
 async def answer(session: Session, show: Callable[[BaseEvent], None], approve: str | None) -> int:
     """Run a session until it is the user's turn, and return the exit status. Ctrl-C cancels the run."""
-    loop = asyncio.get_running_loop()
     cancels: list[asyncio.Task[None]] = []
-    loop.add_signal_handler(signal.SIGINT, lambda: cancels.append(loop.create_task(session.cancel())))
     try:
-        await session.run(on_event=show, on_approval=partial(decide, how=approve))
+        with ctrl_c_calls(lambda: cancels.append(asyncio.create_task(session.cancel()))):
+            await session.run(on_event=show, on_approval=partial(decide, how=approve))
+    except KeyboardInterrupt:  # at the question about a call, which waits
+        return ExitStatus.CANCELLED
     except RunFailedError as error:
         click.echo(error_text(error), err=True)
         return ExitStatus.FAILED
-    except (RunRefusedError, ConnectionLostError, UnsupportedError) as error:
+    except (RunRefusedError, ConnectionLostError, CredentialsError, UnsupportedError) as error:
         click.echo(error_text(error), err=True)
         return ExitStatus.REFUSED
     except AgentClientError as error:
         click.echo(error_text(error), err=True)
         return ExitStatus.CANCELLED if cancels else ExitStatus.FAILED
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
         await asyncio.gather(*cancels, return_exceptions=True)
     return status_of(session)
 
@@ -148,10 +152,20 @@ async def decide(approval: Approval, how: str | None) -> Decision | None:
         case "none":
             return approval.deny()
         case "ask":
-            call = without_controls(f"{approval.tool_name} {json.dumps(approval.arguments, ensure_ascii=False)}")
-            is_allowed = await asyncio.to_thread(click.confirm, f"Allow {call}?", err=True)
-            return approval.approve() if is_allowed else approval.deny()
+            return await ask(approval)
     return None
+
+
+async def ask(approval: Approval) -> Decision | None:
+    """Ask the person about a call. The end of the input leaves it waiting. Raises ``KeyboardInterrupt``."""
+    asker = PipeAsker(sys.stderr)
+    asker.discard_typed_keys()
+    call = f"{approval.tool_name} {json.dumps(approval.arguments, ensure_ascii=False)}"
+    try:
+        key = await asker.key(f"Allow {call}?", {"y": "allow", "n": "deny"})
+    except EOFError:
+        return None
+    return approval.approve() if key == "y" else approval.deny()
 
 
 class TextPrinter:
@@ -174,9 +188,9 @@ class TextPrinter:
 def print_json(event: BaseEvent) -> None:
     """Print an event as one line of JSON. An event of an unknown type is printed as the server sent it."""
     if isinstance(event, RawEvent) and event.source is None:
-        click.echo(json.dumps(event.event, ensure_ascii=False))
+        click.echo(printable(json.dumps(event.event, ensure_ascii=False)))
     else:
-        click.echo(event.model_dump_json(by_alias=True, exclude_none=True))
+        click.echo(printable(event.model_dump_json(by_alias=True, exclude_none=True)))
     sys.stdout.flush()
 
 

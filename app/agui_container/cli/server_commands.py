@@ -4,17 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 from agui_client import AgentClientError, Session
-from agui_container.cli.failure import CommandFailed
+from agui_container.cli.failure import CommandFailed, error_text
 from agui_container.cli.shared_stores import print_json
-from agui_container.cli.target import open_target
-from agui_container.cli.terminal.chat_state import error_text
+from agui_container.cli.target import AT_ONCE, open_target
 
 
 def run_with_server(url: str, token: str | None, work: Callable[[Session], Awaitable[None]]) -> None:
     """Run a command on a server. Raises ``CommandFailed`` if the server cannot be reached or refuses it."""
 
     async def run() -> None:
-        async with open_target(url, token=token) as target, Session(target.url, **target.options) as session:
+        async with open_target(url, AT_ONCE, token=token) as target, Session(target.url, **target.options) as session:
             await work(session)
 
     try:

@@ -18,11 +18,12 @@ from msgspec import Struct
 
 from agui_container.buses import open_bus
 from agui_container.cli.failure import CommandFailed
+from agui_container.cli.project_store import DATABASE, project_store
 from agui_container.main import open_url
 from agui_container.ports.bus import Bus, BusUnavailable
 from agui_container.ports.store import Store, StoreUnavailable
 from agui_container.settings import Settings, SettingsError
-from agui_container.settings_sources import load_settings
+from agui_container.settings_sources import load_with_origins
 from agui_container.stores import is_durable, open_store
 
 
@@ -40,7 +41,7 @@ def run_with_stores(config: Path | None, work: Callable[[SharedStores], Awaitabl
         CommandFailed: a setting cannot be used, or the store or the bus cannot be reached.
     """
     try:
-        asyncio.run(_run(open_shared_stores(load_settings(config)), work))
+        asyncio.run(_run(open_shared_stores(*load_with_origins(config)), work))
     except SettingsError as error:
         raise CommandFailed(f"cannot do this: {error}") from None
     except StoreUnavailable as error:
@@ -49,9 +50,9 @@ def run_with_stores(config: Path | None, work: Callable[[SharedStores], Awaitabl
         raise CommandFailed(f"cannot do this: AGUI_BUS: {error}") from None
 
 
-def open_shared_stores(settings: Settings) -> SharedStores:
+def open_shared_stores(settings: Settings, origins: Mapping[str, str]) -> SharedStores:
     """Return the store and the bus of the servers. Raises ``SettingsError`` if the servers do not share a store."""
-    url = settings.store.get_secret_value()
+    url = (project_store(origins) if DATABASE.exists() else None) or settings.store.get_secret_value()
     store = open_url("AGUI_STORE", url, open_store)
     if not is_durable(url):
         raise SettingsError("AGUI_STORE: what it names is in the server's own process; name the database that it uses.")

@@ -1,17 +1,24 @@
 """The server that a command talks to: a URL, the ARN of an AgentCore runtime, or an agent that is served meanwhile.
 
-Rule: an agent that is served for a command has a process of its own, on loopback and a free port, which ends with the
-command. Signals of the terminal do not reach it, so that Ctrl-C cancels a run and never the server.
+Rules:
+
+- An agent that is served for a command has a process of its own, on loopback and a free port, which ends with the
+  command. Signals of the terminal do not reach it, so that Ctrl-C cancels a run and never the server. Its threads are
+  in the database of the project.
+- All sessions of a command use one session of AgentCore, because another one has none of its threads.
 """
 
 import asyncio
+import os
 import re
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit, urlunsplit
 
@@ -19,8 +26,14 @@ import click
 import httpx
 from msgspec import Struct
 
-from agui_client import SessionOptions, agentcore_url
+from agui_client import Reconnect, Retry, SessionOptions, agentcore_url, new_session_id
+from agui_client.agentcore import agentcore_region
+from agui_client.caller import complete_url
+from agui_container.cli.control_characters import without_controls
 from agui_container.cli.failure import CommandFailed
+from agui_container.cli.project_store import project_store
+from agui_container.settings import SettingsError
+from agui_container.settings_sources import load_with_origins
 
 LOCAL_SERVER = "http://localhost:8080"
 MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -30,6 +43,9 @@ STOP_SECONDS = 12.0
 """Seconds for a served agent to start, and to end its runs and itself."""
 
 PROBE_SECONDS = 0.05
+
+AT_ONCE = Retry(give_up_after=0)
+"""For commands that fail when the first attempt to connect does."""
 
 target_argument = click.argument("target", metavar="[URL|ARN|MODULE:ATTRIBUTE]", default=LOCAL_SERVER)
 
@@ -50,19 +66,50 @@ class Target(Struct, frozen=True):
 
 @asynccontextmanager
 async def open_target(
-    name: str, *, websocket: bool = False, token: str | None = None, session_id: str | None = None
+    name: str, retry: Retry, *, websocket: bool = False, token: str | None = None, session_id: str | None = None
 ) -> AsyncIterator[Target]:
-    """Provide the server that a name means. Raises ``CommandFailed`` if an agent cannot be served."""
-    options: SessionOptions = {}
+    """Provide the server that a name means.
+
+    Raises:
+        CommandFailed: an agent cannot be served, or the name cannot be right.
+    """
+    options: SessionOptions = {"retry": retry}
     if token:
         options["token"] = token
-    if session_id:
-        options["session_id"] = session_id
     if MODULE.fullmatch(name):
         async with _serve(name) as url:
             yield Target(name, with_transport(url, websocket=websocket), options)
-    else:
-        yield Target(name, with_transport(name, websocket=websocket), options)
+        return
+    url = with_transport(name, websocket=websocket)
+    if session_id or agentcore_region(url):
+        options["session_id"] = session_id or new_session_id()
+    yield Target(name, url, options)
+
+
+def retry_and_show(show: Callable[[str], object]) -> Retry:
+    """Return the usual pauses between attempts to connect. The first failure of each drop is shown."""
+    usual = Retry()
+
+    def on_reconnect(failed: Reconnect) -> None:
+        if failed.attempt == 1:
+            show(without_controls(f"{failed.cause} Trying again for {usual.give_up_after:g} s."))
+
+    return replace(usual, on_reconnect=on_reconnect)
+
+
+def place_of(name: str) -> str:
+    """Return what identifies a server, however its name is written: SSE and WebSocket have one place.
+
+    An agent is that of the working folder. Raises ``CommandFailed`` if the name cannot be right.
+    """
+    if MODULE.fullmatch(name):
+        return f"{Path.cwd()}:{name}"
+    try:
+        url = urlsplit(complete_url(with_transport(name, websocket=False)))
+    except ValueError as error:
+        raise CommandFailed(str(error)) from None
+    path = url.path.removesuffix("/ws").removesuffix("/invocations").rstrip("/")
+    return urlunsplit(url._replace(scheme=url.scheme.replace("ws", "http", 1), path=path))
 
 
 def with_transport(name: str, *, websocket: bool) -> str:
@@ -89,7 +136,7 @@ async def _serve(agent: str) -> AsyncIterator[str]:
     command = [sys.executable, "-m", "agui_container", "serve", agent, "--host", "127.0.0.1", "--port", str(port)]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - it returns at once; the agent is what the user named
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
         url = f"http://127.0.0.1:{port}"
         try:
@@ -101,6 +148,16 @@ async def _serve(agent: str) -> AsyncIterator[str]:
                 await asyncio.to_thread(process.wait, STOP_SECONDS)
             process.kill()
             process.wait()
+
+
+def environment() -> Mapping[str, str]:
+    """Return the variables of a served agent, with the database of the project. Raises ``CommandFailed``."""
+    try:
+        _, origins = load_with_origins()
+    except SettingsError as error:
+        raise CommandFailed(f"The agent could not be served.\ncannot start: {error}") from None
+    store = project_store(origins)
+    return {**os.environ, "AGUI_STORE": store} if store else os.environ
 
 
 def _free_port() -> int:

@@ -6,6 +6,7 @@ Rule: both places give the same views of threads, those of ``threads.list`` and 
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Protocol
 
@@ -15,17 +16,15 @@ from pydantic import TypeAdapter
 
 from agui_client import Session
 from agui_client.rendering import markdown
+from agui_container.cli.control_characters import without_controls
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import config_option, token_option, url_option
 from agui_container.cli.server_commands import each_listed, run_with_server
 from agui_container.cli.shared_stores import SharedStores, print_json, run_with_stores
-from agui_container.cli.terminal.control_characters import without_controls
 from agui_container.engine.threads.views import shown_thread_view, thread_view
+from agui_container.ports import EVERYBODY
 from agui_container.ports.records import ThreadKey, ThreadRecord
 from agui_container.ports.store import ThreadStore
-
-EVERYBODY = "everybody"
-"""Owner of the threads of callers without a token and a session."""
 
 
 class OwnedThreads(Protocol):
@@ -115,12 +114,6 @@ class StoredThreads:
         return record
 
 
-def place_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say where the threads are."""
-    owner = click.option("--owner", default=EVERYBODY, help="Owner of the threads in the database.", show_default=True)
-    return url_option(token_option(owner(config_option(command))))
-
-
 class ThreadsLocation:
     """The place of the threads, as the options name it."""
 
@@ -139,42 +132,53 @@ class ThreadsLocation:
         run_with_stores(self._config, on_store)
 
 
+def with_location(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say where the threads are, and pass that place to the command."""
+
+    @wraps(command)
+    def run(url: str | None, token: str | None, owner: str, config: Path | None, **arguments: object) -> None:
+        command(ThreadsLocation(url, token, owner, config), **arguments)
+
+    owner_option = click.option(
+        "--owner", default=EVERYBODY, help="Owner of the threads in the database.", show_default=True
+    )
+    return url_option(token_option(owner_option(config_option(run))))
+
+
 @click.group()
 def threads() -> None:
     """List, show, export, rename and delete threads of a server, or in the database of AGUI_STORE."""
 
 
 @threads.command("list")
-@place_options
-def list_command(url: str | None, token: str | None, owner: str, config: Path | None) -> None:
+@with_location
+def list_command(location: ThreadsLocation) -> None:
     """List threads as JSON lines, the last changed first."""
 
     async def work(threads: OwnedThreads) -> None:
         async for thread in threads.list():
             print_json(thread)
 
-    ThreadsLocation(url, token, owner, config).run(work)
+    location.run(work)
 
 
 @threads.command("show")
 @click.argument("thread")
-@place_options
-def show_command(thread: str, url: str | None, token: str | None, owner: str, config: Path | None) -> None:
+@with_location
+def show_command(location: ThreadsLocation, thread: str) -> None:
     """Print a thread as Markdown."""
 
     async def work(threads: OwnedThreads) -> None:
         click.echo(without_controls(as_markdown(await threads.get(thread))))
 
-    ThreadsLocation(url, token, owner, config).run(work)
+    location.run(work)
 
 
 @threads.command("export")
 @click.argument("thread")
 @click.argument("file", type=click.Path(path_type=Path))
-@place_options
-def export_command(
-    thread: str, file: Path, url: str | None, token: str | None, owner: str, config: Path | None
-) -> None:
+@with_location
+def export_command(location: ThreadsLocation, thread: str, file: Path) -> None:
     """Write a thread to FILE: as JSON if its name ends with .json, otherwise as Markdown."""
 
     async def work(threads: OwnedThreads) -> None:
@@ -183,7 +187,7 @@ def export_command(
         file.write_text(f"{text}\n", encoding="utf-8")  # noqa: ASYNC240 - nothing else runs meanwhile
 
     try:
-        ThreadsLocation(url, token, owner, config).run(work)
+        location.run(work)
     except OSError as error:
         raise CommandFailed(f"{file} cannot be written: {error.strerror}") from None
 
@@ -191,20 +195,18 @@ def export_command(
 @threads.command("rename")
 @click.argument("thread")
 @click.argument("title", required=False)
-@place_options
-def rename_command(
-    thread: str, title: str | None, url: str | None, token: str | None, owner: str, config: Path | None
-) -> None:
+@with_location
+def rename_command(location: ThreadsLocation, thread: str, title: str | None) -> None:
     """Give a thread a title. Without TITLE it has none."""
-    ThreadsLocation(url, token, owner, config).run(lambda threads: threads.rename(thread, title))
+    location.run(lambda threads: threads.rename(thread, title))
 
 
 @threads.command("delete")
 @click.argument("thread")
-@place_options
-def delete_command(thread: str, url: str | None, token: str | None, owner: str, config: Path | None) -> None:
+@with_location
+def delete_command(location: ThreadsLocation, thread: str) -> None:
     """Delete a thread and everything that belongs to it."""
-    ThreadsLocation(url, token, owner, config).run(lambda threads: threads.delete(thread))
+    location.run(lambda threads: threads.delete(thread))
 
 
 def as_markdown(view: Mapping[str, object]) -> str:

@@ -6,10 +6,10 @@ Rule: small Protocols and frozen data without knowledge of a transport or a data
 
 from agui_container.ports.agent import (
     CURRENT_RUN,
+    EVERYBODY,
     LOG_FIELDS,
     Agent,
     Caller,
-    CallTool,
     Clock,
     Emit,
     Item,
@@ -22,7 +22,9 @@ from agui_container.ports.agent import (
     ThreadCleanup,
     Timer,
     Tool,
+    ToolCaller,
     ToolContent,
+    current_run,
     interrupts_of,
     session_label,
 )
@@ -57,10 +59,10 @@ from agui_container.protocol.expander import MessageText
 
 __all__ = [
     "CURRENT_RUN",
+    "EVERYBODY",
     "LOG_FIELDS",
     "Agent",
     "CallRules",
-    "CallTool",
     "Caller",
     "Clock",
     "ContextWindowed",
@@ -98,6 +100,7 @@ __all__ = [
     "TokenCounter",
     "Tool",
     "ToolCallDelta",
+    "ToolCaller",
     "ToolContent",
     "ToolError",
     "ToolSource",
@@ -105,6 +108,7 @@ __all__ = [
     "UsageDelta",
     "allow_all",
     "consent_question",
+    "current_run",
     "interrupts_of",
     "session_label",
 ]

@@ -26,6 +26,9 @@ Item = BaseEvent | MessageText | str
 LOG_FIELDS: ContextVar[Mapping[str, str]] = ContextVar("LOG_FIELDS", default={})  # noqa: B039 - never mutated
 """Ids in every log line of the current request or run. Tasks and worker threads inherit them."""
 
+EVERYBODY = "everybody"
+"""Owner of the threads and runs of callers without a token and a session."""
+
 
 AUTHORIZATION = "Authorization"
 
@@ -186,7 +189,7 @@ class PendingResult(Protocol):
         """Block until the call has ended. Only for code in a thread, such as a plain generator."""
 
 
-class CallTool(Protocol):
+class ToolCaller(Protocol):
     """Function of ``RunContext.call_tool``."""
 
     def __call__(
@@ -233,7 +236,7 @@ class RunContext:
         tool_call_id: id of the current call, for a tool.
         subagent_run_id: id of the subagent run; None in the run's own agent.
         part_of: id of the client's thread to which the thread of a subagent belongs; None in the run's own agent.
-        call_tool: calls one of ``tools`` under the tool policy, with approvals. See ``CallTool``.
+        call_tool: calls one of ``tools`` under the tool policy, with approvals. See ``ToolCaller``.
     """
 
     thread_id: str
@@ -254,7 +257,7 @@ class RunContext:
     tool_call_id: str | None = None
     subagent_run_id: str | None = None
     part_of: str | None = None
-    call_tool: CallTool = _no_tools
+    call_tool: ToolCaller = _no_tools
 
     @property
     def cancelled(self) -> bool:
@@ -288,6 +291,18 @@ class RunContext:
 
 CURRENT_RUN: ContextVar[RunContext | None] = ContextVar("CURRENT_RUN", default=None)
 """Context of the current run, for tools of frameworks. Tasks and worker threads inherit it."""
+
+
+def current_run() -> RunContext:
+    """Return the context of the current run.
+
+    Raises:
+        RuntimeError: no run of this server is being executed here.
+    """
+    ctx = CURRENT_RUN.get()
+    if ctx is None:
+        raise RuntimeError("the server's tools can be used only within a run of this server.")
+    return ctx
 
 
 class Agent(Protocol):

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.engine.admission.quota import IdentityQuota, Quota
-from agui_container.ports import LOG_FIELDS, Caller, session_label
+from agui_container.ports import EVERYBODY, LOG_FIELDS, Caller, session_label
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication, url_of
 from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
@@ -143,7 +143,7 @@ def make_caller(headers: Mapping[str, str], *, by_session: bool, limits_by_sessi
     session_id = headers.get(SESSION_HEADER)
     request_id = next((headers[name] for name in REQUEST_ID_HEADERS if name in headers), "")
     return Caller(
-        owner=f"session:{session_id}" if by_session and session_id else "everybody",
+        owner=f"session:{session_id}" if by_session and session_id else EVERYBODY,
         request_id=request_id if PLAIN_ID.fullmatch(request_id) else str(uuid.uuid4()),
         session_id=session_id,
         headers=headers,

@@ -6,8 +6,9 @@ import json
 import click
 
 from agui_client import Approval, Decision
+from agui_container.cli.control_characters import without_controls
+from agui_container.cli.signals import ctrl_c_calls
 from agui_container.cli.terminal.asker import Asker
-from agui_container.cli.terminal.control_characters import without_controls
 from agui_container.cli.terminal.view import View
 
 KEYS = {"y": "allow", "n": "deny", "e": "edit", "l": "later"}
@@ -31,9 +32,18 @@ async def decide(approval: Approval, asker: Asker, view: View) -> Decision | Non
 
 
 async def edit(arguments: dict[str, object], view: View) -> dict[str, object] | None:
-    """Open arguments in ``$EDITOR``. Return None if they are left as they were, or are no JSON object."""
-    text = await asyncio.to_thread(click.edit, as_json(arguments), extension=".json")
+    """Open arguments in ``$EDITOR``, which gets Ctrl-C. Return None if they do not change, or the editor fails."""
+    try:
+        with ctrl_c_calls(lambda: None):
+            text = await asyncio.to_thread(click.edit, as_json(arguments), extension=".json")
+    except click.ClickException as error:
+        view.error(error.format_message())
+        return None
+    except ValueError as error:  # a file that is no UTF-8
+        view.error(f"The arguments cannot be read: {error}")
+        return None
     if text is None:
+        view.note("The arguments are as they were.")
         return None
     try:
         edited = json.loads(text)

@@ -1,15 +1,19 @@
 """Questions to the person at the terminal: the next message, an answer, one key."""
 
-import asyncio
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import Completer
 from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.typeahead import clear_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from agui_container.cli.control_characters import without_controls
+from agui_container.cli.signals import ended_by_ctrl_c
+from agui_container.cli.terminal.input_lines import InputLines
+from agui_container.cli.terminal.keyboard import discard_typed_keys
 
 
 class Asker(Protocol):
@@ -27,12 +31,15 @@ class Asker(Protocol):
         """Return one of the keys. ``keys`` says what each one means."""
         ...
 
+    def discard_typed_keys(self) -> None:
+        """Forget keys that were typed before a question was there."""
+        ...
+
 
 class TerminalAsker:
     """Implements ``Asker`` with completion, and with a history of messages in a file."""
 
     def __init__(self, history: Path, completer: Completer) -> None:
-        history.parent.mkdir(parents=True, exist_ok=True)
         self._messages: PromptSession[str] = PromptSession(
             history=FileHistory(str(history)), completer=completer, complete_while_typing=True
         )
@@ -63,6 +70,11 @@ class TerminalAsker:
         pressed: str = await answers.prompt_async(f"{question} {legend(keys)} ", key_bindings=bindings)
         return pressed
 
+    def discard_typed_keys(self) -> None:
+        """Forget keys that were typed before a question was there."""
+        clear_typeahead(self._messages.input)
+        discard_typed_keys()
+
 
 def _exit_with(key: str) -> Callable[[KeyPressEvent], None]:
     def handle(event: KeyPressEvent) -> None:
@@ -74,9 +86,10 @@ def _exit_with(key: str) -> Callable[[KeyPressEvent], None]:
 class PipeAsker:
     """Implements ``Asker`` where the input is no terminal, or a dumb one: each line is one answer."""
 
-    def __init__(self, *, prompts: bool) -> None:
+    def __init__(self, prompts: IO[str] | None) -> None:
         self._prompts = prompts
-        """True prints questions, for a person at a dumb terminal."""
+        """The output for questions to a person at a dumb terminal. None prints none."""
+        self._lines = InputLines()
 
     async def message(self) -> str:
         """Return the next line."""
@@ -93,14 +106,17 @@ class PipeAsker:
             if answer[:1] in keys:
                 return answer[:1]
 
+    def discard_typed_keys(self) -> None:
+        """Forget lines that a person has typed before a question was there. Those of a pipe are its answers."""
+        if self._prompts is not None:
+            self._lines.clear()
+            discard_typed_keys()
+
     async def _read(self, prompt: str) -> str:
-        if self._prompts:
-            sys.stdout.write(prompt)
-            sys.stdout.flush()
-        line: str = await asyncio.to_thread(sys.stdin.readline)
-        if not line:
-            raise EOFError
-        return line.rstrip("\n")
+        if self._prompts is not None:
+            self._prompts.write(without_controls(prompt))
+            self._prompts.flush()
+        return await ended_by_ctrl_c(self._lines.next())
 
 
 def legend(keys: Mapping[str, str]) -> str:

@@ -5,18 +5,19 @@ leaves a run that the server does not end.
 """
 
 import asyncio
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ag_ui.core import Interrupt
 
 from agui_client import AgentClientError, Approval, Decision, SessionStatus
+from agui_container.cli.failure import error_text
+from agui_container.cli.signals import ctrl_c_calls, ended_by_ctrl_c, is_cancelled
 from agui_container.cli.terminal import approvals, forms
 from agui_container.cli.terminal.asker import Asker
 from agui_container.cli.terminal.attachments import files_in
-from agui_container.cli.terminal.chat_state import ChatState, error_text
-from agui_container.cli.terminal.slash_commands import run_slash_command
+from agui_container.cli.terminal.chat_state import ChatState
+from agui_container.cli.terminal.slash_commands import is_slash_command, run_slash_command
 
 
 class Chat:
@@ -35,8 +36,8 @@ class Chat:
         while True:
             try:
                 line = await self._asker.message()
-                if line.startswith("/"):
-                    await run_slash_command(self._state, line)
+                if is_slash_command(line):
+                    await ended_by_ctrl_c(run_slash_command(self._state, line))
                 elif line.strip():
                     await self._send(line)
             except EOFError:
@@ -45,28 +46,44 @@ class Chat:
                 continue
             except AgentClientError as error:
                 self._state.view.error(error_text(error))
+            except OSError as error:
+                self._state.view.error(f"{error.filename} cannot be read: {error.strerror}.")
 
     async def _send(self, text: str) -> None:
         state, files = self._state, files_in(text)
+        if state.session.status is SessionStatus.AGENT_TURN:  # a run that was left, or whose connection was lost
+            await state.load_thread(state.session.thread_id)
+            await self._answer()
+        if state.session.status is SessionStatus.AGENT_TURN:
+            state.view.error("The message was not sent, because a run of this conversation has not ended.")
+            return
         for file in files:
             state.view.note(f"Sent with {file.name}, {file.stat().st_size:,} bytes.")
         state.session.send_text(text, files=files, forwarded_props=state.forwarded_props)
-        state.files.last_thread = state.session.thread_id
+        state.remember()
         await self._answer()
 
     async def _answer(self) -> None:
-        """Show the agent's turn."""
-        with self._ctrl_c():
+        """Show the agent's turn. A message that the server has refused is taken back."""
+        with ctrl_c_calls(self._cancel):
             self._turn = asyncio.create_task(self._run(), name="turn of the agent")
             try:
                 await self._turn
             except asyncio.CancelledError:
+                if is_cancelled():
+                    raise
                 self._state.view.error("The run was left. It may continue at the server.")
             except AgentClientError as error:
                 self._state.view.error(error_text(error))
             finally:
-                self._turn = None
-                await self._state.session.cancel()  # what was refused is not sent again with the next message
+                await self._end_turn()
+        self._state.session.withdraw()
+
+    async def _end_turn(self) -> None:
+        cancelling, self._turn, self._cancelling = self._cancelling, None, None
+        if cancelling is not None:
+            cancelling.cancel()
+            await asyncio.gather(cancelling, return_exceptions=True)
 
     async def _run(self) -> None:
         async with self._state.view.turn() as show:
@@ -83,28 +100,14 @@ class Chat:
         with self._asking():
             return await forms.fill(interrupt, self._asker, self._state.view)
 
-    # --- Ctrl-C -------------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _ctrl_c(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._cancel)
-        try:
-            yield
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
-            self._cancelling = None
-
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Leave the terminal and Ctrl-C to a question."""
-        loop = asyncio.get_running_loop()
-        loop.remove_signal_handler(signal.SIGINT)
-        try:
-            with self._state.view.paused():
-                yield
-        finally:
-            loop.add_signal_handler(signal.SIGINT, self._cancel)
+        """Leave the terminal to a question. Keys that were typed before do not answer it."""
+        with self._state.view.paused():
+            self._asker.discard_typed_keys()
+            yield
+
+    # --- Ctrl-C -------------------------------------------------------------------------------------------------------
 
     def _cancel(self) -> None:
         """Cancel the run at the server. A second Ctrl-C leaves it."""
@@ -113,6 +116,7 @@ class Chat:
         if self._cancelling is not None:
             self._turn.cancel()
             return
+        self._state.view.note("The run is cancelled. Ctrl-C leaves it if it does not end.")
         self._cancelling = asyncio.create_task(self._cancel_run(), name="cancel of a run")
 
     async def _cancel_run(self) -> None:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from ag_ui.core import AgentCapabilities
 
-from agui_client import AgentClientError, Session
-from agui_container.cli.target import Target
-from agui_container.cli.terminal.server_files import ServerFiles
+from agui_client import Session
+from agui_client.rendering import markdown
+from agui_container.cli.target import AT_ONCE, Target
+from agui_container.cli.terminal.server_files import LastConversation, ServerFiles
 from agui_container.cli.terminal.view import View
 
 
@@ -45,22 +46,26 @@ class ChatState:
         return ((self.capabilities.custom if self.capabilities else None) or {}).get(name)
 
     async def load_capabilities(self) -> None:
-        """Ask the server what it can do. Raises ``AgentClientError`` if it cannot be reached."""
-        self.capabilities = await self.session.capabilities()
+        """Ask the server what it can do. Raises ``AgentClientError`` if it cannot be reached at once."""
+        options = self.target.options.copy()
+        options["retry"] = AT_ONCE
+        async with Session(self.target.url, **options) as session:
+            self.capabilities = await session.capabilities()
+
+    def remember(self) -> None:
+        """Keep which conversation ``agui chat --continue`` continues."""
+        self.files.last = LastConversation(self.session.thread_id, self.target.options.get("session_id"))
 
     async def change_session(self, session: Session) -> None:
         """Continue with another session."""
         await self.session.aclose()
         self.session = session
 
+    async def load_thread(self, thread_id: str) -> None:
+        """Continue a thread as the server has it. Raises ``AgentClientError``."""
+        await self.change_session(await Session.from_id(thread_id, url=self.target.url, **self.target.options))
+
     async def open_thread(self, thread_id: str) -> None:
         """Continue a thread of the server, and show it. Raises ``AgentClientError``."""
-        await self.change_session(await Session.from_id(thread_id, url=self.target.url, **self.target.options))
-        self.view.markdown(self.session._repr_markdown_())
-
-
-def error_text(error: AgentClientError) -> str:
-    """Return an error for the person: its code, its message, and the id that the server's log has."""
-    code, request_id = getattr(error, "code", None), getattr(error, "request_id", None)
-    text = f"{code}: {error}" if code else str(error)
-    return f"{text} (request {request_id})" if request_id else text
+        await self.load_thread(thread_id)
+        self.view.markdown(markdown(self.session.messages))

@@ -1,13 +1,18 @@
 """The agent's questions at the terminal, field by field, as their JSON Schema describes them.
 
-Rule: an answer is checked by the whole schema before it is sent, because a server refuses a wrong one for good.
+Rules:
+
+- An answer is checked by the whole schema before it is sent, because a server refuses a wrong one for good.
+- A schema is an agent's. Nothing outside it is loaded, whatever it refers to.
 """
 
 import json
 from collections.abc import Mapping
 
 from ag_ui.core import Interrupt
-from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator, SchemaError, ValidationError  # type: ignore[import-untyped]
+from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from agui_client import Declined
 from agui_container.cli.terminal.asker import Asker, choices
@@ -27,9 +32,14 @@ async def fill(interrupt: Interrupt, asker: Asker, view: View) -> object:
     schema = interrupt.response_schema or TEXT
     while True:
         try:
-            answer = await _ask_value("Answer", schema, asker, view)
-            Draft202012Validator(dict(schema)).validate(answer)
+            Draft202012Validator.check_schema(schema)
+            answer = await _ask_value("Answer", without_references(schema, schema), asker, view)
+            Draft202012Validator(dict(schema), registry=Registry()).validate(answer)
         except (EOFError, KeyboardInterrupt):
+            raise Declined from None
+        except (SchemaError, Unresolvable) as error:
+            reason = error.message if isinstance(error, SchemaError) else error
+            view.error(f"The question cannot be answered, because its schema is invalid: {reason}")
             raise Declined from None
         except ValidationError as error:
             view.error(f"{'.'.join(map(str, error.path)) or 'The answer'}: {error.message}")
@@ -45,8 +55,7 @@ async def _ask_value(name: str, schema: Mapping[str, object], asker: Asker, view
     needed = set(required) if isinstance(required, list) else set()
     answers: dict[str, object] = {}
     for each, field in properties.items():
-        fields = field if isinstance(field, Mapping) else {}
-        answer = await _ask_field(each, fields, asker, view, is_required=each in needed)
+        answer = await _ask_field(each, without_references(field, schema), asker, view, is_required=each in needed)
         if answer is not SKIPPED:
             answers[each] = answer
     return answers
@@ -69,6 +78,23 @@ async def _ask_field(name: str, schema: Mapping[str, object], asker: Asker, view
             return parse(text, schema)
         except (ValueError, KeyError):
             view.error("This does not fit.")
+
+
+def without_references(schema: object, root: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a schema with its definition in ``$defs`` in place of a reference, and without the choice of null."""
+    if not isinstance(schema, Mapping):
+        return {}
+    definitions, options = root.get("$defs"), schema.get("anyOf")
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    if isinstance(definitions, Mapping) and name in definitions:
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        return {"$defs": definitions, **definitions[name], **rest}
+    if isinstance(options, list):
+        typed = [each for each in options if each != {"type": "null"}]
+        if len(typed) == 1:
+            rest = {key: value for key, value in schema.items() if key != "anyOf"}
+            return {**without_references(typed[0], root), **rest}
+    return schema
 
 
 def hint(schema: Mapping[str, object]) -> str:

@@ -8,7 +8,7 @@ from time import monotonic
 import click
 from ag_ui.core import BaseEvent
 
-from agui_container.cli.terminal.control_characters import without_controls
+from agui_container.cli.control_characters import without_controls
 from agui_container.cli.terminal.turn import CallItem, NoteItem, ReasoningItem, ShownTurn, TextItem, TurnItem
 
 INDENT = "  "

@@ -1,8 +1,7 @@
 """A conversation on a terminal: Markdown that is drawn while it arrives, spinners, indentation.
 
-Rule: what is complete is printed once, for good, and scrolls away as any output does. Only what still changes is drawn
-again, ``FRAMES`` times a second whatever the number of events, and never higher than the terminal. So nothing flickers,
-and a fast agent costs no more than a slow one.
+Rule: complete output is printed once, for good, and scrolls away as any output does. Only items that still change are
+drawn again, ``FRAMES`` times a second whatever the number of events. So a fast agent costs no more than a slow one.
 """
 
 import asyncio
@@ -11,14 +10,14 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from time import monotonic
 
 from ag_ui.core import BaseEvent
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.live import Live
+from rich.console import Console, Group, RenderableType
 from rich.markdown import Markdown
 from rich.padding import Padding
-from rich.segment import Segment
 from rich.text import Text as Line
 
-from agui_container.cli.terminal.control_characters import without_controls
+from agui_container.cli.control_characters import without_controls
+from agui_container.cli.terminal.keyboard import echo
+from agui_container.cli.terminal.live_rows import LiveRows
 from agui_container.cli.terminal.markdown_blocks import MarkdownBlocks
 from agui_container.cli.terminal.turn import CallItem, NoteItem, ReasoningItem, ShownTurn, TextItem, TurnItem
 
@@ -28,7 +27,7 @@ FRAMES = 10
 INDENT = 3
 """Columns for each subagent around an item."""
 
-RESULT_LINES = 8
+RESULT_LINES, RESULT_CHARS = 8, 1_000
 ARGUMENT_CHARS = 200
 """Limits of the shown part of a call. ``/export`` has all of it."""
 
@@ -37,39 +36,23 @@ MARKDOWN_CHARS = 4_000
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
-SPARE_ROWS = 3
-"""Rows of the terminal that are never drawn again, so that it does not scroll in between."""
-
-
-class Tail:
-    """The last rows of something, so that it fits on the terminal."""
-
-    def __init__(self, content: RenderableType) -> None:
-        self._content = content
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        rows = console.render_lines(self._content, options.update(height=None), pad=False)
-        for row in rows[-max(console.height - SPARE_ROWS, 1) :]:
-            yield from row
-            yield Segment.line()
-
 
 class Screen:
     """Implements ``View`` on a terminal."""
 
     def __init__(self, console: Console) -> None:
         self.shows_reasoning = False
-        self._console = console
         self._turn = ShownTurn(monotonic)
         self._blocks: tuple[TextItem, MarkdownBlocks] | None = None
-        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._rows = LiveRows(console)
+        self._is_paused = False
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Callable[[BaseEvent], None]]:
         """Provide the function that shows the events of one turn."""
-        drawing = asyncio.create_task(self._draw(), name="drawing of a turn")
+        drawing = asyncio.create_task(self._draw_frames(), name="drawing of a turn")
         try:
-            with self._live:
+            with echo(on=False), self._hidden_cursor():
                 try:
                     yield self._turn.feed
                 finally:
@@ -83,54 +66,63 @@ class Screen:
     def paused(self) -> Iterator[None]:
         """Leave the terminal to a question in the middle of a turn."""
         self._end()
-        self._live.stop()
+        self._is_paused = True
+        self._rows.show_cursor(visible=True)
+        try:
+            with echo(on=True):
+                yield
+        finally:
+            self._rows.show_cursor(visible=False)
+            self._is_paused = False
+
+    @contextmanager
+    def _hidden_cursor(self) -> Iterator[None]:
+        self._rows.show_cursor(visible=False)
         try:
             yield
         finally:
-            self._live.start()
+            self._rows.show_cursor(visible=True)
 
     def _end(self) -> None:
-        """Print everything, and clear what was drawn."""
+        """Print everything, and leave no rows that change."""
         self._turn.end()
-        self._print_finished()
-        self._live.update("", refresh=True)
+        self._rows.draw([*self._final()], None)
 
     def markdown(self, text: str) -> None:
         """Show a text in Markdown."""
-        self._console.print(Markdown(without_controls(text)))
+        self._rows.show(Markdown(without_controls(text)))
 
     def note(self, text: str) -> None:
         """Show a line of this program."""
-        self._console.print(Line(without_controls(text), style="dim"))
+        self._rows.show(Line(without_controls(text), style="dim"))
 
     def error(self, text: str) -> None:
         """Show what went wrong."""
-        self._console.print(Line(without_controls(text), style="red"))
+        self._rows.show(Line(without_controls(text), style="red"))
 
     # --- drawing ------------------------------------------------------------------------------------------------------
 
-    async def _draw(self) -> None:
+    async def _draw_frames(self) -> None:
         while True:
-            if self._live.is_started:
-                self._print_finished()
-                self._live.update(Tail(Group(*self._unfinished())), refresh=True)
+            if not self._is_paused:
+                self._rows.draw([*self._final()], Group(*self._unfinished()))
             await asyncio.sleep(1 / FRAMES)
 
-    def _print_finished(self) -> None:
+    def _final(self) -> Iterator[RenderableType]:
+        """Take what does not change any more."""
         while (item := self._turn.pop_finished()) is not None:
             if isinstance(item, TextItem):
-                blocks = self._blocks_of(item)
-                self._print_markdown(item, blocks.pop_all())
+                yield from self._final_text(item, self._blocks_of(item).pop_all())
                 self._blocks = None
             else:
-                self._console.print(self._indented(item, self._finished(item)))
+                yield self._indented(item, self._finished(item))
         if self._turn.items and isinstance(first := self._turn.items[0], TextItem):
-            self._print_markdown(first, self._blocks_of(first).pop_complete())
+            yield from self._final_text(first, self._blocks_of(first).pop_complete())
 
-    def _print_markdown(self, item: TextItem, text: str) -> None:
+    def _final_text(self, item: TextItem, text: str) -> Iterator[RenderableType]:
         if text.strip():
-            self._console.print(self._indented(item, Markdown(text)))
-            self._console.print()
+            yield self._indented(item, Markdown(text))
+            yield ""
 
     def _blocks_of(self, item: TextItem) -> MarkdownBlocks:
         """Return the blocks of the first text, with all that has arrived."""
@@ -204,6 +196,11 @@ def finished_call(call: CallItem) -> RenderableType:
         return Line.assemble("◌ ", call_line(call), (" waits", "yellow"))
     mark = ("✗ ", "red") if call.has_failed else ("✓ ", "green")
     head = Line.assemble(mark, call_line(call), (f"  {call.seconds:.1f} s", "dim"))
-    lines = without_controls(call.result).rstrip().splitlines()
-    shown = lines[:RESULT_LINES] + ([f"… {len(lines) - RESULT_LINES} more lines"] if len(lines) > RESULT_LINES else [])
-    return Group(head, Padding(Line("\n".join(shown), style="dim"), (0, 0, 0, 2))) if shown else head
+    result = without_controls(clipped_result(call.result.rstrip()))
+    return Group(head, Padding(Line(result, style="dim"), (0, 0, 0, 2))) if result else head
+
+
+def clipped_result(text: str) -> str:
+    """Return the begin of a result, and how much is left out."""
+    shown = "".join(text[:RESULT_CHARS].splitlines(keepends=True)[:RESULT_LINES])
+    return text if shown == text else f"{shown.rstrip()}\n… {len(text) - len(shown):,} more characters"

@@ -4,6 +4,7 @@ Rule: a command is a function of the chat and of the text after its name. ``EOFE
 """
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -12,11 +13,15 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from agui_client import Session
+from agui_client.rendering import markdown
 from agui_container.cli.terminal.chat_state import ChatState
+
+NAME = re.compile(r"/[\w-]*(\s|$)")
+"""The begin of a command. A path, which a terminal pastes for a dropped file, has a second slash."""
 
 
 class SlashCommand(Struct, frozen=True):
-    """A command. ``argument`` is shown in the list of commands."""
+    """A command. ``argument`` is shown in the list of commands. One without brackets must be given."""
 
     summary: str
     run: Callable[[ChatState, str], Awaitable[None]]
@@ -39,10 +44,13 @@ async def begin_thread(chat: ChatState, _: str) -> None:
 
 async def list_threads(chat: ChatState, _: str) -> None:
     """List the threads of the server, numbered for ``/open``."""
-    found = (await chat.session.command("threads.list"))["threads"]
+    listed = await chat.session.command("threads.list")
+    found = listed.get("threads")
     threads = [thread for thread in found if isinstance(thread, Mapping)] if isinstance(found, list) else []
     chat.listed = [str(thread["threadId"]) for thread in threads]
     rows = [f"{at:3}. {thread.get('title') or thread['threadId']}" for at, thread in enumerate(threads, 1)]
+    if listed.get("next") is not None:
+        rows.append("There are older ones: agui threads list")
     chat.view.note("\n".join(rows) or "There are no threads.")
 
 
@@ -92,7 +100,7 @@ async def show_state(chat: ChatState, _: str) -> None:
 
 async def export(chat: ChatState, argument: str) -> None:
     """Write the conversation to a file: Markdown, or JSON if its name ends so."""
-    path = Path(argument or f"{chat.session.thread_id}.md").expanduser()  # noqa: ASYNC240 - it looks nothing up
+    path = Path(argument or f"{file_name(chat.session.thread_id)}.md").expanduser()  # noqa: ASYNC240 - it looks nothing up
     try:
         path.write_text(exported(chat.session, as_json=path.suffix == ".json"), encoding="utf-8")
     except OSError as error:
@@ -101,10 +109,15 @@ async def export(chat: ChatState, argument: str) -> None:
         chat.view.note(f"Written to {path}.")
 
 
+def file_name(thread_id: str) -> str:
+    """Return the id of a thread as the name of a file. A server or another client may have chosen it."""
+    return re.sub(r"[^\w-]+", "-", thread_id)
+
+
 def exported(session: Session, *, as_json: bool) -> str:
     """Return a conversation as Markdown or as JSON."""
     if not as_json:
-        return f"{session._repr_markdown_()}\n"
+        return f"{markdown(session.messages)}\n"
     messages = [it.model_dump(mode="json", by_alias=True, exclude_none=True) for it in session.messages]
     fields = {"threadId": session.thread_id, "title": session.title, "messages": messages, "state": session.state}
     return f"{json.dumps(fields, indent=2, ensure_ascii=False)}\n"
@@ -117,7 +130,7 @@ async def toggle_reasoning(chat: ChatState, _: str) -> None:
 
 
 async def rename(chat: ChatState, argument: str) -> None:
-    """Give the thread a title."""
+    """Give the thread a title. Without one it has none."""
     await chat.session.rename(argument or None)
 
 
@@ -132,7 +145,7 @@ SLASH_COMMANDS: Mapping[str, SlashCommand] = {
     "/threads": SlashCommand("list the threads of the server", list_threads),
     "/open": SlashCommand("continue a thread", open_thread, "NUMBER|ID"),
     "/fork": SlashCommand("continue with a copy up to a message", fork_thread, "[NUMBER]"),
-    "/rename": SlashCommand("give the thread a title", rename, "TITLE"),
+    "/rename": SlashCommand("give the thread a title", rename, "[TITLE]"),
     "/model": SlashCommand("choose a model, or list them", choose_model, "[NAME]"),
     "/reasoning": SlashCommand("show reasoning in full, or as one line", toggle_reasoning),
     "/usage": SlashCommand("show the tokens of this conversation", show_usage),
@@ -148,8 +161,15 @@ async def run_slash_command(chat: ChatState, line: str) -> None:
     command = SLASH_COMMANDS.get(name)
     if command is None:
         chat.view.error(f"There is no command {name}: /help lists them.")
-        return
-    await command.run(chat, argument.strip())
+    elif command.argument and not command.argument.startswith("[") and not argument:
+        chat.view.error(f"This command needs an argument: {name} {command.argument}")
+    else:
+        await command.run(chat, argument.strip())
+
+
+def is_slash_command(line: str) -> bool:
+    """Return True for a line that is a command, and False for a message."""
+    return NAME.match(line) is not None
 
 
 class SlashCompleter(Completer):

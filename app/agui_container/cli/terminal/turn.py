@@ -29,11 +29,9 @@ from ag_ui.core import (
 )
 
 from agui_client.rendering import text_of
+from agui_container.protocol.conversation.transcript import DENIED, DURATION, FAILED
 
 T = TypeVar("T", bound="TurnItem")
-
-FAILED, DENIED, DURATION = "failed", "denied", "durationMs"
-"""Keys of a result's metadata, as AGUI Container sets them."""
 
 
 @dataclass

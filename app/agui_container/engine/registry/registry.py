@@ -335,7 +335,7 @@ class RunRegistry:
         self._health.update(busy=bool(self.queues or self._background))
 
     async def stop_recorders(self, seconds: float) -> None:
-        """Wait for ``seconds`` until the ends of all runs are stored. Then the others end for their readers."""
+        """Wait until the ends of all runs are stored, for ``seconds`` at most. Then the others end for readers."""
         await wait_in_turns(self.recorder_tasks.values(), seconds)
         recorders = list(self.recorder_tasks.values())
         for task in recorders:
@@ -359,7 +359,7 @@ class RunRegistry:
 
 
 async def wait_in_turns(tasks: Collection[asyncio.Task[None]], seconds: float) -> None:
-    """Wait until there are no tasks, for ``seconds`` in turns at most. Tasks leave the collection when done."""
+    """Wait for ``seconds`` in turns at most until there are no tasks. Tasks leave the collection when they are done."""
     turns = round(seconds / TURN_SECONDS)
     while tasks and turns > 0:
         await asyncio.wait(tasks, timeout=TURN_SECONDS)

@@ -16,7 +16,7 @@ from grpclib.const import Cardinality
 from grpclib.const import Handler as Method
 
 from agui_container.engine.service import Service
-from agui_container.ports import Caller
+from agui_container.ports import EVERYBODY, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.gen.kontekst.kontekst_pb2 import (
@@ -107,7 +107,7 @@ class DaemonService:
 
 def is_operator(caller: Caller) -> bool:
     """True if a caller has the anonymous scope. A caller with a session or a principal may be one of several."""
-    return caller.principal is None and caller.owner == "everybody"
+    return caller.principal is None and caller.owner == EVERYBODY
 
 
 async def accepts_connections(endpoint: str) -> bool:

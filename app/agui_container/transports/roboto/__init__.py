@@ -5,3 +5,6 @@ records and deltas. The start imports only ``routes``, and the first request imp
 
 Source: ``roboto.ai.agent_session`` of the package ``roboto`` 0.44 and ``roboto.ai.agent_thread`` of 0.62.
 """
+
+OLD_PREFIX, NEW_PREFIX = "/v1/ai/chats", "/v1/ai/threads"
+"""Prefixes of the paths for clients before 0.46, and for clients since then."""

@@ -13,8 +13,8 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.browser_policy import route_path
 from agui_container.transports.caller_middleware import caller_of, quota_of
 from agui_container.transports.request_body import read_fields
+from agui_container.transports.roboto import OLD_PREFIX
 from agui_container.transports.roboto.requests import PinRequest, VisibilityRequest, read
-from agui_container.transports.roboto.routes import OLD_PREFIX
 from agui_container.transports.roboto.sessions import Sessions
 from agui_container.transports.roboto.views import SessionClient
 

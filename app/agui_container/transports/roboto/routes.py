@@ -24,12 +24,10 @@ from agui_container.transports.caller_middleware import caller_of
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.registration import Closers, HttpRegistration, read_options
+from agui_container.transports.roboto import NEW_PREFIX, OLD_PREFIX
 
 PREFIX = "/v1/ai/"
 """Prefix of all paths."""
-
-OLD_PREFIX, NEW_PREFIX = "/v1/ai/chats", "/v1/ai/threads"
-"""Prefixes of the paths for clients before 0.46, and for clients since then."""
 
 CLASSES: Mapping[int, str] = {
     400: "RobotoInvalidRequestException",

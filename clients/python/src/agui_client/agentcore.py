@@ -14,6 +14,8 @@ from uuid import uuid4
 
 import httpx
 
+from agui_client.errors import CredentialsError
+
 if TYPE_CHECKING:
     from botocore.session import Session as AwsSession  # type: ignore[import-untyped]
 
@@ -116,15 +118,20 @@ class SigV4(httpx.Auth):
         return urlunsplit(urlsplit(str(request.url))._replace(scheme=urlsplit(url).scheme))
 
     def _credentials(self) -> object:
-        """Ask for credentials each time, because they expire."""
-        if self._session is None:
-            from botocore.session import Session  # noqa: PLC0415 - see the module's rule
+        """Ask for credentials each time, because they expire. Raises ``CredentialsError``."""
+        from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]  # noqa: PLC0415 - see the module's rule
+        from botocore.session import Session  # noqa: PLC0415
 
-            self._session = Session()
-        credentials = self._session.get_credentials()
-        if credentials is None:
-            raise ValueError("There are no AWS credentials: set a profile or AWS_ACCESS_KEY_ID, or give a token.")
-        return credentials.get_frozen_credentials()
+        self._session = self._session or Session()
+        try:
+            credentials = self._session.get_credentials()
+            frozen: object = credentials and credentials.get_frozen_credentials()
+        except BotoCoreError as error:
+            raise CredentialsError(str(error)) from error
+        if frozen is None:
+            message = "There are no AWS credentials: set a profile or AWS_ACCESS_KEY_ID, or give a token."
+            raise CredentialsError(message)
+        return frozen
 
 
 def presigned_url(

@@ -70,7 +70,8 @@ class Backoff:
         if self._attempts == 1:
             self._failing_since = time.monotonic()
         if time.monotonic() - self._failing_since >= self._retry.give_up_after:
-            message = f"No connection for {self._retry.give_up_after:g} s: {cause}"
+            duration = f" for {self._retry.give_up_after:g} s" if self._retry.give_up_after else ""
+            message = f"No connection{duration}: {cause}"
             raise ConnectionLostError(message, self._attempts) from cause
         longest = min(self._retry.max_delay, self._retry.initial_delay * 2 ** min(self._attempts - 1, 30))
         # Half of the pause is fixed, so that clients of a server that restarts do not all connect at the same moment.

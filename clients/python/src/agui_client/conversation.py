@@ -121,6 +121,11 @@ class Conversation:
         else:
             self._messages.insert(self._after_call(result.tool_call_id), result)
 
+    def remove(self, messages: Iterable[Message]) -> None:
+        """Remove messages that were added."""
+        ids = {message.id for message in messages}
+        self.replace([message for message in self._messages if message.id not in ids])
+
     def replace(self, messages: Sequence[Message]) -> None:
         """Replace all messages."""
         self._join_pieces()

@@ -57,6 +57,10 @@ class CancelTimeoutError(AgentClientError):
     """The server did not end a cancelled run in time. The run may still be open there."""
 
 
+class CredentialsError(AgentClientError):
+    """There are no AWS credentials for a signature, or they cannot be used."""
+
+
 class UnsupportedError(AgentClientError):
     """The server's capabilities do not name a feature that was asked for."""
 

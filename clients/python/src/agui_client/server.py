@@ -79,7 +79,7 @@ class Server:
             except ConnectionDropped as error:
                 await backoff.pause(error)
             except RunRefusedError as error:
-                if not error.retryable:
+                if not (error.retryable and self.retry.give_up_after):
                     raise
                 await backoff.pause(error)
 

@@ -68,6 +68,8 @@ class Session(SessionView):
         self._caller = Caller(
             url, options.get("token"), options.get("session_id"), options.get("headers"), options.get("sigv4")
         )
+        if self._caller.session_id is not None:
+            self._options["session_id"] = self._caller.session_id  # a fork is in the same session of AgentCore
         self._server = Server(self._caller, options.get("retry", Retry()))
         self._record = SessionRecord(
             thread_id or str(uuid4()),

@@ -10,6 +10,7 @@ from ag_ui.core import (
     BaseEvent,
     Context,
     Interrupt,
+    Message,
     ResumeEntry,
     RunAgentInput,
     RunErrorEvent,
@@ -47,9 +48,10 @@ class Outcome(StrEnum):
 
 @dataclass
 class Draft:
-    """The next run, beyond the messages that the conversation has."""
+    """The next run. Its messages are at the end of the conversation, too."""
 
     is_due: bool = False
+    messages: list[Message] = field(default_factory=list)
     answers: list[ResumeEntry] = field(default_factory=list)
     goals: Sequence[Goal] | None = None
 

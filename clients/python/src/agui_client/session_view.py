@@ -14,7 +14,7 @@ from agui_client.client_tools import ClientTool, ClientToolResult
 from agui_client.content import File, user_message
 from agui_client.goals import Goal, GoalRecord
 from agui_client.interrupts import abandoned, answered
-from agui_client.session_record import Outcome, SessionRecord, SessionStatus
+from agui_client.session_record import Draft, Outcome, SessionRecord, SessionStatus
 
 
 class TurnOptions(TypedDict, total=False):
@@ -127,6 +127,7 @@ class SessionView:
             raise RuntimeError("It is the agent's turn: call run(), which also reads the end of a cancelled run.")
         messages = [message] if message is not None and not isinstance(message, Sequence) else message or ()
         record.conversation.add(*messages)
+        record.draft.messages.extend(messages)
         for tool in options.get("client_tools", ()):
             record.tools.register(tool)
         if "context" in options:
@@ -178,6 +179,14 @@ class SessionView:
     def unregister_client_tool(self, name: str) -> bool:
         """Withdraw a tool from the next run on. Return False if no function was registered under the name."""
         return self._record.tools.unregister(name)
+
+    def withdraw(self) -> Self:
+        """Take back messages and answers that no run has accepted, for example because the server refused it."""
+        record = self._record
+        if not record.is_reading:
+            record.conversation.remove(record.draft.messages)
+            record.draft = Draft()
+        return self
 
     def _check_waiting(self, interrupt_id: str) -> None:
         if all(interrupt.id != interrupt_id for interrupt in self._record.interrupts):

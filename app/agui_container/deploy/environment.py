@@ -1,0 +1,66 @@
+"""Variables of the container: the settings that differ from their defaults, and references to secrets.
+
+Rule: ``agui.toml`` and ``AGUI_*`` variables give the same environment. Where the server listens is AgentCore's contract
+and no setting of a deployment. Refusals are streams, because AgentCore replaces the body of any 4xx or 5xx.
+"""
+
+import json
+from collections.abc import Mapping
+
+from pydantic import SecretStr
+
+from agui_container.deploy.options import DeployOptions
+from agui_container.settings import Settings, SettingsError, default_of
+from agui_container.settings_sources import variable_of
+
+LISTENING = ("host", "port")
+JSON_LISTS = ("console_suggestions",)
+"""Lists that are JSON in a variable. The others have commas between their texts."""
+
+MAX_BYTES = 4_096
+"""Bytes of names and values that AgentCore takes. Version 2 of its platform takes 2,560."""
+
+
+def make_environment(settings: Settings, origins: Mapping[str, str], options: DeployOptions) -> dict[str, str]:
+    """Return the variables. Raises ``SettingsError`` if there are too many bytes of them.
+
+    Args:
+        settings: as they hold here.
+        origins: place of each setting, ``default`` for one that has no value of its own.
+        options: of the deployment.
+    """
+    left_out = {*options.leave_in_image, *options.secrets}
+    named = [name for name, origin in origins.items() if origin != "default" and name not in left_out]
+    variables = {
+        variable_of(name): text_of(name, default_of(name) if name in LISTENING else getattr(settings, name))
+        for name in named
+    }
+    variables.setdefault(variable_of("error_status"), "stream")
+    variables |= {variable_of(name): arn for name, arn in options.secrets.items()}
+    variables |= options.environment
+    check_size(variables)
+    return dict(sorted(variables.items()))
+
+
+def text_of(name: str, value: object) -> str:
+    """Return the value of a setting as the text of a variable."""
+    match value:
+        case SecretStr():
+            return value.get_secret_value()
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return json.dumps(value, ensure_ascii=False) if name in JSON_LISTS else ",".join(value)
+    return str(value)
+
+
+def check_size(variables: Mapping[str, str]) -> None:
+    """Check the bytes of all variables. Raises ``SettingsError``, which names the longest one."""
+    sizes = {name: len(f"{name}{value}".encode()) for name, value in variables.items()}
+    total = sum(sizes.values())
+    if total > MAX_BYTES:
+        longest = max(sizes, key=lambda name: sizes[name])
+        raise SettingsError(
+            f"the variables of the container have {total:,} bytes, and AgentCore takes {MAX_BYTES:,}. {longest} has "
+            f"{sizes[longest]:,}. Settings of agui.toml that the image has may stay there: [deploy] leave_in_image."
+        )

@@ -1,0 +1,132 @@
+"""The drawing of a turn: what each frame writes, and what the terminal shows after it."""
+
+import asyncio
+from io import StringIO
+
+import pyte
+from ag_ui.core import (
+    TextMessageContentEvent,
+    TextMessageEndEvent,
+    TextMessageStartEvent,
+    ToolCallEndEvent,
+    ToolCallResultEvent,
+    ToolCallStartEvent,
+)
+from rich.console import Console
+from rich.text import Text
+
+from agui_container.cli.terminal.live_rows import LiveRows
+from agui_container.cli.terminal.screen import Screen
+from tests.requirements import requirement
+
+COLUMNS, ROWS = 80, 40
+DELTAS = 20_000
+PARAGRAPHS = 8
+WAIT_SECONDS = 120.0
+
+
+class RecordingTerminal(StringIO):
+    """A terminal that keeps each write, and the screen after each one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.screen = pyte.Screen(COLUMNS, ROWS)
+        self.screen.set_mode(pyte.modes.LNM)
+        self.frames: list[tuple[str, str]] = []
+        self._stream = pyte.Stream(self.screen)
+        self._written = asyncio.Event()
+
+    def write(self, text: str) -> int:
+        """Show text, and keep it. Rich writes empty texts, too."""
+        if not text:
+            return 0
+        self._stream.feed(text)
+        self.frames.append((text, "\n".join(line.rstrip() for line in self.screen.display)))
+        self._written.set()
+        return super().write(text)
+
+    async def wait_for(self, text: str) -> None:
+        """Wait until the screen shows a text."""
+        async with asyncio.timeout(WAIT_SECONDS):
+            while not self.frames or text not in self.frames[-1][1]:
+                self._written.clear()
+                await self._written.wait()
+
+
+def console_of(terminal: StringIO) -> Console:
+    return Console(file=terminal, force_terminal=True, width=COLUMNS, height=ROWS)
+
+
+@requirement("terminal.flicker")
+async def test_text_that_is_on_the_screen_never_vanishes_and_is_never_doubled() -> None:
+    terminal = RecordingTerminal()
+    async with Screen(console_of(terminal)).turn() as show:
+        show(TextMessageStartEvent(message_id="m", role="assistant"))
+        for number in range(PARAGRAPHS):
+            show(TextMessageContentEvent(message_id="m", delta=f"Paragraph {number} begins"))
+            await terminal.wait_for(f"Paragraph {number} begins")
+            show(TextMessageContentEvent(message_id="m", delta=" and ends.\n\n"))
+            await terminal.wait_for(f"Paragraph {number} begins and ends.")
+        show(TextMessageEndEvent(message_id="m"))
+    begun = 0
+    for written, shown in terminal.frames:
+        counts = [shown.count(f"Paragraph {number} ") for number in range(PARAGRAPHS)]
+        assert counts == [1] * sum(counts) + [0] * (PARAGRAPHS - sum(counts))
+        assert sum(counts) >= begun
+        begun = sum(counts)
+        assert len(written) < 3 * COLUMNS
+    final = "".join(written for written, shown in terminal.frames if f"Paragraph {PARAGRAPHS - 1}" in shown)
+    assert "Paragraph 0" not in final
+
+
+@requirement("terminal.flicker")
+def test_rows_that_have_not_changed_are_not_written() -> None:
+    terminal = RecordingTerminal()
+    rows = LiveRows(console_of(terminal))
+    rows.draw([], Text("one\ntwo"))
+    rows.draw([], Text("one\ntwo"))
+    rows.draw([], Text("one\nthree"))
+    rows.draw([Text("one")], Text("three"))
+    rows.draw([Text("three")], None)
+    rows.show(Text("after"))
+    assert [written.count("one") for written, _ in terminal.frames] == [1, 0, 0]
+    assert terminal.frames[-1][1].split() == ["one", "three", "after"]
+
+
+@requirement("terminal.flicker")
+def test_rows_that_are_drawn_at_another_width_take_the_place_of_the_former_ones() -> None:
+    terminal = RecordingTerminal()
+    console = console_of(terminal)
+    rows = LiveRows(console)
+    rows.draw([Text("above")], Text("word " * 12))
+    console.width = 40
+    rows.draw([], Text("word " * 12))
+    rows.draw([Text("wide 🙂" * 5)], Text("x" * 40))
+    rows.draw([], None)
+    shown = terminal.frames[-1][1].rstrip().splitlines()
+    assert shown[0] == "above"
+    assert "word" not in "".join(shown)
+    assert "🙂" in shown[1]
+
+
+@requirement("terminal.items")
+async def test_a_huge_result_shows_its_begin_and_how_much_is_left_out() -> None:
+    terminal = RecordingTerminal()
+    async with Screen(console_of(terminal)).turn() as show:
+        show(ToolCallStartEvent(tool_call_id="c", tool_call_name="read"))
+        show(ToolCallEndEvent(tool_call_id="c"))
+        show(ToolCallResultEvent(message_id="r", tool_call_id="c", content="y" * 1_000_000))
+    assert "… 999,000 more characters" in terminal.frames[-1][1]
+    assert len(terminal.getvalue()) < COLUMNS * ROWS
+
+
+@requirement("terminal.light")
+async def test_a_delta_draws_nothing_by_itself() -> None:
+    output = StringIO()
+    async with Screen(console_of(output)).turn() as show:
+        show(TextMessageStartEvent(message_id="m", role="assistant"))
+        before = output.tell()
+        for number in range(DELTAS):
+            show(TextMessageContentEvent(message_id="m", delta=f"{number} "))
+        assert output.tell() == before
+    assert f" {DELTAS - 1}" in output.getvalue()

@@ -1,0 +1,43 @@
+"""A project of ``agui init`` in the working folder, and an account of AWS in this process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from moto import mock_aws
+
+from agui_container.cli import deploy
+from agui_container.cli.command_line import main
+from agui_container.settings import Settings
+from tests.deploy.account import Account
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings, credentials and addresses of this machine."""
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"AGUI_{name.upper()}", raising=False)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "BEARER_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A project of ``agui init``, which is the working folder."""
+    folder = tmp_path / "weather"
+    assert main(["init", str(folder)]) == 0
+    monkeypatch.chdir(folder)
+    capsys.readouterr()
+    return folder
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Account]]:
+    """An empty account of AWS in the region eu-central-1."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
+    monkeypatch.setattr(deploy, "Aws", Account)
+    Account.reset()
+    with mock_aws():
+        yield Account

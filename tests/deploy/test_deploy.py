@@ -1,0 +1,270 @@
+"""``agui deploy`` from an empty account to a runtime, and on: changes, failures, versions and the end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agui_container.cli.command_line import main
+from tests.deploy.account import CONTROL, Account
+from tests.requirements import requirement
+
+DEPLOY = ("deploy", "--builder", "codebuild", "--no-test")
+FIRST = [
+    "ecr.CreateRepository",
+    "s3.CreateBucket",
+    "s3.PutPublicAccessBlock",
+    "iam.CreateRole",
+    "iam.PutRolePolicy",
+    "codebuild.CreateProject",
+    "s3.PutObject",
+    "codebuild.StartBuild",
+    "iam.CreateRole",
+    "iam.PutRolePolicy",
+    f"{CONTROL}.CreateAgentRuntime",
+]
+
+
+def run(*arguments: str) -> int:
+    return main([*DEPLOY, *arguments])
+
+
+def call(service: str, operation: str, **parameters: object) -> dict[str, Any]:
+    return Account("eu-central-1").answer(service, operation, parameters)
+
+
+def runtimes() -> list[dict[str, Any]]:
+    listed = call(CONTROL, "ListAgentRuntimes")["agentRuntimes"]
+    return [call(CONTROL, "GetAgentRuntime", agentRuntimeId=each["agentRuntimeId"]) for each in listed]
+
+
+def set_deploy(project: Path, text: str) -> None:
+    with (project / "agui.toml").open("a") as file:
+        file.write(f"\n{text}\n")
+
+
+@requirement("deploy.makes")
+def test_a_first_run_makes_everything_and_a_second_one_changes_nothing(project: Path, account: type[Account]) -> None:
+    assert run() == 0
+    assert account.calls == FIRST
+    [runtime] = runtimes()
+    assert (runtime["agentRuntimeName"], runtime["status"]) == ("weather", "READY")
+    assert runtime["protocolConfiguration"] == {"serverProtocol": "AGUI"}
+    assert runtime["environmentVariables"]["AGUI_TOOLS"] == "agent:tools"
+    account.calls.clear()
+    assert run() == 0
+    assert account.calls == []
+
+
+@requirement("deploy.makes")
+def test_only_what_differs_is_changed(project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run() == 0
+    account.calls.clear()
+    monkeypatch.setenv("AGUI_MAX_STEPS", "3")
+    assert run() == 0
+    assert account.calls == [f"{CONTROL}.UpdateAgentRuntime"]
+    [runtime] = runtimes()
+    assert runtime["environmentVariables"]["AGUI_MAX_STEPS"] == "3"
+    account.calls.clear()
+    (project / "agent.py").write_text("tools = []\n")
+    assert run() == 0
+    changed = ["s3.PutPublicAccessBlock", "codebuild.UpdateProject", "s3.PutObject", "codebuild.StartBuild"]
+    assert account.calls == [*changed, f"{CONTROL}.UpdateAgentRuntime"]
+
+
+@requirement("deploy.plan")
+def test_a_plan_says_what_would_change_and_changes_nothing(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--plan") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "+ make repository agui-weather" in lines
+    assert "+ make runtime weather" in lines
+    assert account.calls == []
+    assert run() == 0
+    capsys.readouterr()
+    assert run("--plan") == 0
+    assert capsys.readouterr().out == ""
+
+
+ALL = [*FIRST, f"{CONTROL}.CreateAgentRuntimeEndpoint"]
+DESTROY = [
+    *("DeleteAgentRuntimeEndpoint", "DeleteAgentRuntime", "DeleteRolePolicy", "DeleteRole", "DeleteRolePolicy"),
+    *("DeleteRole", "DeleteProject", "DeleteObject", "DeleteBucket", "DeleteRepository"),
+]
+
+
+@requirement("deploy.continues", "deploy.destroys")
+@pytest.mark.parametrize("is_lost", [False, True], ids=["refused", "response lost"])
+@pytest.mark.parametrize("number", range(1, len(ALL) + 1), ids=ALL)
+def test_a_run_that_fails_at_any_call_is_mended_by_the_next_one(
+    project: Path, account: type[Account], number: int, *, is_lost: bool
+) -> None:
+    account.fail_at, account.is_lost = number, is_lost
+    assert run("--endpoint", "prod") == 2
+    account.fail_at = 0
+    assert run("--endpoint", "prod") == 0
+    [runtime] = runtimes()
+    assert runtime["status"] == "READY"
+    account.calls.clear()
+    assert run("--endpoint", "prod") == 0
+    assert account.calls == []
+
+
+@requirement("deploy.continues", "deploy.destroys")
+def test_a_deletion_that_fails_at_any_call_is_mended_by_the_next_one(project: Path, account: type[Account]) -> None:
+    for number in range(1, len(DESTROY) + 1):
+        assert run("--endpoint", "prod") == 0
+        account.calls.clear()
+        account.fail_at, account.is_lost = number, number % 2 == 0
+        assert run("--destroy", "--yes") == 2
+        account.fail_at = 0
+        assert run("--destroy", "--yes") == 0
+        assert {call.rpartition(".")[2] for call in account.calls} == {*DESTROY}
+        assert nothing_is_left()
+
+
+def nothing_is_left() -> bool:
+    """True if the account has no resource."""
+    listed = (
+        runtimes(),
+        call("ecr", "DescribeRepositories")["repositories"],
+        call("iam", "ListRoles")["Roles"],
+        call("s3", "ListBuckets")["Buckets"],
+        call("codebuild", "ListProjects")["projects"],
+    )
+    return not any(listed)
+
+
+@requirement("deploy.destroys")
+def test_nothing_is_deleted_without_a_yes(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run() == 0
+    monkeypatch.setattr("click.confirm", lambda *_, **__: False)
+    account.calls.clear()
+    assert run("--destroy") == 0
+    assert "delete the runtime" in capsys.readouterr().out
+    assert account.calls == []
+
+
+@requirement("deploy.owner")
+@pytest.mark.parametrize("taken", ["repository agui-weather", "role agui-weather-eu-central-1", "runtime weather"])
+def test_nothing_of_others_is_taken_over(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], taken: str
+) -> None:
+    kind, _, name = taken.partition(" ")
+    if kind == "repository":
+        call("ecr", "CreateRepository", repositoryName=name)
+    elif kind == "role":
+        call("iam", "CreateRole", RoleName=name, AssumeRolePolicyDocument="{}")
+    else:
+        runtime = {
+            "agentRuntimeName": name,
+            "roleArn": "arn:aws:iam::123456789012:role/x",
+            "networkConfiguration": {"networkMode": "PUBLIC"},
+            "agentRuntimeArtifact": {"containerConfiguration": {"containerUri": "public.ecr.aws/a/b:1"}},
+        }
+        call(CONTROL, "CreateAgentRuntime", **runtime)
+    account.calls.clear()
+    assert run() == 2
+    assert f"{taken} exists, and this deployment did not make it" in capsys.readouterr().err
+    assert account.calls == []
+
+
+@requirement("deploy.versions")
+def test_an_endpoint_follows_the_new_version_and_goes_back(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("--endpoint", "prod") == 0
+    monkeypatch.setenv("AGUI_MAX_STEPS", "3")
+    assert run("--endpoint", "prod") == 0
+    [runtime] = runtimes()
+    named = {"agentRuntimeId": runtime["agentRuntimeId"], "endpointName": "prod"}
+    assert call(CONTROL, "GetAgentRuntimeEndpoint", **named)["targetVersion"] == "2"
+    account.calls.clear()
+    assert run("--endpoint", "prod", "--rollback") == 0
+    assert account.calls == [f"{CONTROL}.UpdateAgentRuntimeEndpoint"]
+    assert call(CONTROL, "GetAgentRuntimeEndpoint", **named)["targetVersion"] == "1"
+
+
+@requirement("deploy.versions")
+def test_the_default_endpoint_goes_back_by_a_new_version_like_the_old_one(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run() == 0
+    monkeypatch.setenv("AGUI_MAX_STEPS", "3")
+    assert run() == 0
+    assert run("--rollback") == 0
+    [runtime] = runtimes()
+    assert runtime["agentRuntimeVersion"] == "3"
+    assert "AGUI_MAX_STEPS" not in runtime["environmentVariables"]
+    capsys.readouterr()
+    assert main(["status", "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert (status["version"], status["versions"], status["status"]) == ("3", [3, 2, 1], "READY")
+
+
+@requirement("deploy.versions")
+def test_a_first_version_has_none_to_go_back_to(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--rollback") == 2
+    assert "does not exist" in capsys.readouterr().err
+    assert run() == 0
+    assert run("--rollback") == 2
+    assert "there is none to go back to" in capsys.readouterr().err
+
+
+@requirement("deploy.status")
+def test_status_and_logs_say_that_there_is_no_runtime(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("status", "logs"):
+        assert main([command]) == 2
+        assert "runtime weather does not exist" in capsys.readouterr().err
+
+
+@requirement("deploy.status")
+def test_logs_are_those_of_the_endpoint_and_of_the_time_that_is_asked_for(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run() == 0
+    [runtime] = runtimes()
+    capsys.readouterr()
+    assert main(["logs"]) == 0
+    assert capsys.readouterr().out == ""
+    group = f"/aws/bedrock-agentcore/runtimes/{runtime['agentRuntimeId']}-DEFAULT"
+    call("logs", "CreateLogGroup", logGroupName=group)
+    call("logs", "CreateLogStream", logGroupName=group, logStreamName="s")
+    now = int(runtime["lastUpdatedAt"].timestamp() * 1_000)
+    events = [{"timestamp": now - 3_600_000, "message": "old"}, {"timestamp": now, "message": "run ended\x1b[2J"}]
+    call("logs", "PutLogEvents", logGroupName=group, logStreamName="s", logEvents=events)
+    assert main(["logs", "--since", "30m"]) == 0
+    assert capsys.readouterr().out == "run ended\ufffd[2J\n"
+    assert main(["logs", "--since", "2h"]) == 0
+    assert capsys.readouterr().out.startswith("old\n")
+
+
+@requirement("deploy.makes")
+def test_an_image_and_a_role_of_yours_are_used_and_not_deleted(project: Path, account: type[Account]) -> None:
+    image = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/mine:1"
+    set_deploy(project, f'[deploy]\nimage = "{image}"\nrole = "arn:aws:iam::123456789012:role/mine"')
+    assert run() == 0
+    assert account.calls == [f"{CONTROL}.CreateAgentRuntime"]
+    [runtime] = runtimes()
+    assert runtime["roleArn"] == "arn:aws:iam::123456789012:role/mine"
+    assert runtime["agentRuntimeArtifact"]["containerConfiguration"]["containerUri"] == image
+    assert run("--destroy", "--yes") == 0
+    assert account.calls[1:] == [f"{CONTROL}.DeleteAgentRuntime"]
+
+
+@requirement("deploy.makes")
+def test_a_push_makes_the_image_only_and_prints_its_uri(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--push") == 0
+    assert account.calls == FIRST[:8]
+    uri = capsys.readouterr().out.strip()
+    assert uri.startswith("123456789012.dkr.ecr.eu-central-1.amazonaws.com/agui-weather:")

@@ -1,0 +1,86 @@
+"""``deploy/kubernetes`` and ``deploy/ecs``: AWS's models take the JSON, and figures agree with the server's settings.
+
+The schemas of Kubernetes are 108 MB: ``make test-infrastructure`` holds the manifests against them.
+"""
+
+import json
+from pathlib import Path
+
+import botocore.session  # type: ignore[import-untyped]
+import pytest
+import yaml
+from botocore.validate import validate_parameters  # type: ignore[import-untyped]
+
+from agui_container.settings import Settings
+from agui_container.settings_sources import variable_of
+from tests.docs.documents import ROOT
+from tests.engine.doubles import Json
+from tests.requirements import requirement
+
+KUBERNETES, ECS = ROOT / "deploy" / "kubernetes", ROOT / "deploy" / "ecs"
+CALLS = {
+    "task-definition.json": ("ecs", "RegisterTaskDefinition"),
+    "service.json": ("ecs", "CreateService"),
+    "target-group.json": ("elbv2", "CreateTargetGroup"),
+    "target-group-attributes.json": ("elbv2", "ModifyTargetGroupAttributes"),
+    "load-balancer-attributes.json": ("elbv2", "ModifyLoadBalancerAttributes"),
+}
+
+
+def read(path: Path) -> Json:
+    text = path.read_text()
+    found: Json = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    return found
+
+
+def container() -> Json:
+    [found] = read(KUBERNETES / "deployment.yaml")["spec"]["template"]["spec"]["containers"]
+    task: Json = found
+    return task
+
+
+def attributes(name: str) -> dict[str, str]:
+    return {each["Key"]: each["Value"] for each in read(ECS / name)["Attributes"]}
+
+
+@requirement("deploy.elsewhere")
+@pytest.mark.parametrize("name", CALLS)
+def test_the_models_of_aws_take_the_files_of_ecs(name: str) -> None:
+    service, operation = CALLS[name]
+    model = botocore.session.get_session().get_service_model(service).operation_model(operation)
+    validate_parameters(read(ECS / name), model.input_shape)
+    assert {path.name for path in ECS.iterdir()} == CALLS.keys()
+
+
+@requirement("deploy.elsewhere")
+def test_every_variable_is_a_setting() -> None:
+    known = {variable_of(name) for name in Settings.model_fields}
+    [task] = read(ECS / "task-definition.json")["containerDefinitions"]
+    used = {each["name"] for each in (*container()["env"], *task["environment"], *task["secrets"])}
+    assert used - {"AGUI_METRICS"} <= known
+
+
+@requirement("deploy.elsewhere")
+def test_open_runs_may_end_before_a_process_is_stopped() -> None:
+    longest = Settings().run_timeout
+    pod = read(KUBERNETES / "deployment.yaml")["spec"]["template"]["spec"]
+    [*_, script] = container()["lifecycle"]["preStop"]["exec"]["command"]
+    compile(script, "preStop", "exec")
+    assert f"time.monotonic() + {longest:.0f}" in script
+    assert pod["terminationGracePeriodSeconds"] >= longest + 20
+    assert int(attributes("target-group-attributes.json")["deregistration_delay.timeout_seconds"]) == longest
+
+
+@requirement("deploy.elsewhere")
+def test_a_silent_stream_outlives_the_idle_timeout_of_the_load_balancer() -> None:
+    idle = int(attributes("load-balancer-attributes.json")["idle_timeout.timeout_seconds"])
+    assert idle > 2 * Settings().keepalive
+
+
+@requirement("deploy.elsewhere")
+def test_all_manifests_are_about_the_same_pods() -> None:
+    labels = read(KUBERNETES / "deployment.yaml")["spec"]["template"]["metadata"]["labels"]
+    assert read(KUBERNETES / "service.yaml")["spec"]["selector"] == labels
+    assert read(KUBERNETES / "disruption-budget.yaml")["spec"]["selector"]["matchLabels"] == labels
+    assert read(KUBERNETES / "autoscaler.yaml")["spec"]["scaleTargetRef"]["name"] == "agui"
+    assert container()["ports"] == [{"name": "http", "containerPort": Settings().port}]

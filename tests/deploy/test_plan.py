@@ -1,0 +1,287 @@
+"""The calls of a deployment: what settings and options become, and that AWS's own models take every call."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import botocore.session  # type: ignore[import-untyped]
+import pytest
+from botocore.validate import validate_parameters  # type: ignore[import-untyped]
+
+from agui_container.cli.command_line import main
+from agui_container.cli.deploy import Work
+from agui_container.deploy.environment import MAX_BYTES, make_environment
+from agui_container.deploy.existing import Existing
+from agui_container.deploy.options import DeployOptions
+from agui_container.settings import Settings
+from agui_container.settings_sources import load_with_origins
+from tests.engine.doubles import Json
+from tests.requirements import requirement
+
+AWS = botocore.session.get_session()
+CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:agui-a1B2c3"  # noqa: S105 - the name of one
+WORD = "swordfish"
+FULL = f"""
+model = "bedrock:{CLAUDE}"
+models = {{ fast = "bedrock:amazon.nova-lite-v1:0" }}
+store = "agentcore-memory:chats-a1B2c3D4e5"
+auth = "jwt"
+auth_discovery_url = "https://issuer.example/.well-known/openid-configuration"
+auth_allowed_audience = ["chat", "desk"]
+port = 9000
+
+[deploy]
+headers = ["X-Tenant"]
+idle_timeout = 300
+max_lifetime = 3600
+platform_version = "V2"
+subnets = ["subnet-0123456789abcdef0"]
+security_groups = ["sg-0123456789abcdef0"]
+policy = "policy.json"
+
+[deploy.environment]
+TZ = "Europe/Berlin"
+
+[deploy.secrets]
+openai_api_key = "{SECRET}:key"
+
+[deploy.tags]
+team = "weather"
+"""
+
+
+def write(folder: Path, text: str) -> None:
+    (folder / "agui.toml").write_text(text)
+    statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::mine/*"}
+    (folder / "policy.json").write_text(json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+
+
+def steps(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[Json]:
+    assert main(["deploy", "--dry-run", *arguments]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def parameters(found: list[Json], operation: str, last: int = -1) -> Json:
+    matching: list[Json] = [step["parameters"] for step in found if step.get("operation") == operation]
+    return matching[last]
+
+
+def statements(found: list[Json]) -> dict[str, Json]:
+    policies = [step["parameters"] for step in found if step.get("operation") == "PutRolePolicy"]
+    [own] = [each for each in policies if each["PolicyName"] == "runtime"]
+    return {each["Sid"]: each for each in json.loads(own["PolicyDocument"])["Statement"]}
+
+
+def faults(shape: Any, value: Any, place: str) -> list[str]:  # noqa: ANN401 - of botocore
+    """Faults that boto3 leaves to the server: values outside an enumeration, a pattern or a length."""
+    if isinstance(value, dict):
+        inner = shape.members if shape.type_name == "structure" else dict.fromkeys(value, getattr(shape, "value", None))
+        return [fault for name, each in value.items() for fault in faults(inner[name], each, f"{place}.{name}")]
+    if isinstance(value, list):
+        return [fault for each in value for fault in faults(shape.member, each, place)]
+    found = []
+    if isinstance(value, str) and not re.search(r"\$\{|RUNTIME_ID", value):
+        enum, pattern = getattr(shape, "enum", []), shape.metadata.get("pattern")
+        found += [f"{place}: {value}"] if enum and value not in enum else []
+        if pattern and "\\p" not in pattern:
+            found += [f"{place}: {value}"] if not re.fullmatch(pattern, value) else []
+    low, high = shape.metadata.get("min"), shape.metadata.get("max")
+    size = len(value) if isinstance(value, str) else value if isinstance(value, int) else None
+    is_inside = size is None or "${" in str(value) or ((low is None or low <= size) and (high is None or size <= high))
+    return found if is_inside else [*found, f"{place}: {size}"]
+
+
+@requirement("deploy.calls")
+@pytest.mark.parametrize(
+    "arguments", [("--builder", "docker"), ("--builder", "codebuild", "--endpoint", "prod"), ("--destroy",)]
+)
+@pytest.mark.parametrize("text", ["", FULL], ids=["defaults", "everything"])
+def test_the_models_of_aws_take_every_call(
+    project: Path, capsys: pytest.CaptureFixture[str], text: str, arguments: tuple[str, ...]
+) -> None:
+    write(project, text)
+    calls = [step for step in steps(capsys, *arguments) if "service" in step]
+    assert len(calls) > 3
+    for call in calls:
+        model = AWS.get_service_model(call["service"]).operation_model(call["operation"])
+        given = call["parameters"]
+        if model.input_shape is None:
+            assert given == {}
+            continue
+        validate_parameters(given, model.input_shape)
+        found = faults(model.input_shape, {**given, "Body": b""} if "Body" in given else given, call["operation"])
+        assert found == []
+
+
+@requirement("deploy.calls")
+def test_a_dry_run_makes_no_call_and_needs_no_credentials(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY", raising=False)
+    monkeypatch.setattr("botocore.httpsession.URLLib3Session.send", None)
+    found = steps(capsys, "--builder", "docker")
+    commands = [step["command"][:3] for step in found if "command" in step]
+    assert commands == [["docker", "login", "--username"], ["docker", "buildx", "build"]]
+    assert found[-1]["until"] == {"status": "READY"}
+
+
+@requirement("deploy.runtime")
+def test_settings_and_options_are_the_parameters_of_the_runtime(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(project, FULL)
+    runtime = parameters(
+        steps(capsys, "--image", "123456789012.dkr.ecr.us-east-1.amazonaws.com/a:1"), "CreateAgentRuntime"
+    )
+    assert runtime["protocolConfiguration"] == {"serverProtocol": "AGUI"}
+    assert runtime["lifecycleConfiguration"] == {"idleRuntimeSessionTimeout": 300, "maxLifetime": 3600}
+    assert runtime["requestHeaderConfiguration"] == {"requestHeaderAllowlist": ["Authorization", "X-Tenant"]}
+    assert runtime["platformVersion"] == "V2"
+    assert runtime["networkConfiguration"] == {
+        "networkMode": "VPC",
+        "networkModeConfig": {"securityGroups": ["sg-0123456789abcdef0"], "subnets": ["subnet-0123456789abcdef0"]},
+    }
+    assert runtime["authorizerConfiguration"]["customJWTAuthorizer"] == {
+        "discoveryUrl": "https://issuer.example/.well-known/openid-configuration",
+        "allowedAudience": ["chat", "desk"],
+    }
+    variables = runtime["environmentVariables"]
+    assert variables["AGUI_OPENAI_API_KEY"] == f"{SECRET}:key"
+    assert (variables["AGUI_PORT"], variables["TZ"]) == ("8080", "Europe/Berlin")
+    assert runtime["tags"] == {"team": "weather", "agui-deploy": "weather"}
+
+
+@requirement("deploy.role")
+def test_the_role_may_do_what_the_settings_need_and_no_more(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, "")
+    least = {"PullImage", "RegistryToken", "LogGroups", "ListLogGroups", "Logs", "Traces", "Metrics"}
+    assert statements(steps(capsys)).keys() == least
+    write(project, FULL)
+    found = steps(capsys)
+    allowed = statements(found)
+    assert allowed.keys() == {*least, "Model1", "Model1InRegions", "Model2", "Memory", "Secrets"}
+    profile = f"arn:aws:bedrock:us-east-1:123456789012:inference-profile/{CLAUDE}"
+    assert allowed["Model1"]["Resource"] == [profile]
+    model = CLAUDE.removeprefix("us.")
+    assert allowed["Model1InRegions"]["Resource"] == [f"arn:aws:bedrock:*::foundation-model/{model}"]
+    assert allowed["Model1InRegions"]["Condition"] == {"StringLike": {"bedrock:InferenceProfileArn": profile}}
+    assert allowed["Model2"]["Resource"] == ["arn:aws:bedrock:us-east-1::foundation-model/amazon.nova-lite-v1:0"]
+    assert allowed["Memory"]["Resource"] == ["arn:aws:bedrock-agentcore:us-east-1:123456789012:memory/chats-a1B2c3D4e5"]
+    assert allowed["Secrets"]["Resource"] == [SECRET]
+    assert {sid for sid, each in allowed.items() if each["Resource"] == ["*"]} == {"RegistryToken", "Traces", "Metrics"}
+    own = parameters(found, "PutRolePolicy")
+    assert (own["PolicyName"], json.loads(own["PolicyDocument"])["Statement"][0]["Action"]) == ("own", "s3:GetObject")
+
+
+@requirement("deploy.role")
+def test_an_agent_of_ones_own_may_call_the_models_that_its_deployment_names(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arn = "arn:aws:bedrock:eu-west-1:123456789012:application-inference-profile/abc"
+    write(project, f'agent = "agent:agent"\nmodel = "offline"\n[deploy]\nmodels = ["bedrock:{arn}"]\n')
+    allowed = statements(steps(capsys))
+    assert allowed["OwnModel1"]["Resource"] == [arn]
+    assert allowed["OwnModel1"]["Action"] == ["bedrock:InvokeModelWithResponseStream", "bedrock:InvokeModel"]
+    assert allowed["OwnModel1InRegions"]["Resource"] == ["arn:aws:bedrock:*::foundation-model/*"]
+
+
+@requirement("deploy.role")
+def test_only_agentcore_may_assume_the_role_and_only_for_this_account(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [statement] = json.loads(parameters(steps(capsys), "CreateRole")["AssumeRolePolicyDocument"])["Statement"]
+    assert statement["Principal"] == {"Service": "bedrock-agentcore.amazonaws.com"}
+    assert statement["Condition"] == {
+        "StringEquals": {"aws:SourceAccount": "123456789012"},
+        "ArnLike": {"aws:SourceArn": "arn:aws:bedrock-agentcore:us-east-1:123456789012:*"},
+    }
+
+
+@requirement("deploy.runtime")
+def test_the_variables_give_the_container_the_same_settings(
+    project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write(project, FULL.replace("port = 9000", 'console_suggestions = ["a, b", "c"]\ncontext_files = ["x", "y"]'))
+    settings, origins = load_with_origins()
+    variables = make_environment(settings, origins, DeployOptions())
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    assert load_with_origins()[0] == settings.model_copy(update={"error_status": "stream"})
+
+
+@requirement("deploy.refusals")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[deploy]\nnmae = "x"', "unknown field `nmae`"),
+        ('[deploy]\nname = "1x"', "$.name"),
+        ("[deploy]\nidle_timeout = 5", "$.idle_timeout"),
+        ('[deploy]\nsubnets = ["subnet-01234567"]', "subnets and security_groups belong together"),
+        ("[deploy]\nmax_lifetime = 60", "max_lifetime: must not be less than idle_timeout"),
+        ('[deploy.secrets]\nnothing = "x"', "$.secrets[...]"),
+        (f'[deploy.secrets]\nnothing = "{SECRET}"', "nothing is not a setting"),
+        ('[deploy.environment]\nAGUI_MODEL = "x"', "AGUI_MODEL: is a setting"),
+        (f'[deploy.environment]\nPAGER_TOKEN = "{WORD}"', "PAGER_TOKEN: is a secret"),
+        ('[deploy]\npolicy = "missing.json"', "missing.json: No such file"),
+        ("deploy = 1", "deploy must be a table"),
+        (f'store = "postgresql://me:{WORD}@db/agui"', "store (agui.toml) has a secret"),
+        (f'openai_api_key = "{WORD}"', "openai_api_key (agui.toml) has a secret"),
+        (f'[[mcp_servers]]\nname = "x"\nurl = "http://x"\nheaders = {{A = "{WORD}"}}', "mcp_servers (agui.toml) has"),
+        (f'system_prompt = "{"x" * MAX_BYTES}"', "AGUI_SYSTEM_PROMPT has"),
+    ],
+)
+def test_what_cannot_be_deployed_is_named(
+    project: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    write(project, text)
+    assert main(["deploy", "--dry-run"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert WORD not in error
+
+
+@requirement("deploy.refusals")
+def test_a_long_setting_may_stay_in_the_image(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, f'system_prompt = "{"x" * MAX_BYTES}"\n[deploy]\nleave_in_image = ["system_prompt"]')
+    runtime = parameters(steps(capsys), "CreateAgentRuntime")
+    assert "AGUI_SYSTEM_PROMPT" not in runtime["environmentVariables"]
+
+
+@requirement("deploy.runtime")
+def test_an_agent_that_the_command_names_is_deployed_without_a_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    found = steps(capsys, "mine:agent", "--name", "mine", "--builder", "docker")
+    variables = parameters(found, "CreateAgentRuntime")["environmentVariables"]
+    assert variables == {"AGUI_AGENT": "mine:agent", "AGUI_ERROR_STATUS": "stream"}
+    [dockerfile] = [step["stdin"] for step in found if "stdin" in step]
+    assert "pip install --no-cache-dir agui-container==" in dockerfile
+    assert Settings().agent == "assistant"
+
+
+@requirement("deploy.continues")
+def test_a_runtime_that_was_never_made_completely_is_made_anew(project: Path) -> None:
+    work = Work.load(None, None, {"image": "public.ecr.aws/a/b:1"}, "prod", is_offline=True)
+    broken = {"agentRuntimeId": "weather-OLD", "agentRuntimeVersion": "1", "status": "CREATE_FAILED"}
+    plan = work.steps(Existing(runtime=broken, endpoints=({"name": "prod", "status": "CREATE_FAILED"},)))
+    calls = [step.shown() for step in plan]
+    assert [(call["operation"], "weather-OLD" in json.dumps(call)) for call in calls] == [
+        ("DeleteAgentRuntimeEndpoint", True),
+        ("GetAgentRuntimeEndpoint", True),
+        ("DeleteAgentRuntime", True),
+        ("GetAgentRuntime", True),
+        ("CreateRole", False),
+        ("PutRolePolicy", False),
+        ("CreateAgentRuntime", False),
+        ("GetAgentRuntime", False),
+        ("CreateAgentRuntimeEndpoint", False),
+        ("GetAgentRuntimeEndpoint", False),
+    ]

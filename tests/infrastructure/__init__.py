@@ -1,0 +1,1 @@
+"""Infrastructure code and manifests against the tools of others: ``make test-infrastructure``."""

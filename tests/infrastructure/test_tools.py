@@ -1,0 +1,62 @@
+"""What ``agui deploy --emit`` writes and what ``deploy`` has, read by the tools of others. They have an environment."""
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from agui_container.cli.command_line import main
+from tests.deploy.conftest import no_settings, project
+from tests.deploy.test_infrastructure import CLAIMS
+from tests.deploy.test_plan import FULL, write
+from tests.docs.documents import ROOT
+
+__all__ = ["no_settings", "project"]
+
+TOOLS = ROOT / ".venv" / "infrastructure" / "bin"
+
+
+def run(program: str, *arguments: str, folder: Path | None = None) -> None:
+    """Run a tool, and fail with what it says."""
+    environment = {**os.environ, "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "1"}
+    ran = subprocess.run(
+        (TOOLS / program, *arguments), cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def emit(form: str, project: Path, text: str, options: Sequence[str] = ()) -> Path:
+    write(project, text)
+    assert main(["deploy", "--emit", form, "--output", form, *options]) == 0
+    return project / form
+
+
+@pytest.mark.parametrize(
+    ("text", "options"), [("", ()), (FULL + CLAIMS, ("--endpoint", "prod"))], ids=["defaults", "everything"]
+)
+def test_cfn_lint_finds_nothing_in_the_template(project: Path, text: str, options: Sequence[str]) -> None:
+    run(
+        "cfn-lint",
+        "--regions",
+        "us-east-1",
+        "--",
+        str(emit("cloudformation", project, text, options) / "template.json"),
+    )
+
+
+def test_cdk_makes_the_template_of_its_app(project: Path) -> None:
+    folder = emit("cdk", project, FULL + CLAIMS, ("--endpoint", "prod"))
+    run("python", "app.py", folder=folder)
+    [made] = [path for path in folder.rglob("*.template.json") if path.name != "template.json"]
+    resources = json.loads((folder / "template.json").read_text())["Resources"]
+    assert resources.items() <= json.loads(made.read_text())["Resources"].items()
+
+
+@pytest.mark.parametrize("version", ["1.31", "1.37"])
+def test_kubernetes_takes_the_manifests(version: str) -> None:
+    manifests = sorted((ROOT / "deploy" / "kubernetes").glob("*.yaml"))
+    assert len(manifests) == 4
+    run("kubernetes-validate", "--strict", "-k", version, *map(str, manifests))
