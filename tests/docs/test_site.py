@@ -19,7 +19,7 @@ from website.pages import pages
 
 ZENSICAL = ROOT / ".venv" / "site" / "bin" / "zensical"
 SENT = re.compile(r'(?:name=|^[A-Z_]+ = |StoreWarning\(\s*)"([a-z]+\.[a-z_]+)"', re.MULTILINE)
-MODULES = [path for path in (ROOT / "app").rglob("*.py") if not {"platform", "telemetry"} & {*path.parts}]
+MODULES = [path for path in (ROOT / "app").rglob("*.py") if not {"deploy", "platform", "telemetry"} & {*path.parts}]
 LINK = re.compile(r"\]\(([^)#\s:]*)(?:#([^)\s]+))?\)")
 
 
