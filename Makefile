@@ -12,6 +12,7 @@ ROBOTO := $(VENV)/roboto
 OLDEST_ROBOTO := $(VENV)/roboto-oldest
 BENCH := $(VENV)/bench
 SHIPPED := $(VENV)/shipped
+SITE := $(VENV)/site
 INFRASTRUCTURE := $(VENV)/infrastructure
 NEWEST := $(VENV)/newest
 SIZE := $(VENV)/size
@@ -48,7 +49,7 @@ issuer: $(VENV)/.run ## Serve a token issuer on port 9000, to try AGUI_AUTH=jwt
 	@exec $(BIN)/python examples/local_issuer.py
 
 .PHONY: test
-test: $(VENV)/.dev $(STRANDS)/.done $(BENCH)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done js web-tools browser ## Run the tests of this project; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
+test: $(VENV)/.dev $(STRANDS)/.done $(BENCH)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done $(SITE)/.done js web-tools browser ## Run the tests of this project; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --ignore tests/front_ends --ignore tests/infrastructure $(ARGS)
 
 .PHONY: test-front-ends
@@ -92,6 +93,11 @@ proto: $(VENV)/.dev ## Compile the schema of the binary encoding, and the servic
 schema: $(VENV)/.dev ## Make the JSON Schema of agui.toml
 	$(BIN)/python -m tests.docs.settings_schema
 
+.PHONY: docs
+docs: $(VENV)/.dev $(SITE)/.done ## Build the site of the documentation into build/site
+	@PYTHONPATH=app:$(PY)/src $(BIN)/python -m website build/pages
+	@$(SITE)/bin/zensical build --strict --config-file mkdocs.yml
+
 .PHONY: lock
 lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes newer versions
 	$(COMPILE) --output-file requirements.lock $(IMAGE_EXTRAS:%=--extra %)
@@ -100,6 +106,7 @@ lock: $(VENV)/.dev ## Make the locks from pyproject.toml; ARGS=--upgrade takes n
 	$(COMPILE) --output-file requirements-strands.lock $(IMAGE_EXTRAS:%=--extra %) --extra strands
 	$(COMPILE_ONLY) tests/roboto/newest.in --output-file requirements-roboto.lock
 	$(COMPILE_ONLY) tests/roboto/oldest.in --output-file requirements-roboto-oldest.lock
+	$(COMPILE_ONLY) website/site.in --output-file requirements-site.lock
 	$(COMPILE_ONLY) tests/infrastructure/tools.in --output-file requirements-infrastructure.lock
 	grep -E '^($(SERVED))==' requirements.lock >$(VENV)/served.txt
 	$(COMPILE_ONLY) bench/peers.in --output-file requirements-bench.lock --constraint $(VENV)/served.txt
@@ -117,6 +124,10 @@ SERVED := ag-ui-protocol|anyio|fastapi|httptools|pydantic|pydantic-core|starlett
 .PHONY: bench
 bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure this server and its peers; ARGS=--quick takes two minutes to show that it works
 	@PYTHONPATH=app $(BIN)/python -m bench $(ARGS)
+
+.PHONY: fuzz
+fuzz: $(VENV)/.dev ## Check a million random bodies; ARGS="--first SEED --bodies 1" repeats one
+	@PYTHONPATH=app:$(PY)/src $(BIN)/python -m tests.fuzz $(ARGS)
 
 .PHONY: image
 image: ## Build the ARM64 image; IMAGE=name:tag, BASE_IMAGE=another base, PLATFORM=linux/amd64, AWS_SERVICES="s3"
@@ -138,9 +149,9 @@ size: | $(BIN)/python ## Install the packages of the image into a new folder, pr
 .PHONY: newest
 newest: $(VENV)/.dev ## Run the core of the tests with the newest versions that the registry serves; ARGS="tests/grpc"
 	@rm -rf $(NEWEST) && $(BIN)/python -I -m venv --without-pip $(NEWEST)
-	@$(BIN)/python -c '$(PURELIB)' >"$$($(NEWEST)/bin/python -c '$(PURELIB)')/tests.pth"
-	@$(PIP) --python $(NEWEST)/bin/python install --no-compile --upgrade --upgrade-strategy eager $(SERVING)
+	@$(PIP) --python $(NEWEST)/bin/python install --no-compile $(SERVING)
 	@$(PIP) --python $(NEWEST)/bin/python list --path "$$($(NEWEST)/bin/python -c '$(PURELIB)')"
+	@$(BIN)/python -c '$(PURELIB)' >"$$($(NEWEST)/bin/python -c '$(PURELIB)')/tests.pth"
 	@$(NEWEST)/bin/python -m pytest $(or $(ARGS),$(CORE))
 
 # Packages that carry requests, in any version. Everything else is found in the environment of the tests.
@@ -151,7 +162,7 @@ CORE := tests/behaviour tests/grpc/test_connections.py tests/server/test_protoco
 clean: ## Remove everything that the other targets made
 	rm -rf $(VENV) $(JS)/node_modules $(GRPC)/node_modules $(TS)/node_modules $(TS)/dist $(TS)/build $(WEB)/node_modules
 	rm -rf $(FRONT_ENDS:=/node_modules) $(FRONT_ENDS:=/dist)
-	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build/pages build/site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find app $(PY) tests examples bench -name __pycache__ -prune -exec rm -rf {} +
 
 # --- Python environments -----------------------------------------------------------------------------------------------
@@ -203,6 +214,10 @@ $(OLDEST_ROBOTO)/.done: requirements-roboto-oldest.lock $(ROBOTO)/.done
 
 # The peers that bench/ measures need other packages than the image has.
 $(BENCH)/.done: requirements-bench.lock | $(BIN)/python
+	$(environment)
+
+# What builds the site needs no package of the server, and the server none of it.
+$(SITE)/.done: requirements-site.lock | $(BIN)/python
 	$(environment)
 
 # The tools that check infrastructure code are large, and need other packages than the image has.

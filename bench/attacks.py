@@ -153,7 +153,7 @@ def pipelines(port: int) -> None:
 
     def send() -> socket.socket:
         connection = ask(port, request("first", "wait 3600"))
-        connection.sendall(b"GET / HTTP/1.1\r\n\r\n" * 14_000)
+        connection.sendall(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n" * 14_000)
         return connection
 
     hold(send, MANY)

@@ -104,9 +104,18 @@ FAILURES = {
         "docs/http-api.md#errors",
         "RUN_ERROR carries the request id under which the log has the cause.",
     ),
+    "process.stopped": ("docs/reliability.md", "A process that is stopped and continued sends its streams on."),
+    "fuzz.bodies": (
+        "docs/reliability.md",
+        "Any body, frame or gRPC message is read, or refused with an error that says why.",
+    ),
+    "fuzz.requests": (
+        "docs/reliability.md",
+        "Random requests over each transport get an answer that is no fault of the server.",
+    ),
     "fail.exit": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
-        "SystemExit and CancelledError of an agent end its run only.",
+        "SystemExit, KeyboardInterrupt and CancelledError of an agent end its run only.",
     ),
 }
 
@@ -255,6 +264,10 @@ LIMITS = {
     "drain.behind": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",
         "A stop stores the ends of runs before events that the store is behind with.",
+    ),
+    "drain.unstored": (
+        "docs/reliability.md",
+        "A stop without the store ends every run for its readers, with a line of the log for each.",
     ),
     "drain.refuses": ("docs/agents.md", "New runs are refused with SHUTTING_DOWN while it drains."),
     "health.busy": ("docs/http-api.md#routes", "The server is busy while a run is open."),

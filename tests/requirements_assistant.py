@@ -87,22 +87,22 @@ ASSISTANT = {
 }
 
 APPROVALS = {
-    "approval.asks": ("docs/tools.md#approvals", "A call that must be approved is one interrupt that says all of it."),
-    "approval.approved": ("docs/tools.md#approvals", "An approved call runs, and the model goes on."),
+    "approval.asks": ("docs/approvals.md", "A call that must be approved is one interrupt that says all of it."),
+    "approval.approved": ("docs/approvals.md", "An approved call runs, and the model goes on."),
     "approval.same-run": (_INTERRUPTS, "An answer under the ids of the run that asked is no retry of it."),
     "approval.gone": (
-        "docs/limits.md; docs/tools.md#approvals",
+        "docs/limits.md; docs/approvals.md",
         "Approvals of one caller push out its own only, and the answer to one that is gone is an error.",
     ),
-    "approval.edited": ("docs/tools.md#approvals", "Edited arguments replace the call's and are validated again."),
-    "approval.denied": ("docs/tools.md#approvals", "A denied call does not run, and the model is told why."),
+    "approval.edited": ("docs/approvals.md", "Edited arguments replace the call's and are validated again."),
+    "approval.denied": ("docs/approvals.md", "A denied call does not run, and the model is told why."),
     "approval.abandoned": (_INTERRUPTS, "An interrupt may be cancelled; its call does not run."),
     "approval.each": (_INTERRUPTS, "Each interrupt has its own answer."),
     "approval.partly": (
         _INTERRUPTS,
         "An interrupt without an answer is asked again, and no model is called meanwhile.",
     ),
-    "approval.malformed": ("docs/tools.md#approvals", "A payload of another form is refused; the call stays open."),
+    "approval.malformed": ("docs/approvals.md", "A payload of another form is refused; the call stays open."),
     "approval.once": (
         "docs/architecture.md#guarantees-and-the-code-behind-them",
         "An answer that is sent again runs nothing again.",
@@ -143,9 +143,9 @@ APPROVALS = {
         "docs/architecture.md#guarantees-and-the-code-behind-them",
         "The call of the interrupt runs, even if the history shows another one.",
     ),
-    "approval.mixed": ("docs/tools.md#approvals", "Calls beside one that waits run, or are left to the client."),
+    "approval.mixed": ("docs/approvals.md", "Calls beside one that waits run, or are left to the client."),
     "approval.delegated": (
-        "docs/tools.md#approvals; spec events/subagents",
+        "docs/approvals.md; spec events/subagents",
         "A subagent's call is asked for and answered, too.",
     ),
     "approval.cancelled-run": (_INTERRUPTS, "A run that is cancelled before it asks leaves nothing open."),

@@ -46,6 +46,7 @@ DURABLE = {
     "durable.cancel": ("docs/threads.md", "A cancel reaches a run's replica by the store where there is no bus."),
     "durable.whole": ("docs/threads.md", "A write that has begun is completed, even if its caller has left."),
     "durable.gone": ("docs/threads.md", "A store that does not answer refuses and ends runs with a code of its own."),
+    "durable.cut": (_REPLICAS, "What could not be stored is shown to no reader, and every replica has the same end."),
     "replica.kill": (_REPLICAS, "After a kill at any point nothing runs twice, is stuck, or is lost that was seen."),
     "replica.deleted": (
         _REPLICAS,

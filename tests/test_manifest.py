@@ -55,7 +55,7 @@ def test_every_behaviour_has_a_source_and_a_sentence() -> None:
 
 
 def is_section(source: str) -> bool:
-    """True if a source such as ``docs/tools.md#approvals`` is a document of this repository that has the section."""
+    """True if a source such as ``docs/tools.md#policy`` is a document of this repository that has the section."""
     path, _, anchor = source.partition("#")
     document = TESTS.parent / path
     return document.is_file() and (not anchor or anchor in anchors(document))

@@ -66,6 +66,8 @@ async def test_missing_arguments_are_an_empty_object() -> None:
         (TimeoutError("db.internal:5432"), "Error: the tool timed out."),
         (ValueError("secret"), "Error: the tool failed."),
         (SystemExit("secret"), "Error: the tool failed."),
+        (KeyboardInterrupt("secret"), "Error: the tool failed."),
+        (BaseExceptionGroup("secret", [KeyboardInterrupt()]), "Error: the tool failed."),
         (asyncio.CancelledError("secret"), "Error: the tool failed."),
     ],
 )

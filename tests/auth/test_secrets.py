@@ -15,6 +15,7 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from agui_container.ports import session_label
 from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
 from tests.auth.agents import HEADERS, digest
 from tests.auth.issuer import issuer_process
@@ -37,7 +38,8 @@ PLANTED = {
     "cookie": f"session={planted('cookie')}",
     "proxy-authorization": f"Basic {planted('proxy')}",
 }
-TRACE = {"traceparent": f"00-{'c' * 32}-{'d' * 16}-01", "x-amzn-bedrock-agentcore-runtime-session-id": "s" * 40}
+SESSION = "s" * 40
+TRACE = {"traceparent": f"00-{'c' * 32}-{'d' * 16}-01", "x-amzn-bedrock-agentcore-runtime-session-id": SESSION}
 
 
 @dataclass
@@ -172,6 +174,9 @@ async def test_no_secret_is_in_logs_errors_spans_or_the_store(scene: LeakCheck) 
     scene.server.wait_for(lambda line: "called by Caller" in line)
     scene.collector.wait_for(lambda: [span for span in scene.collector.spans if span.name == "invoke_agent"])
     assert scene.leaks() == []
+    log = "\n".join(scene.server.log)
+    assert f"sessionId={session_label(SESSION)}" in log
+    assert SESSION not in log
 
 
 def test_the_planted_headers_are_those_that_an_agent_may_see() -> None:

@@ -6,7 +6,7 @@ from typing import Self
 
 from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import Subscription
-from agui_container.ports import Caller
+from agui_container.ports import Caller, session_label
 from agui_container.protocol.commands import Attach
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import CommandRequest, RunRequest, parse
@@ -72,7 +72,7 @@ class InProcess(Client):
             request_id=self.headers.get("x-request-id", "request-1"),
             session_id=session,
             headers=self.headers,
-            identity=f"session:{session}" if session and self._limits_by_session else "",
+            identity=f"session:{session_label(session)}" if session and self._limits_by_session else "",
         )
 
     async def start(self, body: Json | str) -> RunStream:

@@ -228,7 +228,17 @@ async def test_an_error_carries_the_request_id(connect: Connect) -> None:
 
 
 @requirement("fail.exit")
-@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), GeneratorExit(), StopAsyncIteration()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        SystemExit(3),
+        KeyboardInterrupt(),
+        asyncio.CancelledError(),
+        GeneratorExit(),
+        StopAsyncIteration(),
+        BaseException("neither"),
+    ],
+)
 async def test_an_agent_cannot_take_the_server_with_it(connect: Connect, error: BaseException) -> None:
     async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
         yield "Hel"

@@ -247,11 +247,10 @@ async def large(_input: RunAgentInput, _ctx: RunContext) -> Script:
     yield "The state is large."
 
 
-async def consent(input: RunAgentInput, _ctx: RunContext) -> Script:
+async def consent(_input: RunAgentInput, _ctx: RunContext) -> Script:
     """Ask the user to follow a link."""
-    if not input.resume:
-        ask_for_consent("https://login.example/authorize")
-    yield "Thank you."
+    ask_for_consent("https://login.example/authorize")
+    yield ""
 
 
 async def forged_consent(_input: RunAgentInput, _ctx: RunContext) -> Script:

@@ -265,7 +265,7 @@ async def test_a_link_that_asks_for_consent_is_shown_and_the_answer_continues(vi
     await expect(link).to_have_attribute("href", "https://login.example/authorize")
     await expect(link).to_have_attribute("rel", "noopener noreferrer")
     await user.press("Continue")
-    await user.reads("Thank you.")
+    await user.reads("You answered: {}")
 
 
 async def test_only_addresses_of_web_pages_become_links(visit: Visit, scripted: str) -> None:

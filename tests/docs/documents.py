@@ -24,8 +24,21 @@ NAMES = (
     *("approvals", "client-tools", "comparison", "configuration", "deploy", "development", "http-api", "websocket"),
     *("agents", "benchmarks", "clients", "context", "frameworks", "goals", "grpc", "memory", "models", "observability"),
     *("add-a-protocol", "chat-page", "embedding", "install", "limits", "platform", "python", "security", "start"),
+    *(
+        "agentcore",
+        "alarms",
+        "cognito",
+        "cost",
+        "custom-events",
+        "evidence",
+        "glossary",
+        "rollout",
+        "scale",
+        "troubleshooting",
+    ),
+    *("vpc", "websocket-binding", "why-not"),
     *("operations", "performance", "protobuf", "roboto", "state", "subagents", "terminal", "threads", "tools"),
-    *("typescript", "from-agentcore-sdk"),
+    *("typescript", "from-agentcore-sdk", "reliability"),
 )
 README = Document.read(ROOT / "README.md", ROOT)
 ARCHITECTURE = Document.read(ROOT / "docs" / "architecture.md", ROOT)

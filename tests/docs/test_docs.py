@@ -125,8 +125,8 @@ def test_the_tables_of_options_have_every_option(after: str, options: type[Bedro
 
 def test_the_tables_of_policy_and_interrupt_have_every_field() -> None:
     rules, interrupts, answers = (
-        [code(name) for name, *_ in GUIDES["tools"].table("field", after)]
-        for after in ("## Policy", "### The interrupt", "### The answer")
+        [code(name) for name, *_ in GUIDES[guide].table("field", after)]
+        for guide, after in (("tools", "## Policy"), ("approvals", "## The interrupt"), ("approvals", "## The answer"))
     )
     assert rules == list(PolicyRule.model_fields)
     (asked,) = (

@@ -43,7 +43,7 @@ RUN = {
     "python": [sys.executable, "-W", "error"],
     "js": ["node", "--input-type=module"],
 }
-SHOWN = {"text", "dockerfile", "mermaid", "toml"}
+SHOWN = {"text", "dockerfile", "json", "mermaid", "toml"}
 SECONDS = 120.0
 USUAL_ISSUER = "localhost:9000"
 CUT = "--- the next block ---"

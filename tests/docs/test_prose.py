@@ -19,7 +19,7 @@ PACKAGE = [path for path in sorted((ROOT / "app").rglob("*.py")) if not path.nam
 CLIENT = sorted((ROOT / "clients" / "python" / "src").rglob("*.py"))
 PROGRAMS = [
     path
-    for folder in ("bench", "examples", "tests")
+    for folder in ("bench", "examples", "tests", "website")
     for path in sorted((ROOT / folder).rglob("*.py"))
     if "node_modules" not in path.parts
 ]

@@ -1,6 +1,7 @@
 """The interface for transports: readers, the search for runs, and work that is deferred until it is needed."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -90,6 +91,22 @@ async def test_a_run_id_alone_finds_the_newest_run_of_that_name() -> None:
         await envelopes(service.start(asking(thread, "same"), caller()))
     assert (await service.runs.find(caller(), None, "same"))["threadId"] == "t2"
     assert (await service.runs.find(caller(), "t1", "same"))["threadId"] == "t1"
+
+
+@requirement("http.runs")
+async def test_a_run_is_never_shorter_than_no_time_when_the_clock_is_set_back(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    clock = FakeClock()
+    service = make_service(forever, clock=clock)
+    reader = service.start(asking(), caller())
+    await eventually(lambda: status(reader) == "running")
+    clock.now -= 3_600
+    [running] = await service.runs.list(caller())
+    await service.runs.cancel(caller(), "t1", "r1")
+    [ended] = await service.runs.list(caller())
+    assert (running["seconds"], ended["seconds"]) == (0.0, 0.0)
+    assert [line for line in caplog.messages if line.startswith("run finished") and " ms=0 " in line]
+    await service.drain(0)
 
 
 @requirement("http.runs")

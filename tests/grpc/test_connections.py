@@ -234,7 +234,7 @@ def test_open_calls_have_their_last_messages_and_a_goaway_before_the_end(dial: D
 def test_garbage_behind_the_preface_ends_that_connection_with_a_reason(server: ServerProcess) -> None:
     with Raw(server.port) as client:
         with contextlib.suppress(ConnectionError):
-            client.send(b"GET / HTTP/1.1\r\n\r\n" * 50_000)
+            client.send(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n" * 50_000)
         assert client.goodbye() is ErrorCodes.FRAME_SIZE_ERROR
     pong(server)
 

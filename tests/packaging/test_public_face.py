@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 
 PUBLIC = {
     "agui_container": """
-        AppError Assistant ContextBudget ErrorCode MessageText Overflow RunContext SYSTEM_PROMPT Settings SettingsError
-        Subagent ToolError __version__ as_agent create_app load_settings project_context read_context_files
-        read_skills serve system_text tool
+        AppError Assistant ContextBudget ErrorCode MessageText Overflow RunContext RunInterrupted SYSTEM_PROMPT Settings
+        SettingsError Subagent ToolError __version__ as_agent ask_for_consent create_app langchain_tools load_settings
+        project_context pydantic_toolset read_context_files read_skills serve strands_tools system_text tool
     """,
     "agui_container.models": """
         BedrockModel BedrockOptions CachePlace Guardrail OfflineModel OpenAIModel OpenAIOptions RetryPolicy

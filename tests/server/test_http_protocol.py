@@ -39,7 +39,7 @@ async def test_a_head_that_does_not_end_is_refused(piece: bytes) -> None:
 @pytest.mark.parametrize(
     "head",
     [
-        b"GET /" + b"x" * MAX_HEAD + b" HTTP/1.1\r\n\r\n",
+        b"GET /" + b"x" * MAX_HEAD + b" HTTP/1.1\r\nhost: here\r\n\r\n",
         HEAD + b"a: " + b"x" * MAX_HEAD + b"\r\n\r\n",
         HEAD + b"a:\r\n" * (MAX_HEAD // HEADER_BYTES) + b"\r\n",
     ],
@@ -51,6 +51,21 @@ async def test_a_head_that_takes_too_much_memory_is_refused_although_it_is_compl
     assert transport.written.startswith(b"HTTP/1.1 400 ")
     assert transport.is_closing()
     assert app.scopes == []
+
+
+@pytest.mark.parametrize("hosts", [b"", b"host: here\r\nhost: there\r\n"], ids=["none", "two"])
+async def test_a_request_that_does_not_name_its_host_once_is_refused(hosts: bytes) -> None:
+    transport, app = RecordingTransport(), RecordingApp()
+    connect_http(app, transport).data_received(b"GET / HTTP/1.1\r\n" + hosts + b"\r\n")
+    assert transport.written.startswith(b"HTTP/1.1 400 ")
+    assert transport.written.endswith(b"A request names its host once, in the header Host.")
+    assert app.scopes == []
+
+
+async def test_a_client_of_http_1_0_need_not_name_the_host() -> None:
+    app = RecordingApp()
+    connect_http(app, RecordingTransport()).data_received(b"GET / HTTP/1.0\r\n\r\n")
+    await until(lambda: len(app.scopes) == 1)
 
 
 async def test_more_requests_than_may_wait_are_refused_and_the_rest_of_the_read_is_not_parsed() -> None:
@@ -75,7 +90,9 @@ async def test_as_many_requests_as_may_wait_are_answered_in_order() -> None:
     transport, app = RecordingTransport(), RecordingApp()
     connection = connect_http(app, transport)
     for begun in (0, MAX_PIPELINED + 1):
-        connection.data_received(b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % (begun + n) for n in range(MAX_PIPELINED + 1)))
+        connection.data_received(
+            b"".join(b"GET /%d HTTP/1.1\r\nhost: here\r\n\r\n" % (begun + n) for n in range(MAX_PIPELINED + 1))
+        )
         for _ in range(MAX_PIPELINED + 1):
             app.may_answer.release()
         await until(lambda begun=begun: transport.written.count(b"HTTP/1.1 200 ") == begun + MAX_PIPELINED + 1)  # type: ignore[misc]

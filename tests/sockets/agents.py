@@ -6,8 +6,8 @@ many, silence until ``release RUN``, as many more), ``tick N`` (N numbered piece
 ``churn`` (text until ``release churn``), ``stall S`` (blocks the event loop for S seconds), and the tool ``block``
 (blocks its thread until ``release block``).
 ``blocking`` is a plain generator that blocks its thread for a minute. ``stubborn`` ignores its cancellation, and
-``threaded`` waits for a thread of Python's own that goes on for a minute. ``leaving`` awaits a task that raises
-``SystemExit``.
+``threaded`` waits for a thread of Python's own that goes on for a minute. ``leaving`` holds its run for the text
+``hold``, and for any other awaits a task that raises ``SystemExit``, or ``KeyboardInterrupt`` for ``interrupt``.
 
 Where ``EXECUTIONS`` names a file, each execution of ``agent`` adds a line with its run's id: what has run twice is
 there twice, in whatever processes.
@@ -195,12 +195,16 @@ async def threaded(_: RunAgentInput) -> AsyncIterator[Item]:
     await asyncio.to_thread(time.sleep, LONGEST)
 
 
-async def leaving(_: RunAgentInput) -> AsyncIterator[Item]:
+async def leaving(asked: RunAgentInput) -> AsyncIterator[Item]:
     """Yield text, then exit the process from a task, as the main function of a command line does."""
     yield "before "
-    await asyncio.create_task(leave())
+    if last_user_text(asked) == "hold":
+        await asyncio.Event().wait()
+    await asyncio.create_task(leave(interrupted=last_user_text(asked) == "interrupt"))
 
 
-async def leave() -> None:
-    """Exit, as a tool does that is a program."""
+async def leave(*, interrupted: bool) -> None:
+    """Exit, as a tool does that is a program, or as one does that was interrupted."""
+    if interrupted:
+        raise KeyboardInterrupt
     sys.exit(7)

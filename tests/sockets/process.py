@@ -117,6 +117,16 @@ class ServerProcess:
         """Send SIGINT, as Ctrl-C does, and do not wait."""
         self._process.send_signal(signal.SIGINT)
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stop the process with SIGSTOP for the block, and let it continue afterwards."""
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
+
     def wait(self, seconds: float = STOP_SECONDS) -> int:
         """Wait for the exit, and return its status. The log is complete then."""
         status = self._process.wait(seconds)

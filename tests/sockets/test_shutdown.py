@@ -3,10 +3,13 @@
 import asyncio
 import json
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from tests.engine.doubles import Json
+from tests.requirements import requirement
 from tests.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input
 from tests.sockets.process import AGENT, ServerProcess
 from tests.websocket import receive_until, socket_to
@@ -36,8 +39,22 @@ async def ws_to_the_end(port: int, text: str, started: Callable[[], None]) -> li
     return events
 
 
-async def streams_at_sigterm(server: ServerProcess, text: str) -> list[list[Json]]:
-    """Open runs over both transports, stop the server when all have begun, and read them to their ends."""
+async def ws_until_the_end(port: int, text: str, started: Callable[[], None]) -> list[Json]:
+    """Return the events of a run over a WebSocket that the client closes."""
+    async with socket_to(port) as connection:
+        await connection.send(json.dumps(run_input(text)))
+        events = await receive_until(connection, is_text)
+        started()
+        return events + await receive_until(connection, is_last)
+
+
+async def streams_at_sigterm(
+    server: ServerProcess, text: str, before: Callable[[], object] = lambda: None
+) -> list[list[Json]]:
+    """Open runs over both transports, stop the server when all have begun, and read them to their ends.
+
+    ``before`` is called right before the stop.
+    """
     begun = asyncio.Semaphore(0)
     readers = [
         asyncio.create_task(read(server.port, text, begun.release))
@@ -46,6 +63,7 @@ async def streams_at_sigterm(server: ServerProcess, text: str) -> list[list[Json
     ]
     for _ in readers:
         await begun.acquire()
+    before()
     server.term()
     return await asyncio.gather(*readers)
 
@@ -75,6 +93,36 @@ async def test_sigterm_ends_silent_blocked_and_busy_runs_legally_and_the_process
     )
 
 
+@requirement("process.stopped")
+async def test_a_process_that_is_stopped_for_a_while_sends_its_streams_on() -> None:
+    with ServerProcess() as server:
+        begun = asyncio.Semaphore(0)
+        readers = [
+            asyncio.create_task(read(server.port, "tick 50", begun.release))
+            for read in (sse_to_the_end, ws_until_the_end)
+        ]
+        for _ in readers:
+            await begun.acquire()
+        with server.stopped():
+            waiting = asyncio.create_task(ask(server.port, post(run_input("hello"))))
+            await asyncio.sleep(0)
+        for events in [*await asyncio.gather(*readers), (await waiting).events]:
+            assert events[-1]["type"] == "RUN_FINISHED"
+        assert server.faults == []
+
+
+@requirement("drain.unstored")
+async def test_sigterm_while_the_store_is_away_ends_every_run_for_its_readers(tmp_path: Path) -> None:
+    with ServerProcess(AGUI_STORE=f"sqlite:///{tmp_path}/runs.db") as server:
+        take_away = partial((tmp_path / "runs.db").rename, tmp_path / "away.db")
+        for events in await streams_at_sigterm(server, "hold", take_away):
+            assert [event["type"] for event in events][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+            assert events[-1]["code"] == "STORE_UNAVAILABLE"
+        assert await asyncio.to_thread(server.wait) == 0
+        assert sum("run end not stored" in line for line in server.log) == 2 * RUNS
+        assert server.faults == []
+
+
 @pytest.mark.parametrize(
     ("agent", "named"),
     [("stubborn", "tasks still running count=1 names='run r1'"), ("threaded", "threads still running")],
@@ -90,14 +138,22 @@ async def test_the_process_ends_whatever_does_not_end_in_it(agent: str, named: s
         assert server.faults == []
 
 
+@requirement("fail.exit")
 async def test_a_task_that_wants_to_end_the_process_fails_its_run_only() -> None:
     with ServerProcess(AGUI_AGENT="tests.sockets.agents:leaving") as server:
-        for _ in range(2):
-            events = (await ask(server.port, post(run_input("go")))).events
-            assert [event["type"] for event in events][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
-            assert events[-1]["code"] == "AGENT_ERROR"
-        assert (await get(server.port, "/ping"))["status"] == "Healthy"
+        held = await (await HttpExchange.open(server.port, post(run_input("hold")))).until(is_text)
+        for text in ("exit", "interrupt"):
+            events = (await ask(server.port, post(run_input(text)))).events
+            async with socket_to(server.port) as connection:
+                await connection.send(json.dumps(run_input(text)))
+                over_socket = await receive_until(connection, is_last)
+            for seen in (events, over_socket):
+                assert [event["type"] for event in seen][-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+                assert seen[-1]["code"] == "AGENT_ERROR"
+        assert (await get(server.port, "/ping"))["status"] == "HealthyBusy"
         server.term()
+        assert_shut_down((await held.rest()).events)
+        await held.close()
         assert await asyncio.to_thread(server.wait) == 0
 
 

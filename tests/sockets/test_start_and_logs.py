@@ -37,9 +37,15 @@ BAD_SETTINGS = {
 """A setting, and what the one line must name."""
 
 
-async def start_and_fail(**settings: str) -> tuple[int | None, str, str]:
-    """Start a server with bad settings. Return its status, standard output and standard error."""
+async def start_and_fail(*before: str, **settings: str) -> tuple[int | None, str, str]:
+    """Start a server that cannot start. Return its status, standard output and standard error.
+
+    Args:
+        before: a program with arguments that starts the server.
+        settings: of its environment.
+    """
     process = await asyncio.create_subprocess_exec(
+        *before,
         *COMMAND,
         cwd=ROOT,
         env=environment(settings),
@@ -69,6 +75,12 @@ async def test_a_port_that_is_taken_stops_the_start_with_one_line() -> None:
     assert (status, out) == (3, "")
     assert err.count("\n") == 1
     assert "address already in use" in err
+
+
+async def test_a_limit_of_open_files_that_leaves_no_connections_stops_the_start_with_one_line() -> None:
+    status, out, err = await start_and_fail("sh", "-c", 'ulimit -n 40; exec "$@"', "sh")
+    assert (status, out) == (2, "")
+    assert err == "cannot start: the process may open 40 files and needs 64 (see ulimit -n)\n"
 
 
 UNREACHABLE = {

@@ -318,6 +318,17 @@ async def test_a_file_that_fails_refuses_runs_and_the_log_names_its_cause(
     await service.aclose()
 
 
+async def test_a_file_that_may_only_be_read_stops_the_start(sqlite_url: str, listen: Listen) -> None:
+    store, file = SqlStore(make_url(sqlite_url)), Path(make_url(sqlite_url).database or "")
+    await store.open()
+    await store.aclose()
+    forbid_writing(file, listen)
+    with pytest.raises(
+        StoreUnavailable, match=f"the database file {file} failed: .*attempt to write a readonly database"
+    ):
+        await SqlStore(make_url(sqlite_url)).open()
+
+
 # --- deleted files ----------------------------------------------------------------------------------------------------
 
 

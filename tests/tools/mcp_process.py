@@ -34,6 +34,8 @@ def respond(message: dict[str, object], habits: set[str]) -> bytes:
     else:
         answer = {"result": result_of(method, params if isinstance(params, dict) else {})}
     head: dict[str, object] = {"jsonrpc": "2.0", "id": message["id"]}
+    if "version second" in habits:
+        head = dict(reversed(head.items()))
     text = json.dumps({**answer, **head} if "id last" in habits else {**head, **answer}).encode()
     for habit, words in {"broken": b"\\x", "half": b"cut \\ud83d", "latin": b"caf\xe9"}.items():
         if habit in habits and (habit != "broken" or method == "tools/call"):

@@ -47,6 +47,10 @@ class Scripted:
     error: Json | None = None
     refuse: Callable[[object], Response] = lambda _: Response(status_code=404)
     as_events: bool = False
+    can_resume: bool = False
+    """Its streams of events begin with an id, and a client that resumes one gets it again."""
+    stream: str = ""
+    """The last stream of events."""
     sessions: set[str] = field(default_factory=set)
     methods: list[str] = field(default_factory=list)
     """Requests that were processed."""
@@ -59,7 +63,8 @@ class Scripted:
 
     async def _answer(self, request: Request) -> Response:
         if request.method != "POST":
-            return Response(status_code=405)
+            is_resumed = "last-event-id" in request.headers
+            return Response(self.stream, media_type="text/event-stream") if is_resumed else Response(status_code=405)
         message: Json = await request.json()
         if "id" not in message:
             return Response(status_code=202)
@@ -92,7 +97,9 @@ class Scripted:
     def _answer_with(self, message: Json, **answer: object) -> Response:
         body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer})
         if self.as_events:
-            return Response(f"event: message\ndata: {body}\n\n", media_type="text/event-stream")
+            begin = "id: 1\ndata:\n\n" if self.can_resume else ""
+            self.stream = f"{begin}event: message\ndata: {body}\n\n"
+            return Response(self.stream, media_type="text/event-stream")
         return Response(body, media_type="application/json")
 
 

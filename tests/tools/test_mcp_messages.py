@@ -169,12 +169,15 @@ async def test_a_failure_has_the_servers_reason_and_no_words_of_a_parser(
     assert str(caught.value) == words
 
 
-@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+@pytest.mark.parametrize(
+    ("as_events", "can_resume"), [(False, False), (True, False), (True, True)], ids=["json", "events", "resumable"]
+)
 async def test_a_result_over_the_limit_is_said_to_be_too_large(
-    monkeypatch: pytest.MonkeyPatch, *, as_events: bool
+    monkeypatch: pytest.MonkeyPatch, *, as_events: bool, can_resume: bool
 ) -> None:
     monkeypatch.setattr(transport, "MAX_MESSAGE_BYTES", 10_000)
-    async with scripted(Scripted(result={"content": [text("x" * 9_000)]}, as_events=as_events)) as rig:
+    server = Scripted(result={"content": [text("x" * 9_000)]}, as_events=as_events, can_resume=can_resume)
+    async with scripted(server, timeout=2.0) as rig:
         assert await rig.call() == "x" * 9_000
         rig.server.result = {"content": [text("x" * 11_000)]}
         with pytest.raises(ToolError, match=r"^echo was carried out, but its result is too large"):
@@ -258,5 +261,5 @@ async def test_halves_of_symbols_are_replaced_wherever_the_body_is_cut(end: str,
     whole = body.replace(json.dumps(HALF_TEXT).encode(), json.dumps(WHOLE_TEXT).encode())
     cuts = [(body[:at], body[at:]) for at in range(len(body))]
     for chunks in [*cuts, tuple(body[at : at + 1] for at in range(len(body)))]:
-        stream = transport.CheckedStream(Chunks(*chunks), lambda: None, is_events=is_events)
+        stream = transport.CheckedStream(Chunks(*chunks), lambda: b"", is_events=is_events)
         assert b"".join([chunk async for chunk in stream]) == whole

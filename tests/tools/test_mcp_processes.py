@@ -116,7 +116,9 @@ async def test_an_answer_that_cannot_be_read_ends_its_call_and_not_the_session(
     assert len(_processes(capfd)) == 1
 
 
-@pytest.mark.parametrize("habits", [(), ("id last",)], ids=["id first", "id last"])
+@pytest.mark.parametrize(
+    "habits", [(), ("id last",), ("version second",)], ids=["id first", "id last", "version second"]
+)
 async def test_a_result_over_the_limit_is_said_to_be_too_large(
     start: Start, habits: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -247,7 +247,7 @@ class AgentCalls:
     def call(
         self, name: str, arguments: Mapping[str, object] | None = None, *, call_id: str | None = None
     ) -> PendingResult:
-        """Call a tool. Implements ``ports.CallTool``."""
+        """Call a tool. Implements ``ports.ToolCaller``."""
         call = ModelToolCall(call_id or self._ctx.new_id(), name, to_json(arguments or {}).decode())
         return CallResult(lambda: self._call(call, is_announced=call_id is not None), self._call_from_thread)
 

@@ -29,7 +29,7 @@ class EngineCounts:
         return Readings(
             open_runs=self._registry.open_count,
             queued_runs=self._registry.queued_count,
-            readers=self._quota.used(Limit.STREAMS),
+            readers=self._quota.amounts[Limit.STREAMS].used,
             reader_lag=self._readers.longest_lag,
             events=self._registry.flusher.event_count,
             limits=self._quota.use(),

@@ -382,8 +382,10 @@ class Engine:
             await self.registry.drain(grace)
 
     async def wait_for_readers(self, seconds: float) -> None:
-        """Wait until all readers have reached the end of their runs, for ``seconds`` at most. Called after a drain."""
-        await self.readers.wait_all_closed(seconds)
+        """Wait after a drain, for ``seconds`` at most, until all readers are at their ends. The store has half."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.registry.stop_recorders(seconds / 2), name="stop recorders")
+            tasks.create_task(self.readers.wait_all_closed(seconds), name="wait for readers")
 
     async def aclose(self) -> None:
         """Close the connections to models, tools, the store and the bus. No run may be open any more."""
@@ -391,6 +393,7 @@ class Engine:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self.registry.stop_recorders(0)
         for close in self._closers:
             await close()
         await self.cluster.aclose()

@@ -66,11 +66,14 @@ def make_ending(
     event: RunFinishedEvent | RunErrorEvent, status: RunStatus, ended_at: float, result: RunResult
 ) -> Ending:
     """Return the ending of a run for the store. ``ended_at`` is in Unix seconds."""
-    error = None
-    if isinstance(event, RunErrorEvent):
-        facts = {name: fact for name, fact in (event.metadata or {}).items() if name in STORED_FACTS}
-        error = to_json({"code": event.code, "message": event.message, **({"metadata": facts} if facts else {})})
+    error = error_json(event) if isinstance(event, RunErrorEvent) else None
     return Ending(status, ended_at, next_turn(event, result), usage_json(event.usage), error, result.change)
+
+
+def error_json(event: RunErrorEvent) -> bytes:
+    """Return the error of a run as views and the store have it."""
+    facts = {name: fact for name, fact in (event.metadata or {}).items() if name in STORED_FACTS}
+    return to_json({"code": event.code, "message": event.message, **({"metadata": facts} if facts else {})})
 
 
 def next_turn(event: RunFinishedEvent | RunErrorEvent, result: RunResult) -> ThreadStatus | None:

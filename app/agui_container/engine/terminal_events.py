@@ -5,6 +5,7 @@ Rule: the ids and the outcome come from the engine, not from the agent. Source: 
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from typing import TypeVar
 
 from ag_ui.core import (
     PROTOCOL_VERSION,
@@ -29,6 +30,8 @@ from agui_container.protocol.grammar import KINDS
 from agui_container.protocol.wire.envelope import Envelope
 
 TerminalEvent = RunFinishedEvent | RunErrorEvent
+
+T = TypeVar("T", bound=BaseEvent)
 
 EventFields = Mapping[str, object]
 """Values for an event's fields, by their Python names."""
@@ -75,9 +78,7 @@ def complete_finish_event(
     return event, status, {"thread_id": ctx.thread_id, "run_id": ctx.run_id, "outcome": outcome}
 
 
-def with_totals(
-    event: TerminalEvent, usage: list[TokenUsage], now_ms: int, fields: EventFields | None
-) -> TerminalEvent:
+def with_totals(event: T, usage: list[TokenUsage], now_ms: int, fields: EventFields | None) -> T:
     """Return the terminal event with the total usage of the run, its timestamp and further fields."""
     update = {"usage": sum_usage(usage), "timestamp": event.timestamp or now_ms, **(fields or {})}
     return event.model_copy(update=update)

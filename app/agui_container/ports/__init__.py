@@ -10,7 +10,6 @@ from agui_container.ports.agent import (
     LOG_FIELDS,
     Agent,
     Caller,
-    CallTool,
     Clock,
     Emit,
     Item,
@@ -23,8 +22,11 @@ from agui_container.ports.agent import (
     ThreadCleanup,
     Timer,
     Tool,
+    ToolCaller,
     ToolContent,
+    current_run,
     interrupts_of,
+    session_label,
 )
 from agui_container.ports.goals import Goal, GoalRecord, GoalRecords, GoalStatus
 from agui_container.ports.model import (
@@ -61,7 +63,6 @@ __all__ = [
     "LOG_FIELDS",
     "Agent",
     "CallRules",
-    "CallTool",
     "Caller",
     "Clock",
     "ContextWindowed",
@@ -99,6 +100,7 @@ __all__ = [
     "TokenCounter",
     "Tool",
     "ToolCallDelta",
+    "ToolCaller",
     "ToolContent",
     "ToolError",
     "ToolSource",
@@ -106,5 +108,7 @@ __all__ = [
     "UsageDelta",
     "allow_all",
     "consent_question",
+    "current_run",
     "interrupts_of",
+    "session_label",
 ]

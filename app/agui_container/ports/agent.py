@@ -4,6 +4,7 @@ Rule: nothing here depends on a transport, a store, a model or a framework.
 """
 
 import asyncio
+import hashlib
 import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
@@ -36,20 +37,21 @@ AUTHORIZATION = "Authorization"
 class Caller:
     """Identity of a caller, as the transport determined it. It is never read from a request body.
 
+    ``repr`` omits the attributes that may contain tokens or the session id.
+
     Attributes:
         owner: scope that threads and runs belong to. Callers with the same owner see the same runs.
         request_id: id of the request in the log.
         session_id: AgentCore's session, if there is one.
         principal: identity in the caller's verified token; None without authentication.
-        headers: values by lower-case name, without cookies and transport headers. They may contain tokens and are
-            therefore omitted from ``repr``.
+        headers: values by lower-case name, without cookies and transport headers.
         identity: name whose limits count: the owner for an authenticated caller, or the session where a gateway sets
             it. Empty without either.
     """
 
-    owner: str
+    owner: str = field(repr=False)
     request_id: str
-    session_id: str | None = None
+    session_id: str | None = field(default=None, repr=False)
     principal: Principal | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     identity: str = ""
@@ -58,6 +60,14 @@ class Caller:
         """Set the identity of an authenticated caller."""
         if self.principal is not None:
             object.__setattr__(self, "identity", self.owner)
+
+
+def session_label(session_id: str) -> str:
+    """Return the name of a session in log lines: ``sha256-`` and the first 16 digits of its SHA-256 in hexadecimal.
+
+    The id itself is a credential where no token is required.
+    """
+    return f"sha256-{hashlib.sha256(session_id.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
 class Timer(Protocol):
@@ -179,7 +189,7 @@ class PendingResult(Protocol):
         """Block until the call has ended. Only for code in a thread, such as a plain generator."""
 
 
-class CallTool(Protocol):
+class ToolCaller(Protocol):
     """Function of ``RunContext.call_tool``."""
 
     def __call__(
@@ -226,7 +236,7 @@ class RunContext:
         tool_call_id: id of the current call, for a tool.
         subagent_run_id: id of the subagent run; None in the run's own agent.
         part_of: id of the client's thread to which the thread of a subagent belongs; None in the run's own agent.
-        call_tool: calls one of ``tools`` under the tool policy, with approvals. See ``CallTool``.
+        call_tool: calls one of ``tools`` under the tool policy, with approvals. See ``ToolCaller``.
     """
 
     thread_id: str
@@ -247,7 +257,7 @@ class RunContext:
     tool_call_id: str | None = None
     subagent_run_id: str | None = None
     part_of: str | None = None
-    call_tool: CallTool = _no_tools
+    call_tool: ToolCaller = _no_tools
 
     @property
     def cancelled(self) -> bool:
@@ -259,7 +269,7 @@ class RunContext:
         """Ids for the log lines of the run."""
         fields = {"requestId": self.caller.request_id, "threadId": self.thread_id, "runId": self.run_id}
         if self.caller.session_id:
-            fields["sessionId"] = self.caller.session_id
+            fields["sessionId"] = session_label(self.caller.session_id)
         return fields
 
     @property
@@ -281,6 +291,18 @@ class RunContext:
 
 CURRENT_RUN: ContextVar[RunContext | None] = ContextVar("CURRENT_RUN", default=None)
 """Context of the current run, for tools of frameworks. Tasks and worker threads inherit it."""
+
+
+def current_run() -> RunContext:
+    """Return the context of the current run.
+
+    Raises:
+        RuntimeError: no run of this server is being executed here.
+    """
+    ctx = CURRENT_RUN.get()
+    if ctx is None:
+        raise RuntimeError("the server's tools can be used only within a run of this server.")
+    return ctx
 
 
 class Agent(Protocol):

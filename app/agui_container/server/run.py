@@ -26,7 +26,7 @@ from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields, mask_passwords
-from agui_container.server.connections import CONNECTION_LIMIT, ConnectionLimit, raise_descriptor_limit
+from agui_container.server.connections import CONNECTION_LIMIT, MIN_DESCRIPTORS, ConnectionLimit, raise_descriptor_limit
 from agui_container.server.protocol_classes import choose_protocols, without_plain_grpc
 from agui_container.settings import Auth, Scope, Settings, SettingsError
 from agui_container.settings_sources import load_settings
@@ -92,17 +92,20 @@ class Server(uvicorn.Server):
         """The reason why the server could not start, if the operator can mend it."""
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """Serve until a signal. A SystemExit in any task stops asyncio's loop; the loop is then started again."""
+        """Serve until a signal. A SystemExit or KeyboardInterrupt in any task stops asyncio's loop, which starts again.
+
+        Ctrl-C raises nothing meanwhile: uvicorn calls ``handle_exit`` for it.
+        """
         with asyncio.Runner(loop_factory=self.config.get_loop_factory()) as runner:
             loop = runner.get_loop()
             serving = loop.create_task(self.serve(sockets), name="serve")
             while not serving.done():
                 try:
                     loop.run_until_complete(serving)
-                except SystemExit:
+                except (SystemExit, KeyboardInterrupt) as error:
                     if serving.done():
                         raise
-                    logger.exception("task raised SystemExit, only the task ends")
+                    logger.exception("task raised %s, only the task ends", type(error).__name__)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Connect to the store and the bus, listen, and log an example of a request."""
@@ -213,6 +216,10 @@ def run_server(
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(GC_THRESHOLD, *GC_GENERATIONS)  # before the agent is loaded, so that the agent can set another one
+    descriptors = raise_descriptor_limit()
+    if descriptors < MIN_DESCRIPTORS:
+        print_start_error(f"the process may open {descriptors} files and needs {MIN_DESCRIPTORS} (see ulimit -n)")
+        return 2
     try:
         settings = settings or load_settings(config, **overrides)
         logs.configure_logging(settings.log_format, settings.log_level)
@@ -222,7 +229,6 @@ def run_server(
     except (SettingsError, AgentLoadError, ToolLoadError) as error:
         print_start_error(str(error))
         return 2
-    descriptors = raise_descriptor_limit()
     server = Server(uvicorn_config(app, settings, descriptors), app.state.service, ConnectionLimit(descriptors))
     server.run(sockets)
     if server.start_error is not None:

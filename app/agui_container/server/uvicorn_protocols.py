@@ -169,8 +169,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._unparsed_bytes > MAX_UNPARSED and not self.transport.is_closing():
             self.send_400_response("The head of the request is too large.")
         if self._is_in_head:
-            size = self._head_bytes + self._unparsed_bytes
-            self.limit.count_head(self.transport, size, self.loop.time())
+            self.limit.count_head(self.transport, self._head_bytes + self._unparsed_bytes, self.loop.time())
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that cannot be parsed. uvicorn calls this for every exception of a method below."""
@@ -210,6 +209,9 @@ class HttpProtocol(HttpToolsProtocol):
             if self._is_surplus:
                 self.app = answer_overloaded
         self._add_to_head(len(self.url))
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):  # RFC 9112, section 3.2
+            self._refuse("A request names its host once, in the header Host.")
         super().on_headers_complete()
         self._is_in_head, self._unparsed_bytes = False, 0
         super()._unset_keepalive_if_required()

@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agui_container.engine.admission.quota import IdentityQuota, Quota
-from agui_container.ports import EVERYBODY, LOG_FIELDS, Caller
+from agui_container.ports import EVERYBODY, LOG_FIELDS, Caller, session_label
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.authentication import METADATA_PATH, CallerAuthentication, url_of
 from agui_container.transports.browser_policy import BrowserPolicy, Headers, route_path
@@ -147,7 +147,7 @@ def make_caller(headers: Mapping[str, str], *, by_session: bool, limits_by_sessi
         request_id=request_id if PLAIN_ID.fullmatch(request_id) else str(uuid.uuid4()),
         session_id=session_id,
         headers=headers,
-        identity=f"session:{session_id}" if limits_by_session and session_id else "",
+        identity=f"session:{session_label(session_id)}" if limits_by_session and session_id else "",
     )
 
 

@@ -7,18 +7,17 @@ from typing import Any
 from ag_ui.core import Tool as ToolSpec
 from langchain_core.tools import BaseTool, ToolException
 
-from agui_container.agents.frameworks.server_tools import current_run
-from agui_container.ports import PendingResult, ToolContent, ToolError
+from agui_container.ports import PendingResult, ToolContent, ToolError, current_run
 
 CALL_ID: ContextVar[str | None] = ContextVar("CALL_ID", default=None)
 """Id of the call that LangChain runs in this task or thread. It passes the id to ``run``, and not to ``_run``."""
 
 
-class ServerTool(BaseTool):
+class LangChainServerTool(BaseTool):
     """One tool of the server. A failed call becomes an error result for the model."""
 
     @classmethod
-    def of(cls, spec: ToolSpec) -> "ServerTool":
+    def of(cls, spec: ToolSpec) -> "LangChainServerTool":
         """Return the tool with this description."""
         parameters = spec.parameters if isinstance(spec.parameters, dict) else {"type": "object", "properties": {}}
         return cls(name=spec.name, description=spec.description, args_schema=parameters, handle_tool_error=True)

@@ -7,8 +7,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 from pydantic_core import SchemaValidator, core_schema
 
-from agui_container.agents.frameworks.server_tools import current_run
-from agui_container.ports import Tool, ToolError
+from agui_container.ports import Tool, ToolError, current_run
 
 ANY_ARGUMENTS = SchemaValidator(core_schema.dict_schema())
 """The server checks the arguments itself."""

@@ -10,30 +10,18 @@ Rules:
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from agui_container.ports import CURRENT_RUN, RunContext
+from agui_container.ports import current_run
 
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
     from pydantic_ai.toolsets import AbstractToolset
 
 
-def current_run() -> RunContext:
-    """Return the context of the current run.
-
-    Raises:
-        RuntimeError: no run of this server is being executed here.
-    """
-    ctx = CURRENT_RUN.get()
-    if ctx is None:
-        raise RuntimeError("the server's tools can be used only within a run of this server.")
-    return ctx
-
-
 def langchain_tools() -> "Sequence[BaseTool]":
     """Return the server's tools as LangChain tools, to bind to a model and for a ``ToolNode``. Call it in a node."""
-    from agui_container.agents.frameworks.langchain_tools import ServerTool  # noqa: PLC0415 - optional
+    from agui_container.agents.frameworks.langchain_tools import LangChainServerTool  # noqa: PLC0415 - optional
 
-    return [ServerTool.of(tool.spec) for tool in current_run().tools.values()]
+    return [LangChainServerTool.of(tool.spec) for tool in current_run().tools.values()]
 
 
 def pydantic_toolset() -> "AbstractToolset[Any]":
@@ -45,6 +33,6 @@ def pydantic_toolset() -> "AbstractToolset[Any]":
 
 def strands_tools() -> object:
     """Return the server's tools as a hook for ``StrandsAgent(hooks=[...])``. They are registered before each run."""
-    from agui_container.agents.frameworks.strands_tools import ServerTools  # noqa: PLC0415 - optional
+    from agui_container.agents.frameworks.strands_tools import StrandsToolHook  # noqa: PLC0415 - optional
 
-    return ServerTools()
+    return StrandsToolHook()

@@ -5,15 +5,13 @@ from typing import Any
 
 from ag_ui.core import Tool as ToolSpec
 from strands.hooks import BeforeInvocationEvent, HookProvider, HookRegistry
-from strands.types._events import ToolResultEvent
 from strands.types.tools import AgentTool
 
-from agui_container.agents.frameworks.server_tools import current_run
 from agui_container.agents.frameworks.strands import INTERRUPTED
-from agui_container.ports import RunInterrupted, ToolContent, ToolError
+from agui_container.ports import RunInterrupted, ToolContent, ToolError, current_run
 
 
-class ServerTools(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
+class StrandsToolHook(HookProvider):  # type: ignore[misc]  # Strands has an environment of its own
     """Hook that gives an agent the tools of the current run."""
 
     def register_hooks(self, registry: HookRegistry, **_: object) -> None:
@@ -25,10 +23,10 @@ class ServerTools(HookProvider):  # type: ignore[misc]  # Strands has an environ
         tools = event.agent.tool_registry
         for tool in current_run().tools.values():
             if tool.spec.name not in tools.registry:
-                tools.register_tool(ServerTool(tool.spec))
+                tools.register_tool(StrandsServerTool(tool.spec))
 
 
-class ServerTool(AgentTool):  # type: ignore[misc]
+class StrandsServerTool(AgentTool):  # type: ignore[misc]
     """One tool of the server. A failed call becomes an error result for the model."""
 
     def __init__(self, spec: ToolSpec) -> None:
@@ -68,7 +66,7 @@ class ServerTool(AgentTool):  # type: ignore[misc]
             invocation_state["agent"].cancel(after_current_tools=True)
         except ToolError as error:
             status, text = "error", f"Error: {error}"
-        yield ToolResultEvent({"toolUseId": call_id, "status": status, "content": [{"text": text}]})
+        yield {"toolUseId": call_id, "status": status, "content": [{"text": text}]}  # the last item is the result
 
 
 def text_of(content: ToolContent) -> str:

@@ -358,12 +358,12 @@ def is_object(arguments: str) -> bool:
 
 
 def is_failure(error: BaseException) -> bool:
-    """Return True if the exception is a failure of the tool, False if it ends the run or the process.
+    """Return True if the exception is a failure of the tool, False if it ends the run.
 
-    ``SystemExit`` counts as a failure because ``sys.exit()`` in a tool must not end the server. So does a
+    ``SystemExit`` and ``KeyboardInterrupt`` count as failures because a tool must not end the server. So does a
     ``CancelledError`` while the current task is not being cancelled: the tool awaited a cancelled task.
     """
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is None or task.cancelling() == 0
-    return isinstance(error, (Exception, SystemExit))
+    return not isinstance(error, GeneratorExit)

@@ -1,8 +1,8 @@
-"""Early end of a run at shutdown, if its events come faster than the store writes them.
+"""Early end of a run whose events the store does not take, or takes too slowly for a shutdown.
 
-Rule: the stored log is legal and begins with exactly the events that readers have seen. The messages, calls and steps
-that are open at that point are closed, and a terminal event follows. The unread events are dropped. The thread keeps
-all messages and the state of the run.
+Rule: the log is legal and begins with exactly the events that readers have seen. The messages, calls and steps that are
+open at that point are closed, and a terminal event follows. The unread events are dropped. At a shutdown the thread
+keeps all messages and the state of the run.
 """
 
 import asyncio
@@ -30,14 +30,32 @@ async def early_end(log: EventLog, ending: Ending, error: AppError) -> tuple[lis
     if isinstance(last, RunErrorEvent):
         error_json = to_json({"code": last.code, "message": last.message})
         ending = structs.replace(ending, status=RunStatus.ERROR, error=error_json)
-    sequence, after = RunSequence(), 0
-    while after < log.watermark:
-        batch = log.batch(after, log.watermark)
+    return await closing_envelopes(log, last, error.message, log.watermark), ending
+
+
+async def cut_unstored(log: EventLog, error: RunErrorEvent) -> None:
+    """End an ended run with ``error`` after the events that readers have seen. Drop the others, which are not stored.
+
+    RUN_STARTED stays, because every run begins with it.
+    """
+    started = [] if log.watermark else log.unpersisted().envelopes()[:1]
+    closing = await closing_envelopes(log, error, error.message, log.watermark + len(started))
+    log.rollback_unpublished()
+    log.append_foreign([*started, *closing])
+
+
+async def closing_envelopes(log: EventLog, last: TerminalEvent, failure: str, after: int) -> list[Envelope]:
+    """Return what closes the events that readers have seen, and then ``last``, numbered from ``after`` on.
+
+    ``failure`` is the error message of unfinished subagents.
+    """
+    sequence, position = RunSequence(), 0
+    while position < log.watermark:
+        batch = log.batch(position, log.watermark)
         advance(sequence, batch.types, batch.data)
-        after += len(batch.data)
+        position += len(batch.data)
         await asyncio.sleep(0)  # let other runs end
-    closers = sequence.closers(error.message)
-    return number_events(log.run_id, log.watermark, [*closers, last]), ending
+    return number_events(log.run_id, after, [*sequence.closers(failure), last])
 
 
 def terminal_event(log: EventLog, error: AppError) -> TerminalEvent:

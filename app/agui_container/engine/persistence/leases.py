@@ -13,11 +13,12 @@ from contextlib import contextmanager
 from typing import Protocol
 
 import anyio.to_thread
-from ag_ui.core import RunErrorEvent
+from ag_ui.core import BaseEvent, RunErrorEvent
 from pydantic_core import from_json, to_json
 
 from agui_container.engine.persistence.cluster import LEASE_SECONDS, Cluster, ReplicaCommand
-from agui_container.engine.terminal_events import number_events
+from agui_container.engine.persistence.recorder import NOT_STORED
+from agui_container.engine.terminal_events import number_events, start_event
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.records import (
     Change,
@@ -34,7 +35,7 @@ from agui_container.ports.records import (
 from agui_container.ports.store import LeaseLost, StoreUnavailable
 from agui_container.protocol.conversation.merge import dump_message
 from agui_container.protocol.conversation.recovery import RecoveredRun, recover_run
-from agui_container.protocol.errors import ErrorCode, IllegalEvent
+from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.log_values import format_fields
 
@@ -50,7 +51,7 @@ PURGE_SECONDS = 60.0
 RETENTION_SECONDS = 7 * 86_400.0
 """Time that the events of an ended run can be read from the store."""
 
-LOST = "The server that ran this run has stopped, so the run was ended."
+LOST = AppError(ErrorCode.RUN_LOST, "The server that ran this run has stopped, so the run was ended.")
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +76,12 @@ class LeasedRuns(Protocol):
 
     def end_lost(self, key: RunKey) -> None:
         """End a run whose lease another replica has. Does nothing if the run is not in this process."""
+
+    def end_stored(self, key: RunKey) -> None:
+        """Record that the store has the end of a run, so that late readers read it there.
+
+        Does nothing if the run is not in this process.
+        """
 
 
 class Leases:
@@ -165,7 +172,7 @@ class Leases:
                 continue  # this replica's own run, whose renewal is late
             with log_failures(record.key):
                 if await runs.take_over(record, cluster.replica, cluster.lease()):
-                    await self._reap_run(record)
+                    await self._reap_run(record, LOST)
 
     async def purge(self) -> None:
         """Remove old events and expired interrupts, one run at a time. Raises ``StoreUnavailable``."""
@@ -175,32 +182,35 @@ class Leases:
         await store.interrupts.expire(now)
 
     async def _reap_orphan(self, key: RunKey) -> None:
-        """End a stored run of this replica whose end could not be stored when it happened."""
+        """End a stored run of this replica whose end could not be stored when it happened, as its readers saw it."""
         record = await self._cluster.store.runs.get(key)
         if record is not None and record.is_active and not self._runs.is_running(key):
-            await self._reap_run(record)
+            await self._reap_run(record, NOT_STORED)
+            self._runs.end_stored(key)
 
-    async def _reap_run(self, record: RunRecord) -> None:
+    async def _reap_run(self, record: RunRecord, error: AppError) -> None:
         """Store the closing events, RUN_ERROR and the end of a lost run."""
-        logger.warning("ending lost run %s", format_fields({"run": record.key.run_id, "replica": record.replica}))
+        facts = {"run": record.key.run_id, "replica": record.replica, "code": error.code}
+        logger.warning("ending lost run %s", format_fields(facts))
         cluster, key = self._cluster, record.key
         envelopes: list[Envelope] = []
         while page := await cluster.store.runs.envelopes(key, len(envelopes)):
             envelopes += page
         thread = await cluster.store.threads.changes(key.thread)
-        recovered = await anyio.to_thread.run_sync(recover, key, [each.data for each in envelopes], thread)
-        last = number_events(
-            key.run_id,
-            len(envelopes),
-            [*(recovered.closers if recovered else ()), RunErrorEvent(message=LOST, code=ErrorCode.RUN_LOST)],
-        )
+        events = [each.data for each in envelopes]
+        recovered = await anyio.to_thread.run_sync(recover, key, events, thread, error.message)
         now = cluster.clock.time()
+        last: list[BaseEvent] = [] if envelopes else [start_event(key, None, int(now * 1000))]
+        last += recovered.closers if recovered else ()
+        last.append(RunErrorEvent(message=error.message, code=error.code))
+        missing = number_events(key.run_id, len(envelopes), last)
         pending = [goal for goal in (thread.goals if thread else None) or () if goal.status is GoalStatus.PENDING]
         for goal in pending:
             await cluster.store.goals.conclude(RunKey(*key.thread, goal.run_id), goal.index, GoalStatus.FAILED, now)
         turn = ThreadStatus.GOALS_FAILED if pending else ThreadStatus.USER_TURN
-        await cluster.store.runs.finish(key, cluster.replica, last, lost_run_ending(record, now, recovered, turn))
-        await cluster.publish(key, last)
+        ending = lost_run_ending(record, now, recovered, turn, error)
+        await cluster.store.runs.finish(key, cluster.replica, missing, ending)
+        await cluster.publish(key, missing)
 
     async def _listen(self) -> None:
         """Handle the commands of other replicas until the bus ends. Raises ``BusUnavailable``."""
@@ -244,14 +254,14 @@ def log_failures(key: RunKey) -> Iterator[None]:
         logger.exception("lost run not ended %s", format_fields({"run": key.run_id}))
 
 
-def recover(key: RunKey, events: list[bytes], thread: ThreadDelta | None) -> RecoveredRun | None:
-    """Recover a run from its stored events.
+def recover(key: RunKey, events: list[bytes], thread: ThreadDelta | None, failure: str) -> RecoveredRun | None:
+    """Recover a run from its stored events. ``failure`` is the error message of unfinished subagents.
 
     Return None if they cannot be read, because the end of the run must not depend on them.
     """
     messages = [message.data for message in thread.messages] if thread else []
     try:
-        return recover_run(events, messages, thread.state if thread else None, LOST)
+        return recover_run(events, messages, thread.state if thread else None, failure)
     except (IllegalEvent, ValueError):
         logger.exception(
             "lost run ended without its messages, stored events are invalid %s", format_fields({"run": key.run_id})
@@ -259,12 +269,14 @@ def recover(key: RunKey, events: list[bytes], thread: ThreadDelta | None) -> Rec
         return None
 
 
-def lost_run_ending(record: RunRecord, now: float, recovered: RecoveredRun | None, turn: ThreadStatus) -> Ending:
+def lost_run_ending(
+    record: RunRecord, now: float, recovered: RecoveredRun | None, turn: ThreadStatus, error: AppError
+) -> Ending:
     """Return the ending of a lost run, with the recovered messages and state for its thread."""
     change = Change()
     if recovered is not None:
         run_id = record.key.run_id
         messages = [StoredMessage(message.id, dump_message(message), run_id) for message in recovered.messages]
         change = Change(messages, recovered.order, recovered.state, recovered.title)
-    error = to_json({"code": ErrorCode.RUN_LOST, "message": LOST})
-    return Ending(RunStatus.ERROR, now, turn, record.usage, error, change)
+    facts = to_json({"code": error.code, "message": error.message})
+    return Ending(RunStatus.ERROR, now, turn, record.usage, facts, change)

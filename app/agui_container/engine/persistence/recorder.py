@@ -2,7 +2,8 @@
 
 Rule: if the store outlives the process, an event is stored before readers see it. The events of a few milliseconds are
 stored together. Recording never delays a run: the end of a run is handed over synchronously, and ``write`` stores it
-independently of the agent. If the store stays unavailable, the run is ended and nothing more is written.
+independently of the agent. If the store stays unavailable, readers get no event that is not stored: the run ends with
+STORE_UNAVAILABLE after the events that are. ``leases`` stores that end once the store is back.
 """
 
 import asyncio
@@ -10,10 +11,10 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from enum import Enum, auto
 
-from ag_ui.core import RunAgentInput
+from ag_ui.core import RunAgentInput, RunErrorEvent
 
 from agui_container.engine.log.event_log import EventLog
-from agui_container.engine.persistence.backlog import early_end
+from agui_container.engine.persistence.backlog import cut_unstored, early_end
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.merged_input import merge_in_turn, with_state
 from agui_container.engine.policy import NO_CONDITION, OnBusy, ThreadCondition
@@ -43,6 +44,10 @@ WINDOW_SECONDS = 0.005
 """Time that an event waits for others, so that all are stored in one transaction."""
 
 LEASE_TAKEN = AppError(ErrorCode.RUN_LOST, "Another server has taken over this run.")
+NOT_STORED = AppError(ErrorCode.STORE_UNAVAILABLE, "This server could not store the rest of the run.")
+
+OnLoss = Callable[[AppError], RunErrorEvent]
+"""Ends a run that cannot be stored, or replaces its end, which readers have not seen. Returns the new end."""
 
 logger = logging.getLogger(__name__)
 
@@ -219,11 +224,23 @@ class RunRecorder:
         """
         self.backlog_error = error
 
-    async def write(self, log: EventLog, on_loss: Callable[[AppError], None]) -> None:
+    async def write(self, log: EventLog, on_loss: OnLoss) -> None:
         """Store the events of the run and release them to readers, until its end is stored. The owner awaits this.
 
-        ``on_loss`` ends a run that can no longer be stored. It does nothing if the run has ended.
+        If the end cannot be stored, or this is cancelled because the server stops, readers get an end all the same.
         """
+        try:
+            is_end_stored = await self._write_to_end(log, on_loss)
+        except asyncio.CancelledError:
+            await self._end_unstored(log, on_loss)
+            raise
+        if not is_end_stored:
+            await self._end_unstored(log, on_loss)
+        elif self.cluster.durable and self.state is StoreState.CLAIMED:
+            self.state = StoreState.STORED
+
+    async def _write_to_end(self, log: EventLog, on_loss: OnLoss) -> bool:
+        """Store the run. Return False if its end is not stored."""
         if self._claiming is not None:
             await asyncio.wait([self._claiming])
         is_claimed = self.state is StoreState.CLAIMED
@@ -235,15 +252,23 @@ class RunRecorder:
             elif self._unstored_input is not None:
                 await self._record_input(self._unstored_input)
             outcome = await self._store_pending(log)
-        if outcome is WriteOutcome.FAILED:
-            on_loss(AppError(ErrorCode.STORE_UNAVAILABLE, "This server can no longer store the run."))
+        if outcome is WriteOutcome.LEASE_LOST:
+            end = on_loss(LEASE_TAKEN)
+            if not await self._append_foreign(log):
+                await cut_unstored(log, end)
+        return outcome is not WriteOutcome.FAILED
+
+    async def _end_unstored(self, log: EventLog, on_loss: OnLoss) -> None:
+        """End the run for its readers after the events that are stored.
+
+        A run without a claim has only its first and its last event, and is not in the store.
+        """
+        if self.state is not StoreState.CLAIMED:
             log.release_all()
             return
-        if outcome is WriteOutcome.LEASE_LOST:
-            on_loss(LEASE_TAKEN)
-            await self._append_foreign(log)
-        if self.cluster.durable and self.state is StoreState.CLAIMED:
-            self.state = StoreState.STORED
+        if self.cluster.durable:
+            await cut_unstored(log, on_loss(NOT_STORED))
+        logger.warning("run end not stored %s", format_fields({"run": self.key.run_id, "thread": self.key.thread_id}))
 
     async def _record_unclaimed(self) -> WriteOutcome:
         """Look for a stored run with the same ids, because this run ended before its claim.
@@ -269,10 +294,10 @@ class RunRecorder:
             logger.warning("input messages not stored %s", format_fields({"run": self.key.run_id}), exc_info=True)
             self._unstored_input = None
 
-    async def _append_foreign(self, log: EventLog) -> None:
+    async def _append_foreign(self, log: EventLog) -> bool:
         """Replace the events that readers have not seen by the stored events of the replica that took over the run.
 
-        The local events are kept if the run was deleted with its thread.
+        Return False if they cannot be read, for example because the run was deleted with its thread.
         """
         runs, deadline = self.cluster.store.runs, asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         foreign: list[Envelope] = []
@@ -286,14 +311,14 @@ class RunRecorder:
                 if not record.is_active:
                     log.rollback_unpublished()
                     log.append_foreign(foreign)
-                    break
+                    return True
             except StoreUnavailable as error:
                 logger.warning("store read failed %s", format_fields({"run": self.key.run_id, "error": error}))
             except Exception:
                 logger.exception("events of the other replica not readable %s", format_fields({"run": self.key.run_id}))
                 break
             await asyncio.sleep(LONGEST_PAUSE)
-        log.release_all()
+        return False
 
     async def _store_pending(self, log: EventLog) -> WriteOutcome:
         """Store the events that are ready. Retry until the lease is lost or the store stays unavailable."""

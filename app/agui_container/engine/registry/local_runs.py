@@ -6,7 +6,7 @@ Rule: commands of other replicas are executed here only. A command for a run tha
 from collections.abc import Sequence
 
 from agui_container.engine.outcome import CancelReason, sum_usage, usage_json
-from agui_container.engine.persistence.recorder import LEASE_TAKEN
+from agui_container.engine.persistence.recorder import LEASE_TAKEN, StoreState
 from agui_container.engine.registry.readers import Readers
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.ports import Clock
@@ -46,6 +46,12 @@ class LocalRuns:
         """End a run whose lease another replica has."""
         if (run := self._registry.get(key)) is not None:
             run.fail(LEASE_TAKEN)
+
+    def end_stored(self, key: RunKey) -> None:
+        """Record that the store has the end of a run, so that late readers read it there."""
+        if (run := self._registry.get(key)) is not None:
+            run.recorder.state = StoreState.STORED
+            self._registry.release_unread(run)
 
     def reader_seen(self, key: RunKey, reader: str) -> None:
         """Record that a run has a reader on another replica."""

@@ -6,7 +6,7 @@ Memory is bounded (``CapacityLimits``). Only ended runs without readers are remo
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -222,7 +222,7 @@ class RunRegistry:
 
     async def _record(self, run: Run, recorder: RunRecorder) -> None:
         try:
-            await recorder.write(run.log, run.fail)
+            await recorder.write(run.log, run.lose)
         except Exception:
             logger.exception("run recording failed %s", format_fields({"run": run.ctx.run_id}))
         finally:
@@ -302,7 +302,10 @@ class RunRegistry:
         """
 
         async def wait() -> None:
-            await work
+            try:
+                await work
+            except (KeyboardInterrupt, SystemExit):  # asyncio would stop its loop, and with it all runs
+                logger.exception("background work failed")
 
         task = asyncio.create_task(wait(), name="background work")
         self._background.add(task)
@@ -331,26 +334,36 @@ class RunRegistry:
         """
         self._health.update(busy=bool(self.queues or self._background))
 
+    async def stop_recorders(self, seconds: float) -> None:
+        """Wait until the ends of all runs are stored, for ``seconds`` at most. Then the others end for readers."""
+        await wait_in_turns(self.recorder_tasks.values(), seconds)
+        recorders = list(self.recorder_tasks.values())
+        for task in recorders:
+            task.cancel()
+        if recorders:
+            await asyncio.wait(recorders)
+
     async def drain(self, grace: float) -> None:
         """Give open runs ``grace`` seconds to finish, then end them with SHUTTING_DOWN, and wait for the agents."""
         for run in self.queues.waiting():
             run.fail(shutting_down())
-        await self._wait_for_tasks(grace)
+        await wait_in_turns(self.tasks, grace)
         for run in [*self.queues.waiting(), *self.queues.active()]:
             run.fail(shutting_down())
         for run in self.recorder_tasks:
             run.recorder.drop_backlog(shutting_down())
         for task in self.tasks:
             task.cancel()
-        await self._wait_for_tasks(UNWIND_SECONDS)
-        if self.recorder_tasks:
-            await asyncio.wait(self.recorder_tasks.values(), timeout=UNWIND_SECONDS)
+        await wait_in_turns(self.tasks, UNWIND_SECONDS)
+        await wait_in_turns(self.recorder_tasks.values(), UNWIND_SECONDS)
 
-    async def _wait_for_tasks(self, seconds: float) -> None:
-        turns = round(seconds / TURN_SECONDS)
-        while self.tasks and turns > 0:
-            await asyncio.wait(self.tasks, timeout=TURN_SECONDS)
-            turns -= 1
+
+async def wait_in_turns(tasks: Collection[asyncio.Task[None]], seconds: float) -> None:
+    """Wait for ``seconds`` in turns at most until there are no tasks. Tasks leave the collection when they are done."""
+    turns = round(seconds / TURN_SECONDS)
+    while tasks and turns > 0:
+        await asyncio.wait(tasks, timeout=TURN_SECONDS)
+        turns -= 1
 
 
 async def export_after_requests(export: Awaitable[None]) -> None:

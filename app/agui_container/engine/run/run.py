@@ -15,7 +15,7 @@ from ag_ui.core import BaseEvent, RunAgentInput, RunErrorEvent, RunFinishedEvent
 
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.log.subscription import LocalSubscription, Presence
-from agui_container.engine.outcome import CancelReason, Status, make_ending
+from agui_container.engine.outcome import CancelReason, Status, error_json, make_ending
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, StoreState
 from agui_container.engine.run.fairness import BURST, EVENT_COST, FairScheduler
 from agui_container.engine.run.pipeline import EventPipeline
@@ -156,7 +156,7 @@ class Run:
             if await self._begin() and self._input is not None:
                 await self._iterate(agent.run(self._input, self.ctx), scheduler)
                 self.finish()
-        except BaseException as error:  # also SystemExit, which must not stop the server
+        except BaseException as error:  # also KeyboardInterrupt: a signal is the operator's, an exception the agent's
             if not self._handle_failure(error):
                 raise
         finally:
@@ -222,8 +222,6 @@ class Run:
                 self.finish(interrupted_event(self.ctx, interrupts))
                 return True
             match error:
-                case KeyboardInterrupt():
-                    return False
                 case asyncio.CancelledError() if is_being_cancelled():
                     if not self.log.has_ended:  # the engine ends a run before it cancels the task
                         self._log_fault(logging.ERROR, "agent cancelled its own task", error)
@@ -310,6 +308,16 @@ class Run:
         self._end(run_error(error, self.ctx.caller.request_id), Status.ERROR, failure=error.message)
         self._unwind()
 
+    def lose(self, error: AppError) -> RunErrorEvent:
+        """End with RUN_ERROR, now. If the run has ended, replace its end, which is not stored and which no reader saw.
+
+        Return the terminal event.
+        """
+        self.fail(error)
+        event = run_error(error, self.ctx.caller.request_id)
+        self.status, self.error = Status.ERROR, error_json(event)
+        return with_totals(event, self.ctx.usage, self._now_ms(), None)
+
     def _log_fault(self, level: int, phrase: str, cause: BaseException, **facts: object) -> None:
         """Log the fault of an agent with the line of the user's code that raised the error or yielded the event."""
         raised = raised_at(cause)
@@ -346,7 +354,7 @@ class Run:
         self.status = status
         self.log.end()
         self._on_end(self)
-        seconds = self.ended_at - self.started_at
+        seconds = max(0.0, self.ended_at - self.started_at)  # the clock may have been set back
         self._trace.end(event, status, seconds)
         self._log_end(event, status, seconds)
 

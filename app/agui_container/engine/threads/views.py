@@ -65,8 +65,11 @@ def stored_run_view(record: RunRecord, now: float) -> View:
 
 
 def duration(started_at: float, ended_at: float | None, now: float) -> float:
-    """Return the seconds between the start and the end of a run, or until now if it is open."""
-    return round((now if ended_at is None else ended_at) - started_at, 3)
+    """Return the seconds between the start and the end of a run, or until now if it is open.
+
+    It is 0 if the clock was set back since the start.
+    """
+    return max(0.0, round((now if ended_at is None else ended_at) - started_at, 3))
 
 
 # --- threads ----------------------------------------------------------------------------------------------------------

@@ -138,6 +138,8 @@ class Database:
             self._check_can_open(self._file)
         with self._database_errors():
             async with self._writer.begin() as connection:
+                if self.is_sqlite:  # BEGIN succeeds for a file that may only be read
+                    await connection.exec_driver_sql("PRAGMA user_version = 0")
                 yield connection
         if self._file is not None:
             self._file_id = file_id(self._file)

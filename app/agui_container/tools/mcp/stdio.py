@@ -41,8 +41,9 @@ TERMINATE_SECONDS = 0.5
 EDGE = 200
 """Bytes at both ends of a line in which the id of its request is searched."""
 
-ID_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,\s*"(?:result|error)"')
-RESULT_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"(?:result|error)"')
+VERSION: Final = rb'(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
+ID_FIRST: Final = re.compile(rb'\s*\{\s*%b"id"\s*:\s*(\d+)\s*,\s*%b"(?:result|error)"' % (VERSION, VERSION))
+RESULT_FIRST: Final = re.compile(rb'\s*\{\s*%b"(?:result|error)"' % VERSION)
 ID_LAST: Final = re.compile(rb'"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
 
 

@@ -21,7 +21,7 @@ from typing import Final, Protocol, Self
 import httpx2
 from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCResponse, RequestId
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, JSONRPCResponse, RequestId
 from msgspec import Struct, field
 
 from agui_container.runtime.log_values import format_fields
@@ -181,9 +181,14 @@ async def _http(server: HttpServer, record: HttpRecord) -> AsyncGenerator[tuple[
             record.has_session = True
             if response.is_client_error and response.status_code not in NO_REFUSAL:
                 note(McpFault.SESSION_REFUSED)
+
+        def end_request() -> bytes:
+            note(McpFault.TOO_LARGE)
+            return b"" if request is None else error_event(request)
+
         if isinstance(response.stream, AsyncIterable):
             is_events = response.headers.get("content-type", "").startswith("text/event-stream")
-            response.stream = CheckedStream(response.stream, lambda: note(McpFault.TOO_LARGE), is_events=is_events)
+            response.stream = CheckedStream(response.stream, end_request, is_events=is_events)
 
     timeout = httpx2.Timeout(server.connect_timeout, read=max(READ_SECONDS, server.timeout))
     # Not compressed, because the limit counts bytes as they arrive.
@@ -203,21 +208,31 @@ def _request_id(request: httpx2.Request) -> RequestId | None:
     return found if isinstance(found, int | str) else None
 
 
+def error_event(request: RequestId) -> bytes:
+    """Return an event that ends a request with an error."""
+    error = ErrorData(code=INTERNAL_ERROR, message=McpFault.TOO_LARGE.name)
+    answer = JSONRPCError(jsonrpc="2.0", id=request, error=error)
+    return b"\n\ndata: %b\n\n" % answer.model_dump_json(by_alias=True, exclude_none=True).encode()
+
+
 class CheckedStream(httpx2.AsyncByteStream):
-    """Body of a response without halves of symbols. It fails once a message has more than ``MAX_MESSAGE_BYTES``.
+    """Body of a response without halves of symbols. It ends once a message has more than ``MAX_MESSAGE_BYTES``.
+
+    A stream of events ends with an answer to the request in place of that message: the package would resume a stream
+    that fails, and wait. Any other body fails.
 
     It is passed on line by line, because a chunk may end inside an escape and a line of JSON does not.
 
     Args:
         body: the body.
-        on_excess: called before the failure.
+        end_request: called for a message over the limit. Returns the event that takes its place.
         is_events: true if the body is a stream of events. The limit is that of one event then.
     """
 
-    def __init__(self, body: httpx2.AsyncByteStream, on_excess: Callable[[], None], *, is_events: bool) -> None:
+    def __init__(self, body: httpx2.AsyncByteStream, end_request: Callable[[], bytes], *, is_events: bool) -> None:
         self._body = body
         self._is_events = is_events
-        self._on_excess = on_excess
+        self._end_request = end_request
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         line: list[bytes] = []
@@ -236,9 +251,11 @@ class CheckedStream(httpx2.AsyncByteStream):
             sizes = [size + len(first), *map(len, others)]
             size = sizes[-1]
             if max(sizes) > MAX_MESSAGE_BYTES:
-                self._on_excess()
-                words = "The message is too large"
-                raise httpx2.SSEError(words) if self._is_events else httpx2.StreamError(words)
+                end = self._end_request()
+                if not self._is_events:
+                    raise httpx2.StreamError("The message is too large")
+                yield end
+                return
             yield chunk
 
     async def aclose(self) -> None:

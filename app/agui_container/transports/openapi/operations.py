@@ -312,7 +312,12 @@ def _pages() -> dict[str, dict[str, Operation]]:
     return {
         "/": {"get": operation("Pages", "Open the chat page", _text("text/html", "The page."))},
         "/console/{name}": {
-            "get": operation("Pages", "Read a file of the chat page", _text("*/*", "The file."), parameters=[name])
+            "get": operation(
+                "Pages",
+                "Read a file of the chat page",
+                {**_text("*/*", "The file."), "404": {"description": "There is no such file.", "content": REFUSAL}},
+                parameters=[name],
+            )
         },
         "/docs": {"get": operation("Pages", "Read this document as a page", _text("text/html", "The page."))},
         "/openapi.json": {"get": operation("Pages", "Read this document", _answer("OpenApi", "An OpenAPI document."))},

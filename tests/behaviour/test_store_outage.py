@@ -1,0 +1,207 @@
+"""A database that goes away while a run is open: no reader sees an event that is not stored, and all see one end.
+
+Each test body breaks a real database: the file of SQLite is moved away, the connections to PostgreSQL are cut.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+from sqlalchemy import make_url
+
+from agui_container.engine.persistence import leases, recorder
+from agui_container.main import build_service
+from agui_container.settings import Scope, Settings
+from tests.behaviour.client import TERMINAL, Client, RunStream, outcome, text, types
+from tests.behaviour.conftest import ServeOver
+from tests.behaviour.dialogues import ERROR
+from tests.behaviour.inprocess import InProcess
+from tests.conftest import Serve
+from tests.engine.doubles import WAIT, FakeClock, Json, ask, eventually
+from tests.requirements import requirement
+from tests.stores.tcp_relay import open_relay
+from tests.waiting_agent import WaitingAgent
+
+PAUSE = 0.02
+"""Seconds between two rounds of the leases, in place of two seconds."""
+
+
+class Outage:
+    """A database with a switch. ``url`` is that of the server whose database goes away, ``direct`` always works."""
+
+    def __init__(
+        self, url: str, direct: str, begin: Callable[[], Awaitable[object]], end: Callable[[], Awaitable[object]]
+    ) -> None:
+        self.url, self.direct, self.begin, self.end = url, direct, begin, end
+
+    @classmethod
+    def of_file(cls, file: Path) -> "Outage":
+        """The file is moved away and back."""
+        away, url = file.with_name("away.db"), f"sqlite:///{file}"
+
+        async def begin() -> None:
+            file.rename(away)  # noqa: ASYNC240 - a moment on a local disk
+
+        async def end() -> None:
+            away.rename(file)
+
+        return cls(url, url, begin, end)
+
+
+@pytest.fixture
+async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Outage]:
+    """A database of the kind of the parameter."""
+    if request.param == "sqlite":
+        yield Outage.of_file(tmp_path / "store.db")
+        return
+    url = make_url(request.getfixturevalue("postgres_url"))
+    async with open_relay(url) as (relay, relayed):
+        yield Outage(
+            relayed.render_as_string(hide_password=False),
+            url.render_as_string(hide_password=False),
+            relay.cut,
+            relay.restore,
+        )
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the store up after one more attempt, and look for lost runs often."""
+    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", PAUSE)
+    monkeypatch.setattr(leases, "RENEW_SECONDS", PAUSE)
+
+
+async def events_elsewhere(url: str, then: Callable[[Client], Awaitable[None]]) -> list[Json]:
+    """Return the events of the run as another process on the same database has them."""
+    service = build_service(Settings(store=SecretStr(url), scope=Scope.NONE))
+    await service.open()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(service.aclose)
+        stack.push_async_callback(service.drain, 0)
+        other = InProcess(service, FakeClock(), by_session=False)
+        await then(other)
+        return await (await other.attach("t1", "r1")).rest()
+
+
+async def up_to(stream: RunStream, *wanted: str) -> list[Json]:
+    """Return the next events up to one of these types."""
+    events: list[Json] = []
+    while not events or events[-1]["type"] not in wanted:
+        event = await stream.next()
+        assert event is not None
+        events.append(event)
+    return events
+
+
+def unstored(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the lines of the log about ends that could not be stored."""
+    return [line for line in caplog.messages if line.startswith("run end not stored")]
+
+
+def shown(events: Sequence[Json]) -> list[tuple[str, str]]:
+    """Return what a reader sees of each event, without times and the id of the request."""
+    return [(event["type"], event.get("delta") or event.get("code") or "") for event in events]
+
+
+@requirement("durable.cut")
+@pytest.mark.parametrize(
+    ("outage", "transport", "end"),
+    [
+        ("sqlite", "sse", "succeeds"),
+        ("sqlite", "ws", "is cancelled"),
+        ("sqlite", "ws", "continues"),
+        ("postgres", "ws", "succeeds"),
+        ("postgres", "sse", "is cancelled"),
+    ],
+    indirect=["outage"],
+)
+async def test_events_that_could_not_be_stored_are_shown_nowhere(
+    serve: Serve, outage: Outage, transport: str, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = WaitingAgent(rest=" never stored")
+    over_sse, over_ws = await serve(agent, store=outage.url, scope=Scope.NONE)
+    client: Client = over_sse if transport == "sse" else over_ws
+    stream = await client.start(ask())
+    [run], seen = client.service.registry.by_key.values(), await up_to(stream, "TEXT_MESSAGE_CONTENT")
+    await outage.begin()
+    ends: dict[str, Callable[[], object]] = {
+        "succeeds": agent.may_end.set,
+        "is cancelled": run.cancel,
+        "continues": partial(run.ctx.emit, " never stored"),
+    }
+    ends[end]()
+    seen += await up_to(stream, *TERMINAL)  # a socket's next request would meet the outage, too
+    assert (text(seen), outcome(seen)) == ("hi", "STORE_UNAVAILABLE")
+    assert types(seen)[-2:] == ["TEXT_MESSAGE_END", "RUN_ERROR"]
+    assert unstored(caplog) == ["run end not stored run=r1 thread=t1"]
+    await outage.end()
+    await eventually(lambda: not client.service.registry.by_key)  # the end is stored, so the run is read there
+
+    async def check_thread(other: Client) -> None:
+        thread = await other.command({"command": {"type": "threads.get", "threadId": "t1"}})
+        assert [message["content"] for message in thread["messages"]] == ["hi", "hi"]
+
+    assert shown(await events_elsewhere(outage.direct, check_thread)) == shown(seen)
+    assert await (await over_sse.attach("t1", "r1", stream.seqs[-1])).rest() == []
+    agent.may_end.set()
+    assert outcome(await client.run(ask(run="r2"))) == "success"
+
+
+@requirement("durable.cut", "protocol.same")
+async def test_every_protocol_ends_a_reply_that_cannot_be_stored(
+    serve_over: ServeOver, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    outage, agent = Outage.of_file(tmp_path / "store.db"), WaitingAgent(rest=" never stored")
+    site = await serve_over(agent, store=outage.url)
+    dialogue = site.dialogue()
+    await dialogue.begin("hi")
+    await dialogue.first_text()
+    await outage.begin()
+    agent.may_end.set()
+    await eventually(lambda: unstored(caplog))
+    await outage.end()
+    reply = await dialogue.reply()
+    assert (reply.end, reply.text) == (ERROR, "hi")
+    assert reply.code in {"STORE_UNAVAILABLE", None}
+    assert "could not store" in reply.error
+
+
+@requirement("drain.unstored", "protocol.same")
+async def test_a_shutdown_without_the_store_ends_every_reply(
+    serve_over: ServeOver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(recorder, "GIVE_UP_SECONDS", WAIT)
+    outage, agent = Outage.of_file(tmp_path / "store.db"), WaitingAgent()
+    site = await serve_over(agent, store=outage.url)
+    dialogue = site.dialogue()
+    await dialogue.begin("hi")
+    await dialogue.first_text()
+    await outage.begin()
+    await site.service.drain(0)
+    await site.service.wait_for_readers(0)
+    await outage.end()
+    reply = await dialogue.reply()
+    assert (reply.end, reply.text) == (ERROR, "hi")
+    assert reply.code in {"STORE_UNAVAILABLE", None}
+    assert len(unstored(caplog)) == 1
+
+
+@requirement("durable.cut")
+@pytest.mark.parametrize("transport", ["sse", "ws"])
+async def test_a_database_that_is_corrupted_under_a_run_ends_it_for_its_reader(
+    serve: Serve, tmp_path: Path, transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = WaitingAgent(rest=" never stored")
+    over_sse, over_ws = await serve(agent, store=f"sqlite:///{tmp_path}/store.db")
+    stream = await (over_sse if transport == "sse" else over_ws).start(ask())
+    seen = await up_to(stream, "TEXT_MESSAGE_CONTENT")
+    for file in tmp_path.glob("store.db*"):  # noqa: ASYNC240 - a moment on a local disk
+        with file.open("r+b") as raw:
+            raw.write(b"\xff" * file.stat().st_size)
+    agent.may_end.set()
+    seen += await up_to(stream, *TERMINAL)
+    assert (text(seen), outcome(seen)) == ("hi", "STORE_UNAVAILABLE")
+    assert unstored(caplog) == ["run end not stored run=r1 thread=t1"]

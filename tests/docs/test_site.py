@@ -1,0 +1,90 @@
+"""The site has every page in its navigation and no broken link, and can be built."""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+import pytest
+import yaml
+
+from agui_container.agents.assistant.goals import goal_tracker
+from agui_container.ports import goals
+from tests.docs.documents import GUIDES, ROOT
+from tests.docs.markdown import FENCE, code
+from website.__main__ import write
+from website.pages import pages
+
+ZENSICAL = ROOT / ".venv" / "site" / "bin" / "zensical"
+SENT = re.compile(r'(?:name=|^[A-Z_]+ = |StoreWarning\(\s*)"([a-z]+\.[a-z_]+)"', re.MULTILINE)
+MODULES = [path for path in (ROOT / "app").rglob("*.py") if not {"platform", "telemetry"} & {*path.parts}]
+LINK = re.compile(r"\]\(([^)#\s:]*)(?:#([^)\s]+))?\)")
+
+
+@cache
+def texts() -> dict[str, str]:
+    """Return the text of every page, by its name."""
+    return dict(pages())
+
+
+def prose(page: str) -> str:
+    """Return the text of a page without its code blocks."""
+    return FENCE.sub("", texts()[page])
+
+
+def entries(nav: object) -> Iterator[str]:
+    """Iterate over the pages that a part of the navigation names."""
+    if isinstance(nav, str):
+        yield nav
+    for entry in nav if isinstance(nav, list) else nav.values() if isinstance(nav, dict) else ():
+        yield from entries(entry)
+
+
+def anchors(page: str) -> set[str]:
+    """Return the fragments of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_in_the_navigation_once_and_every_entry_is_a_page() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2])
+    assert sorted(entries(nav)) == sorted(texts())
+
+
+def test_links_of_every_page_lead_to_pages_and_headings() -> None:
+    broken = []
+    for page in texts():
+        folder = PurePosixPath(page).parent
+        for target, fragment in LINK.findall(prose(page)):
+            name = os.path.normpath(folder / target) if target else page
+            if not (name in texts() or name.startswith("images/")) or (fragment and fragment not in anchors(name)):
+                broken.append((page, target, fragment))
+    assert broken == []
+
+
+def test_code_blocks_of_the_site_have_no_marks_of_the_tests() -> None:
+    openings = {opening for text in texts().values() for opening in re.findall(r"^```\w+ .*$", text, re.MULTILINE)}
+    assert [opening for opening in openings if not re.fullmatch(r'```\w+ title="[\w.]+"', opening)] == []
+
+
+def test_the_site_is_built_without_a_fault_and_can_be_searched_without_a_server(tmp_path: Path) -> None:
+    if not ZENSICAL.exists():
+        if os.environ.get("CI") == "true":
+            pytest.fail("`make test` installs what builds the site")
+        pytest.skip("the environment of `make docs` is missing")
+    write(tmp_path / "build" / "pages")
+    (tmp_path / "mkdocs.yml").write_bytes((ROOT / "mkdocs.yml").read_bytes())
+    command = [str(ZENSICAL), "build", "--strict", "--config-file", "mkdocs.yml"]
+    built = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False)
+    assert built.returncode == 0, built.stdout
+    site = tmp_path / "build" / "site"
+    assert {path.relative_to(site).with_suffix(".md").as_posix() for path in site.rglob("*.html")} >= set(texts())
+    assert "base64UrlBearerAuthorization" in (site / "search.js").read_text(encoding="utf-8")
+
+
+def test_the_table_of_custom_events_has_every_name_that_the_server_sends() -> None:
+    named = {code(name) for name, *_ in GUIDES["custom-events"].table("name")}
+    sent = {name for path in MODULES for name in SENT.findall(path.read_text()) if not name.startswith("agui.")}
+    assert named == sent | {goals.DECLARED, goals.ACHIEVED, goals.FAILED, goal_tracker.PROMPTED}

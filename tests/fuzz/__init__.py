@@ -1,0 +1,1 @@
+"""Random input: bodies, frames and gRPC messages that no client should send."""
