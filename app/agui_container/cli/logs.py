@@ -10,10 +10,10 @@ from pathlib import Path
 
 import click
 
+from agui_container.cli.control_characters import without_controls
 from agui_container.cli.deploy import Work, endpoint_option, explained, name_option, region_option
 from agui_container.cli.failure import CommandFailed
 from agui_container.cli.options import config_option
-from agui_container.cli.control_characters import without_controls
 from agui_container.deploy.aws import Aws
 from agui_container.deploy.existing import ExistingReader
 
