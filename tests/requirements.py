@@ -132,10 +132,6 @@ FORMS = {
     "agent.strings": ("docs/agents.md", "Strings stream as one assistant message."),
     "agent.sync": ("docs/agents.md", "A plain generator function is an agent."),
     "agent.object": ("docs/agents.md", "An object with run(input) is an agent."),
-    "agent.remote": (
-        "docs/agents.md#an-agent-elsewhere",
-        "A URL or an ARN is an agent: runs are forwarded, and cancelled there, too.",
-    ),
     "agent.context": ("docs/agents.md", "ctx gives thread, run, session and the allowed headers."),
     "agent.cookies": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",

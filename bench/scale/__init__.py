@@ -1,1 +1,1 @@
-"""What many open streams cost on replicas with PostgreSQL and a bus: measured units, a simulation, and its check."""
+"""Cost of many open streams on replicas with PostgreSQL and a bus: measured units, a simulation, and its check."""

@@ -17,15 +17,15 @@ from bench.machine import pace
 from bench.results import table
 from bench.scale.demand import Demand, UnitCosts, demand, replicas_for
 from bench.scale.measurement import Measured, measure
-from bench.scale.simulation import Load, TransactionTime
+from bench.scale.simulation import StreamLoad, TransactionTime
 from bench.server import CLIENT_CORE, pin
 from bench.store_throughput import appending
 from bench.stream_client import many_files
 
 PACE = 5.0
 """Events of a stream in a second while it is measured: few, because a machine with two cores has all replicas."""
-FEW, MANY = Load(4, pace=PACE), Load(40, pace=PACE)
-CHECKED = (Load(20, 2, PACE), Load(60, 2, PACE), Load(20, 4, PACE), Load(60, 4, PACE))
+FEW, MANY = StreamLoad(4, pace=PACE), StreamLoad(40, pace=PACE)
+CHECKED = (StreamLoad(20, 2, PACE), StreamLoad(60, 2, PACE), StreamLoad(20, 4, PACE), StreamLoad(60, 4, PACE))
 STREAMS, PACES = (10_000, 100_000, 1_000_000), (20.0, 2.0)
 """Open streams, and their events in a second: all are answered, or a tenth of them."""
 BATCH, APPENDED = 100, 4_000
@@ -58,7 +58,7 @@ def split(few: Measured, many: Measured, idle: Measured, name: str) -> tuple[flo
 
 async def unit_costs(store: str, bus: str, seconds: float) -> UnitCosts:
     """Measure the unit costs with one replica."""
-    idle, few, many = [await measure(store, bus, load, seconds) for load in (Load(0), FEW, MANY)]
+    idle, few, many = [await measure(store, bus, load, seconds) for load in (StreamLoad(0), FEW, MANY)]
     event, transaction = split(few, many, idle, "cpu")
     database_event, database_transaction = split(few, many, idle, "database_cpu")
     return UnitCosts(
@@ -121,7 +121,7 @@ def demand_line(streams: int, load_pace: float, costs: UnitCosts) -> tuple[str, 
     """Return what so many streams need."""
     replicas = replicas_for(streams, load_pace, costs)
     # All replicas are alike, and one of them stands for all, so a part of a large load is simulated.
-    one = demand(Load(max(1, round(streams / replicas)), 1, load_pace), costs)
+    one = demand(StreamLoad(max(1, round(streams / replicas)), 1, load_pace), costs)
     return (
         f"{streams:,}",
         f"{replicas:,}",

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from agui_container.engine.persistence.leases import RENEW_SECONDS
-from bench.scale.simulation import Flow, Load, TransactionTime, simulate
+from bench.scale.simulation import Flow, StreamLoad, TransactionTime, simulate
 
 BUS_COMMANDS = 2
 """Commands for one append: XADD and EXPIRE."""
@@ -44,7 +44,7 @@ class UnitCosts:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What a load needs in a second. CPU is in cores."""
+    """The needs of a load in a second. CPU is in cores."""
 
     flow: Flow
     cpu: float
@@ -55,7 +55,7 @@ class Demand:
     bus_commands: float
 
 
-def demand(load: Load, costs: UnitCosts) -> Demand:
+def demand(load: StreamLoad, costs: UnitCosts) -> Demand:
     """Return what a load needs. Rows are those that are inserted or updated: events, positions of runs, leases."""
     flow = simulate(load, costs.time)
     commits = flow.transactions + load.replicas * costs.idle_commits
@@ -75,7 +75,7 @@ def replicas_for(streams: int, pace: float, costs: UnitCosts) -> int:
     low, high = 1, max(1, math.ceil(streams * pace * (costs.event_cpu + costs.transaction_cpu) / BUSY) + 1)
     while low < high:
         middle = (low + high) // 2
-        load = Load(math.ceil(streams / middle), 1, pace)
+        load = StreamLoad(math.ceil(streams / middle), 1, pace)
         if demand(load, costs).cpu <= BUSY:
             high = middle
         else:

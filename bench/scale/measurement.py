@@ -11,7 +11,7 @@ import psycopg
 import redis
 
 from bench.results import percentile
-from bench.scale.simulation import Load
+from bench.scale.simulation import StreamLoad
 from bench.server import Contestant, RunningContestant, ours, running
 from bench.stream_client import StreamGroup
 
@@ -53,7 +53,7 @@ class Counters:
 class Measured:
     """A load, its counters in a second, and how late its events came (seconds). ``open_memory`` is in bytes."""
 
-    load: Load
+    load: StreamLoad
     rates: Counters
     late_p50: float
     late_p99: float
@@ -61,8 +61,8 @@ class Measured:
     seconds: float
 
 
-class Cluster:
-    """Replicas on one PostgreSQL and one bus, and their counters."""
+class MeasuredReplicas:
+    """MeasuredReplicas on one PostgreSQL and one bus, and their counters."""
 
     def __init__(self, store: str, bus: str, servers: list[RunningContestant]) -> None:
         self._servers = servers
@@ -114,17 +114,17 @@ def replica(store: str, bus: str) -> Contestant:
 
 
 @contextmanager
-def cluster(store: str, bus: str, replicas: int) -> Iterator[Cluster]:
+def cluster(store: str, bus: str, replicas: int) -> Iterator[MeasuredReplicas]:
     """Provide replicas that have served a first stream each."""
     with running(*[replica(store, bus)] * replicas) as servers:
-        opened = Cluster(store, bus, servers)
+        opened = MeasuredReplicas(store, bus, servers)
         try:
             yield opened
         finally:
             opened.close()
 
 
-async def measure(store: str, bus: str, load: Load, seconds: float) -> Measured:
+async def measure(store: str, bus: str, load: StreamLoad, seconds: float) -> Measured:
     """Measure a load. Its streams are divided equally, and read where they run."""
     with cluster(store, bus, load.replicas) as measured:
         await asyncio.gather(*(warm_up(group) for group in measured.groups))

@@ -20,7 +20,7 @@ SEED = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class StreamLoad:
     """Open streams on replicas: each stream has so many events in a second."""
 
     streams: int
@@ -38,7 +38,7 @@ class TransactionTime:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What all replicas do in a second, and how long an event waits for its commit (seconds)."""
+    """The work of all replicas in a second, and how long an event waits for its commit (seconds)."""
 
     events: float
     appends: float
@@ -111,7 +111,7 @@ class Replica:
         self._batch = []
 
 
-def simulate(load: Load, time: TransactionTime, seconds: float = 3.0) -> Flow:
+def simulate(load: StreamLoad, time: TransactionTime, seconds: float = 3.0) -> Flow:
     """Return what a load does. Replicas are alike, so one of them stands for all."""
     chance = random.Random(SEED)  # noqa: S311 - phases of streams are no secret
     streams = load.streams / load.replicas

@@ -236,7 +236,7 @@ def test_the_variables_give_the_container_the_same_settings(
         (f'system_prompt = "{"x" * MAX_BYTES}"', "AGUI_SYSTEM_PROMPT has"),
     ],
 )
-def test_what_cannot_be_deployed_is_named(
+def test_an_agent_that_cannot_be_deployed_is_named(
     project: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
     write(project, text)

@@ -1,4 +1,4 @@
-"""What ``agui deploy --emit`` writes and what ``deploy`` has, read by the tools of others. They have an environment."""
+"""Infrastructure code of ``agui deploy --emit`` and of ``deploy``, read by the tools of others in their environment."""
 
 import json
 import os

@@ -30,30 +30,11 @@ def load_agent(reference: str) -> Agent:
     Raises:
         AgentLoadError: the object does not exist, or it is not an agent.
     """
-    if is_remote(reference):
-        return remote_agent(reference)
     try:
         source = import_string(reference)
     except BadReference as error:
         raise AgentLoadError(str(error)) from error
     return adapt_agent(source, reference.strip())
-
-
-def is_remote(reference: str) -> bool:
-    """Return True if a reference is a URL or an ARN."""
-    return "://" in reference or reference.startswith("arn:")
-
-
-def remote_agent(reference: str) -> Agent:
-    """Return the agent of a server elsewhere. Raises ``AgentLoadError``."""
-    try:
-        from agui_container.agents.remote import RemoteAgent  # noqa: PLC0415 - other agents need no client
-
-        return RemoteAgent(reference)
-    except ModuleNotFoundError as error:
-        raise AgentLoadError(f"'{reference}' needs the package {error.name}: pip install agui-client") from error
-    except ValueError as error:
-        raise AgentLoadError(str(error)) from error
 
 
 def adapt_agent(source: object, name: str) -> Agent:

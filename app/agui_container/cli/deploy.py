@@ -91,7 +91,7 @@ def deploy(
 ) -> int:
     """Deploy the agent of this folder, or MODULE:ATTRIBUTE, to Amazon Bedrock AgentCore Runtime.
 
-    A second run changes only what differs. What a deployment has besides the settings is in the table [deploy] of
+    A second run changes only what differs. Facts of a deployment that are no settings are in the table [deploy] of
     agui.toml.
     """
     overrides = {"name": name, "region": region, "image": image, "builder": builder}
@@ -120,7 +120,7 @@ def deploy(
 
 
 class Work:
-    """What one call of the command works on.
+    """The deployment that one call of the command works on.
 
     Attributes:
         wanted: the deployment as it should be.

@@ -1,14 +1,11 @@
 """The end of a command that could not do its work: one line on the standard error, and exit status 2."""
 
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import click
 
 from agui_container.cli.control_characters import without_controls
 from agui_container.runtime.log_values import mask_passwords
-
-if TYPE_CHECKING:
-    from agui_client import AgentClientError
 
 
 class CommandFailed(click.ClickException):
@@ -21,8 +18,8 @@ class CommandFailed(click.ClickException):
         click.echo(mask_passwords(self.message), file=file, err=True)
 
 
-def error_text(error: "AgentClientError") -> str:
-    """Return an error for the person: its code, its message, and the id that the server's log has."""
+def error_text(error: Exception) -> str:
+    """Return an error of ``agui_client`` for the person: its code, its message, and its id in the server's log."""
     code, request_id = getattr(error, "code", None), getattr(error, "request_id", None)
     text = f"{code}: {error}" if code else str(error)
     return without_controls(f"{text} (request {request_id})" if request_id else text)

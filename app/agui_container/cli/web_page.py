@@ -140,14 +140,6 @@ def build_page(target: Target) -> Starlette:
         named = {"runId": request.path_params["runId"], "threadId": request.query_params.get("threadId")}
         return await agent.invoke(request, json.dumps({"command": {"type": "attach", **named}}).encode())
 
-    def execute(command_type: str) -> Callable[[Request], Awaitable[Response]]:
-        async def respond(request: Request) -> Response:
-            body: object = await request.json() if request.method in {"POST", "PATCH"} else {}
-            fields = {**request.query_params, **(body if isinstance(body, dict) else {}), **request.path_params}
-            return JSONResponse(await agent.command(request, {**fields, "type": command_type}))
-
-        return respond
-
     async def socket_of_page(websocket: WebSocket) -> None:
         await carry(websocket, agent)
 
@@ -158,7 +150,7 @@ def build_page(target: Target) -> Starlette:
             Route("/capabilities", capabilities),
             Route("/invocations", invocations, methods=["POST"]),
             RawPathRoute("/runs/{runId}/events", events),
-            *(RawPathRoute(path, execute(kind), methods=[method]) for path, method, kind in COMMANDS),
+            *(RawPathRoute(path, execute(agent, kind), methods=[method]) for path, method, kind in COMMANDS),
             WebSocketRoute("/ws", socket_of_page),
         ],
         middleware=[admission()],
@@ -169,6 +161,17 @@ def build_page(target: Target) -> Starlette:
         },
         lifespan=lifespan,
     )
+
+
+def execute(agent: RemoteAgent, command_type: str) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint that sends a request as a command of this type."""
+
+    async def respond(request: Request) -> Response:
+        body: object = await request.json() if request.method in {"POST", "PATCH"} else {}
+        fields = {**request.query_params, **(body if isinstance(body, dict) else {}), **request.path_params}
+        return JSONResponse(await agent.command(request, {**fields, "type": command_type}))
+
+    return respond
 
 
 def admission() -> Middleware:

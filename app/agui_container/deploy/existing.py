@@ -1,4 +1,4 @@
-"""What AWS has of a deployment.
+"""Reader of the parts of a deployment that AWS has.
 
 Rule: nothing that somebody else made is taken over. A resource of ours has ``OWNER_TAG``.
 """
@@ -20,7 +20,7 @@ POLL_SECONDS = 5.0
 
 
 class DeployRefused(Exception):
-    """What exists does not allow what was asked. The message is the line to show."""
+    """The existing parts do not allow the request. The message is the line to show."""
 
 
 class Role(Struct, frozen=True):
@@ -67,7 +67,7 @@ EVERYTHING = Existing(
     build_role=Role({}, {"build": {}}),
     project=True,
 )
-"""What a complete deployment has, where nobody asks AWS."""
+"""The parts of a complete deployment, where nobody asks AWS."""
 
 
 class ExistingReader:

@@ -17,7 +17,7 @@ from agui_container.deploy.steps import CallStep, CommandStep, Step, WaitStep
 PLATFORM = "linux/arm64"
 """AgentCore runs no other one."""
 
-SOURCE_KEY = "source.zip"
+SOURCE_KEY = "source/image.zip"
 BUILD_IMAGE = "aws/codebuild/amazonlinux-aarch64-standard:3.0"
 BUILD_FAILED = ("FAILED", "FAULT", "STOPPED", "TIMED_OUT")
 BUILDSPEC = {

@@ -27,7 +27,7 @@ Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 
 
 class DeployOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a deployment has besides the settings.
+    """Facts of a deployment that are no settings.
 
     Attributes:
         name: of the runtime, and part of the names of all that is made for it. Default: the folder.

@@ -1,4 +1,4 @@
-"""How to call a deployed agent: from the terminal, curl, Python, the page and a front end."""
+"""Ways to call a deployed agent: from the terminal, curl, Python, the page and a front end."""
 
 from urllib.parse import quote
 
@@ -19,7 +19,7 @@ session.run()
 print(session.transcript)
 
 # The page, served here, in front of the deployed agent
-agui dev {arn}
+agui chat --web {arn}
 
 # A front end. A browser has no AWS credentials, so a server of yours signs for it (docs/typescript.md),
 # or callers send tokens: set auth_discovery_url and its relatives in agui.toml, and deploy again.
@@ -39,7 +39,7 @@ session.run()
 print(session.transcript)
 
 # The page, served here, in front of the deployed agent
-agui dev {arn} # enter the token in the inspector, under Server
+agui chat --web {arn} --token "$TOKEN"
 
 # A front end in the browser (docs/typescript.md)
 import {{ ResumableHttpAgent }} from "@agui-container/client";
