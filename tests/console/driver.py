@@ -20,7 +20,7 @@ from tests.sockets.process import WARNINGS, ServerProcess
 from tests.sse import events_of
 
 ROOT = Path(__file__).parents[2]
-WAIT_MS = 60_000
+WAIT_MS = 120_000
 
 AXE = ROOT / "clients/web/node_modules/axe-core/axe.min.js"
 """``make web-tools`` installs it."""

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page
 
-from tests.console.driver import User
+from tests.console.driver import WAIT_MS, User
 
 NEW_USER = """(wire) => {
     localStorage.clear();
@@ -73,6 +73,7 @@ class Profiles:
 
     async def _create(self, options: dict[str, object]) -> Profile:
         context = await self.browser.new_context(**options)  # type: ignore[arg-type]
+        context.set_default_timeout(WAIT_MS)
         empty = await context.new_page()
         await empty.route("**", lambda route: route.fulfill(body=""))
         return Profile(context, empty)
