@@ -248,7 +248,7 @@ def test_the_schema_in_the_package_is_made_from_the_settings() -> None:
 def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     schema = json.loads(printed(capsys, "--schema"))
     Draft202012Validator.check_schema(schema)
-    assert list(schema["properties"]) == list(Settings.model_fields)
+    assert list(schema["properties"]) == [*Settings.model_fields, "deploy"]
 
 
 @requirement("settings.schema")

@@ -9,7 +9,6 @@ from strands.models import Model
 from strands.types.content import Messages
 from strands.types.streaming import StreamEvent
 
-from agui_container import strands_tools
 from tests.frameworks.scripted_model import ARGUMENTS, Use, answer
 
 
@@ -59,5 +58,4 @@ def whoami(sides: int, tool_context: ToolContext) -> str:
 agent = Agent(model=ScriptedStrandsModel(), tools=[roll, whoami], callback_handler=None)
 
 ASKS = StrandsAgentConfig(tool_behaviors={"roll": ToolBehavior(interrupt_on_call=True)})
-equipped = StrandsAgent(agent=agent, name="equipped", hooks=[strands_tools()])
 asking = StrandsAgent(agent=agent, name="asking", config=ASKS)

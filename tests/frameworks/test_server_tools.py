@@ -80,7 +80,7 @@ def ask(server: ServerProcess, thread: str, said: list[Json], resume: list[Json]
 
 @pytest.mark.skipif(not STRANDS_PYTHON.exists(), reason=f"{STRANDS_PYTHON} is missing (make test makes it).")
 def test_strands_asks_for_approval_and_runs_the_call_once() -> None:
-    agent = "tests.frameworks.strands_agents:equipped"
+    agent = "tests.frameworks.equipped_strands_agent:equipped"
     with serving(STRANDS_PYTHON, agent=agent, tools=TOOLS, tool_policy=RULES) as server:
         thread = str(uuid.uuid4())
         asked = ask(server, thread, [{"id": "u1", "role": "user", "content": "use spin"}])

@@ -298,7 +298,6 @@ def test_another_agent_loads_nothing_of_the_assistant() -> None:
     assert not {
         "agui_container.assistant_factory",
         "agui_container.agents.assistant.assistant",
-        "agui_container.agents.approvals.approvals",
     } & set(printed_words(ANOTHER_AGENT))
 
 

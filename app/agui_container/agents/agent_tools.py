@@ -240,7 +240,7 @@ class AgentCalls:
                 waiting.cancel()
         if not self._questions:
             return  # the agent may have ended the run itself
-        questions = [replace(each, earlier=self._finished) for each in self._questions]
+        questions = [replace(each, earlier=tuple(self._finished)) for each in self._questions]
         async with self._approvals.registered_during(questions, self._ctx):
             yield finish_event(self._ctx, questions)
 

@@ -118,7 +118,7 @@ class Approval:
     answer: ApprovalAnswer | None = None
     result: ToolContent | None = None
     metadata: dict[str, Any] | None = None
-    earlier: Sequence[FinishedCall] = ()
+    earlier: tuple[FinishedCall, ...] = ()
 
     @property
     def is_settled(self) -> bool:

@@ -11,6 +11,7 @@ Rules:
 import asyncio
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from weakref import WeakValueDictionary
@@ -55,7 +56,7 @@ class AgentCoreInterrupts:
         self._now = now
         self._last_at = 0.0
         self._locks: WeakValueDictionary[InterruptScope, asyncio.Lock] = WeakValueDictionary()
-        self.expire = memory.expire
+        self._expired_at = -math.inf
 
     async def put(self, scope: InterruptScope, interrupts: Sequence[PendingInterrupt]) -> None:
         """Store interrupts. A question that cannot be written becomes a warning; a result raises, to be repeated."""
@@ -75,7 +76,12 @@ class AgentCoreInterrupts:
     async def list_open(self, scope: InterruptScope, now: float) -> Sequence[PendingInterrupt]:
         """List the interrupts that have not expired. A thread that is not in memory is read first."""
         await self._histories.load_if_absent(scope.thread)
-        return await self._memory.list_open(scope, now)
+        return await self._memory.list_open(scope, max(now, self._expired_at))
+
+    async def expire(self, now: float) -> None:
+        """Remove the interrupts that have expired. The service keeps them, and they are no longer listed."""
+        self._expired_at = max(now, self._expired_at)
+        await self._memory.expire(now)
 
     async def settle(self, scope: InterruptScope, id: str, payload: bytes, until: float, now: float) -> bool:  # noqa: A002 - as in the port
         """Settle an interrupt that is open and has not expired, once the service has the answer.
