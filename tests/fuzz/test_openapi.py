@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import requests
 import schemathesis
 from hypothesis import Phase, given, settings
 from schemathesis.checks import not_a_server_error
@@ -22,6 +23,8 @@ from tests.sockets.process import ServerProcess
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance]
 """Checks of every answer. The schema of an event stream is that of its text, which schemathesis does not read."""
 
+Case = schemathesis.Case[APIOperation[Any, Any, Any, Any]]
+
 EXAMPLES = 2
 """Requests of each operation. Every test run makes the same ones."""
 
@@ -38,14 +41,18 @@ def test_requests_that_the_description_allows_and_others_get_what_it_says(server
     schema = schemathesis.openapi.from_url(f"http://127.0.0.1:{server.port}/openapi.json")
     operations = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     assert len(operations) > 20
-    for operation in operations:
-        check = given(operation.as_strategy())(check_answer)
-        settings(max_examples=EXAMPLES, phases=[Phase.generate])(check)()
+    with requests.Session() as session:
+
+        def check(case: Case) -> None:
+            check_answer(case, session)
+
+        for operation in operations:
+            settings(max_examples=EXAMPLES, phases=[Phase.generate])(given(operation.as_strategy())(check))()
     assert server.faults == []
 
 
-def check_answer(case: schemathesis.Case[APIOperation[Any, Any, Any, Any]]) -> None:
+def check_answer(case: Case, session: requests.Session) -> None:
     """Send a request and check the answer."""
-    response = case.call(timeout=WAIT)
+    response = case.call(session=session, timeout=WAIT)
     is_json = "json" in response.headers.get("content-type", [""])[0]
     case.validate_response(response, checks=[*CHECKS, response_schema_conformance] if is_json else CHECKS)
