@@ -318,7 +318,8 @@ async def test_a_replay_on_a_phone_is_not_hidden_by_the_inspector(visit: Visit, 
         await user.inspect("Replay")
         await inspector.get_by_role("list", name="Runs").get_by_role("button").click()
         await expect(inspector).to_have_count(0)
-    await expect(user.page.get_by_role("group", name="Replay")).to_be_visible()
+        await expect(user.page.get_by_role("group", name="Replay")).to_be_visible()
+        await user.press("Close replay")
 
 
 async def test_the_threads_of_a_phone_hold_the_focus_and_give_it_back(visit: Visit, assistant: str) -> None:

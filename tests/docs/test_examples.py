@@ -43,7 +43,7 @@ RUN = {
     "python": [sys.executable, "-W", "error"],
     "js": ["node", "--input-type=module"],
 }
-SHOWN = {"text", "dockerfile", "json", "mermaid", "toml"}
+SHOWN = {"text", "diff", "dockerfile", "html", "json", "jsx", "mermaid", "toml", "yaml"}
 SECONDS = 120.0
 USUAL_ISSUER = "localhost:9000"
 CUT = "--- the next block ---"
@@ -218,7 +218,7 @@ def test_agents_that_a_reader_is_to_write_are_served_by_an_example() -> None:
         name = block.file_name or ""
         if name.endswith(".py") and not (ROOT / "examples" / name).exists():
             served = [scene.start.text for scene in SCENES if scene.start.file == block.file]
-            assert re.search(rf"[= ]({name.removesuffix('.py')}):\w+\s", "\n".join(served)), block
+            assert re.search(rf"[= \"]({name.removesuffix('.py')}):\w+[,\"\s]", "\n".join(served)), block
 
 
 def test_shell_examples_that_are_not_run_can_be_parsed() -> None:

@@ -7,7 +7,11 @@ export type Theme = "light" | "dark" | "system";
 
 const THEME_KEY = "agui.theme";
 const READABLE = 4.6; // WCAG AA asks for 4.5
-const BACKGROUNDS = { light: "#f3f3f0", dark: "#232329" };
+/** What text in the accent colour lies on: `--sunken`, and `--accent-soft`, a share of the accent on `--surface`. */
+const GROUNDS = {
+  light: { sunken: "#f3f3f0", surface: "#ffffff", softShare: 0.09, towards: 0 },
+  dark: { sunken: "#232327", surface: "#1e1e21", softShare: 0.22, towards: 255 },
+};
 
 export const theme = new Store<Theme>(known(read(THEME_KEY)));
 
@@ -28,18 +32,26 @@ export function paintTheme(): void {
   else root.dataset.theme = theme.value;
   root.style.setProperty("--accent", accent);
   root.style.setProperty("--on-accent", contrast(accent, "#ffffff") >= READABLE ? "#ffffff" : "#111113");
-  root.style.setProperty("--accent-on-light", readable(accent, BACKGROUNDS.light, 0));
-  root.style.setProperty("--accent-on-dark", readable(accent, BACKGROUNDS.dark, 255));
+  root.style.setProperty("--accent-on-light", accentText(accent, "light"));
+  root.style.setProperty("--accent-on-dark", accentText(accent, "dark"));
 }
 
-/** Move a colour towards black (0) or white (255) until it can be read on the background. */
-export function readable(colour: string, background: string, towards: number): string {
-  for (let share = 0; share <= 1; share += 0.05) {
-    const mixed = channels(colour).map((channel) => Math.round(channel + (towards - channel) * share));
-    const hex = `#${mixed.map((channel) => channel.toString(16).padStart(2, "0")).join("")}`;
-    if (contrast(hex, background) >= READABLE) return hex;
+/** The accent, moved towards black or white until it can be read on all that it lies on. */
+export function accentText(colour: string, shown: keyof typeof GROUNDS): string {
+  const { sunken, surface, softShare, towards } = GROUNDS[shown];
+  const grounds = [sunken, mix(surface, channels(colour), softShare)];
+  const end = [towards, towards, towards];
+  for (let share = 0; share < 1; share += 0.05) {
+    const moved = mix(colour, end, share);
+    if (grounds.every((ground) => contrast(moved, ground) >= READABLE)) return moved;
   }
-  return towards === 0 ? "#000000" : "#ffffff";
+  return mix(colour, end, 1);
+}
+
+/** The colour with a share of another one's channels, as `color-mix(in srgb)` mixes. */
+function mix(colour: string, other: readonly number[], share: number): string {
+  const mixed = channels(colour).map((channel, at) => Math.round(channel + (other[at]! - channel) * share));
+  return `#${mixed.map((channel) => channel.toString(16).padStart(2, "0")).join("")}`;
 }
 
 export function contrast(one: string, other: string): number {
