@@ -57,6 +57,7 @@ class EmulatedTerminal:
             encoding="utf-8",
             codec_errors="replace",
             timeout=None,
+            preexec_fn=_obey_hang_up,
         )
         self.screen.answer = self._child.send
 
@@ -119,6 +120,11 @@ class EmulatedTerminal:
             self._child.kill(signal.SIGKILL)
             self._child.wait()
         self._child.close()
+
+
+def _obey_hang_up() -> None:
+    """Begin with the SIGHUP of a new window. The tests may run under nohup, which a program inherits."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def children_of(process: int) -> list[int]:

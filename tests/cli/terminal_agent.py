@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from itertools import count
+from pathlib import Path
 
 from ag_ui.core import (
     Interrupt,
@@ -59,6 +60,11 @@ async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[object]:
         case "wait":
             yield "I wait."
             await asyncio.Event().wait()
+        case "until":
+            yield "I go on."
+            ending = Path(argument)
+            while not ending.exists():  # noqa: ASYNC110, ASYNC240 - the test in another process makes the file
+                await asyncio.sleep(PAUSE_SECONDS)
         case "fail":
             raise RuntimeError(argument)
         case "form":

@@ -34,16 +34,17 @@ def test_an_answer_is_printed_block_by_block_and_nothing_is_lost_or_doubled(
 @requirement("terminal.stream")
 def test_a_change_of_the_width_while_text_streams_loses_and_doubles_nothing(chat: EmulatedTerminal) -> None:
     chat.send("stream\r")
-    for number, columns in ((9, 200), (19, 80), (29, 200)):
-        chat.wait_for(f"Paragraph {number} ")
+    chat.wait_for("Paragraph 9 ")
+    wide, wrapped = f"{WIDE}\n", WIDE.replace(", because", ",\nbecause")
+    for columns, shape in ((200, wide), (80, wrapped), (200, wide)):
+        count = chat.text.count(shape)
         chat.resize(columns)
-    chat.wait_for("Paragraph 39 ")
+        chat.wait_for(shape, count=count + 1)
     chat.send(CTRL_C)
     chat.wait_for("\n>\n")
     numbers = [int(line.split()[1]) for line in chat.text.splitlines() if line.startswith("Paragraph")]
     assert numbers == [*range(len(numbers))]
     assert f"Paragraph 5 {WIDE}" in chat.text.replace("\n", " ")
-    assert f"\nParagraph 38 {WIDE}\n" in chat.text
 
 
 @requirement("terminal.keys")
@@ -191,9 +192,10 @@ def test_a_server_that_cannot_be_reached_is_one_line(tmp_path: Path, server: str
 @requirement("terminal.cancel")
 def test_a_server_that_hangs_and_dies_is_left_by_ctrl_c(tmp_path: Path) -> None:
     agent = {"AGUI_AGENT": "tests.cli.terminal_agent:agent"}
+    ending = tmp_path / "ending"
     with ServerProcess(**agent) as server, open_chat(server.invocations, home=tmp_path, columns=200) as terminal:
-        terminal.send("wait\r")
-        terminal.wait_for("I wait.")
+        terminal.send(f"until {ending}\r")
+        terminal.wait_for("I go on.")
         os.kill(server.pid, signal.SIGSTOP)
         terminal.send(CTRL_C)
         terminal.wait_for("The run is cancelled.")
@@ -203,11 +205,12 @@ def test_a_server_that_hangs_and_dies_is_left_by_ctrl_c(tmp_path: Path) -> None:
         terminal.wait_for("\n> /threads\n")
         terminal.send(CTRL_C)
         terminal.wait_for("\n> /threads\n^C>")
+        ending.touch()  # the server may or may not have got the cancel before it was left
         os.kill(server.pid, signal.SIGCONT)
         terminal.send("hello\r")
         terminal.wait_for("3 messages, state", "\n>\n")
         terminal.send("wait\r")
-        terminal.wait_for("I wait.", count=2)
+        terminal.wait_for("I wait.")
         server.kill()
         terminal.wait_for("Trying again for 60 s.")
         terminal.send(CTRL_C)
@@ -288,7 +291,8 @@ def test_a_chat_continues_in_the_session_of_agentcore(scripted: ServerProcess, t
     with open_chat(scripted.invocations, "--continue", home=tmp_path) as terminal:
         terminal.wait_for("hello there", "1 messages, state")
         assert "cannot be continued" not in terminal.text
-    with open_chat(scripted.invocations, "--continue", "--session", str(uuid4()), home=tmp_path) as terminal:
+    other = ("--continue", "--session", str(uuid4()))
+    with open_chat(scripted.invocations, *other, home=tmp_path, columns=200) as terminal:
         terminal.wait_for("cannot be continued: THREAD_NOT_FOUND")
 
 
@@ -344,8 +348,9 @@ def test_each_line_of_a_pipe_is_a_message(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     messages = tmp_path / "messages"
     messages.write_text("reason\n/reasoning\nsubagent")
-    monkeypatch.setattr(sys, "stdin", messages.open())
-    assert main(["chat", scripted.invocations]) == 0
+    with messages.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main(["chat", scripted.invocations]) == 0
     shown = capsys.readouterr().out.splitlines()[1:]
     assert shown == [
         "(thought for 0.0 s)",
