@@ -314,7 +314,9 @@ def test_an_agent_of_a_module_is_served_meanwhile_and_its_threads_are_kept(tmp_p
 
 @requirement("terminal.serves")
 def test_an_agent_that_cannot_be_served_is_explained(tmp_path: Path) -> None:
-    with open_terminal("chat", "tests.cli.terminal_agent:nothing", home=tmp_path, columns=200) as terminal:
+    with open_terminal(
+        "chat", "tests.cli.terminal_agent:nothing", home=tmp_path, folder=tmp_path, columns=200
+    ) as terminal:
         assert terminal.wait_for_end() == 2
         assert "The agent could not be served." in terminal.text
         assert "nothing" in terminal.text

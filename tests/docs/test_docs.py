@@ -181,7 +181,7 @@ def test_make_targets_are_those_of_the_makefile() -> None:
 
 TOP = {path.name for path in ROOT.iterdir()}
 FILE = re.compile(r"[\w.-]+(/[\w.-]+)*/?")
-USERS_FILES = {"agui.toml"}
+USERS_FILES = {"agui.toml", ".agui/dev.db"}
 """Files in the folders of readers."""
 
 
