@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pexpect  # type: ignore[import-untyped]
@@ -47,7 +47,7 @@ class EmulatedTerminal:
         self._rows = 40
         self.screen = EmulatedScreen(columns, self._rows, history=HISTORY_LINES, ratio=0.5)
         self._stream = pyte.Stream(self.screen)
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AGUI_")}
+        inherited = {name: value for name, value in os.environ.items() if not _is_of_this_terminal(name)}
         self._child = pexpect.spawn(
             sys.executable,
             ["-m", "agui_container", *arguments],
@@ -115,11 +115,23 @@ class EmulatedTerminal:
             time.sleep(READ_SECONDS)
 
     def close(self) -> None:
-        """End the program, whatever it is doing."""
+        """End the program and what it has started, whatever they are doing."""
         if self._child.isalive():
+            started = children_of(self._child.pid)
             self._child.kill(signal.SIGKILL)
             self._child.wait()
+            for process in started:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
         self._child.close()
+
+
+def _is_of_this_terminal(name: str) -> bool:
+    """Return True for a variable that would decide about the program's terminal in place of a test.
+
+    GNU readline, which pytest loads, sets ``COLUMNS`` and ``LINES`` for every process that is started from there.
+    """
+    return name.startswith("AGUI_") or name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
 
 
 def _obey_hang_up() -> None:

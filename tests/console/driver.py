@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 from uuid import uuid4
@@ -115,10 +116,31 @@ async def curl(command: str, **environment: str) -> list[str]:
     return [event["type"] for event in events_of(printed)]
 
 
-class User:
-    """One browser tab. ``complaints`` are errors in the consoles of all tabs of its profile."""
+NO_NETWORK = ("Failed to load resource", "WebSocket connection to", "ERR_")
+"""Parts of the errors that a browser writes for requests that were refused, or that no server has answered."""
 
-    def __init__(self, page: Page, complaints: list[str]) -> None:
+
+@dataclass(slots=True)
+class Complaints:
+    """Errors in the consoles of all tabs of a profile, and parts of those that its test expects."""
+
+    texts: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    @property
+    def unexpected(self) -> list[str]:
+        return [text for text in self.texts if not any(part in text for part in self.expected)]
+
+    def clear(self) -> None:
+        """Forget the errors of one user."""
+        self.texts.clear()
+        self.expected.clear()
+
+
+class User:
+    """One browser tab. A test fails after its end if a console has an error that it does not expect."""
+
+    def __init__(self, page: Page, complaints: Complaints) -> None:
         self.page = page
         self.complaints = complaints
 
@@ -134,6 +156,10 @@ class User:
     def messages(self) -> Locator:
         """Messages of the user."""
         return self.conversation.get_by_role("article", name="You", exact=True)
+
+    def expect_complaints(self, *parts: str) -> None:
+        """Expect errors with these parts, whenever the browser writes them."""
+        self.complaints.expected.extend(parts)
 
     async def open_tab(self, address: str) -> "User":
         """Open an address in another tab."""

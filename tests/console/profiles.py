@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page
 
-from tests.console.driver import WAIT_MS, User
+from tests.console.driver import WAIT_MS, Complaints, User
 
 NEW_USER = """(wire) => {
     localStorage.clear();
@@ -20,19 +20,19 @@ NEW_USER = """(wire) => {
 
 
 class Profile:
-    """One browser profile. ``complaints`` are errors in the consoles of its tabs."""
+    """One browser profile."""
 
     def __init__(self, context: BrowserContext, empty: Page) -> None:
         self._context = context
         self._empty = empty
-        self.complaints: list[str] = []
+        self.complaints = Complaints()
         context.on("console", self._listen)
-        context.on("weberror", lambda caught: self.complaints.append(str(caught.error)))
+        context.on("weberror", lambda caught: self.complaints.texts.append(str(caught.error)))
 
     def _listen(self, message: ConsoleMessage) -> None:
         is_look = message.location["url"].endswith("/ping")  # an idle page asks a server that may have ended
         if message.type == "error" and not is_look:
-            self.complaints.append(message.text)
+            self.complaints.texts.append(message.text)
 
     async def open(self, address: str, *, wire: str = "sse") -> User:
         """Open an address as a user who has never been there, with this transport of runs."""
@@ -58,18 +58,15 @@ class Profiles:
 
     @asynccontextmanager
     async def borrow(self, **options: object) -> AsyncIterator[Profile]:
-        """A profile for one user until the end of the block, in which its console must show no error.
-
-        A test that expects an error takes it out of the complaints.
-        """
+        """A profile for one user until the end of the block, in which no console shows an error that was unexpected."""
         free = self._free[json.dumps(options, sort_keys=True)]
         profile = free.pop() if free else await self._create(options)
         yield profile
         await profile.leave()
-        complaints = profile.complaints.copy()
+        unexpected = profile.complaints.unexpected
         profile.complaints.clear()
         free.append(profile)
-        assert complaints == [], complaints
+        assert unexpected == [], unexpected
 
     async def _create(self, options: dict[str, object]) -> Profile:
         context = await self.browser.new_context(**options)  # type: ignore[arg-type]

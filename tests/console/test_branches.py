@@ -4,7 +4,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import User
+from tests.console.driver import NO_NETWORK, User
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -100,4 +100,4 @@ async def test_a_branch_that_cannot_be_made_loses_nothing(visit: Visit, assistan
     await expect(user.conversation.get_by_role("alert")).to_contain_text("The server cannot be reached.")
     await user.reads("hello world,")
     await expect(user.messages).to_have_count(1)
-    user.complaints.clear()  # the browser reports refused connections
+    user.expect_complaints(*NO_NETWORK)

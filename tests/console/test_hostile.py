@@ -74,8 +74,8 @@ async def test_the_policy_stops_inline_script_that_got_into_the_page(visit: Visi
         }"""
     )
     assert await user.page.evaluate("window.attacked") is None
-    assert any("Content Security Policy" in complaint for complaint in user.complaints)
-    user.complaints.clear()
+    assert any("Content Security Policy" in complaint for complaint in user.complaints.texts)
+    user.expect_complaints("Content Security Policy")
 
 
 async def test_an_error_in_another_tab_is_a_complaint_as_well(visit: Visit, scripted: str) -> None:
@@ -83,8 +83,8 @@ async def test_an_error_in_another_tab_is_a_complaint_as_well(visit: Visit, scri
     second = await user.open_tab(scripted)
     async with user.page.context.expect_event("weberror"):
         await second.page.evaluate("setTimeout(() => { throw new Error('broken'); })")
-    assert any("broken" in complaint for complaint in user.complaints)
-    user.complaints.clear()
+    assert any("broken" in complaint for complaint in user.complaints.texts)
+    user.expect_complaints("broken")
 
 
 @over_both

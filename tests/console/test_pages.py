@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Request, Route, WebSocket, expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import User
+from tests.console.driver import NO_NETWORK, User
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -112,7 +112,7 @@ async def test_earlier_messages_that_could_not_be_loaded_are_asked_for_again(vis
     await user.page.locator(".scroll").evaluate("(frame) => { frame.scrollTop = 0; }")
     failed = user.page.get_by_role("button", name="Earlier messages were not loaded. Try again")
     await expect(failed).to_be_visible()
-    user.complaints.clear()  # the browser reports refused connections
+    user.expect_complaints(*NO_NETWORK)
     await user.page.unroute_all()
     await failed.click()
     await expect(failed).to_have_count(0)

@@ -97,7 +97,7 @@ async def test_it_finds_a_fault_where_there_is_one(inspect: Inspect) -> None:
     await inspector.page.route("**/invocations", lambda route: route.fulfill(body=stream, content_type=EVENT_STREAM))
     await inspector.say("hello")
     await expect(inspector.page.get_by_text("schema.invalid-event")).to_be_visible()
-    inspector.user.complaints.clear()
+    inspector.user.expect_complaints("ZodError")
 
 
 async def test_its_answer_to_an_approval_runs_the_tool(inspect: Inspect) -> None:

@@ -1,6 +1,6 @@
 """A refused message is an alert in words, whichever status and transport the refusal comes by."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 import pytest
 import pytest_asyncio
@@ -20,15 +20,13 @@ def refusing(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest_asyncio.fixture(loop_scope="package")
-async def user(visit: Visit, refusing: str) -> AsyncIterator[User]:
+async def user(visit: Visit, refusing: str) -> User:
     """A user with a thread in which one answer has been given. The browser reports each status of a refusal."""
     user = await visit(refusing)
+    user.expect_complaints("Failed to load resource")
     await user.say("stream 1")
     await user.is_done()
-    yield user
-    await user.page.close()  # nothing is written to its console afterwards
-    assert [complaint for complaint in user.complaints if "Failed to load resource" not in complaint] == []
-    user.complaints.clear()
+    return user
 
 
 async def say_to_busy_thread(user: User) -> User:

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import PageServer, release
+from tests.console.driver import NO_NETWORK, PageServer, release
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -24,7 +24,7 @@ async def test_a_stream_goes_on_where_it_was_when_the_connection_comes_back(visi
     await user.reads("word39")
     await user.is_done()
     await expect(user.conversation.locator(".markdown")).to_have_text(WORDS)
-    user.complaints.clear()
+    user.expect_complaints(*NO_NETWORK)
 
 
 BREAKABLE = """
@@ -90,7 +90,7 @@ async def test_a_server_that_dies_in_a_stream_and_comes_back_loses_no_text_that_
         await user.is_done()
         await expect(user.conversation.locator(".markdown")).to_have_text(WORDS)
         await expect(user.messages).to_have_count(1)
-        user.complaints.clear()  # the browser reports refused connections
+        user.expect_complaints(*NO_NETWORK)
 
 
 async def test_a_page_without_its_server_says_so_until_the_server_is_back(visit: Visit, scripted: str) -> None:
@@ -106,7 +106,7 @@ async def test_a_page_without_its_server_says_so_until_the_server_is_back(visit:
     await user.page.unroute_all()
     await expect(user.page.get_by_text("Offline")).to_have_count(0)
     await expect(user.page.get_by_text("Your chats will be here.")).to_be_visible()
-    user.complaints.clear()
+    user.expect_complaints(*NO_NETWORK)
 
 
 async def test_an_idle_page_notices_that_its_server_has_ended(visit: Visit, lasting: PageServer) -> None:
@@ -116,8 +116,7 @@ async def test_an_idle_page_notices_that_its_server_has_ended(visit: Visit, last
     await expect(user.page.get_by_text("Offline")).to_be_visible()
     lasting.start()
     await expect(user.page.get_by_text("Offline")).to_have_count(0)
-    await user.page.close()  # nothing is written to its console afterwards
-    user.complaints.clear()  # the browser reports refused connections
+    user.expect_complaints(*NO_NETWORK)
 
 
 REFUSAL = {

@@ -44,15 +44,10 @@ async def sign_in(user: User) -> None:
     await expect(user.page.get_by_text("Your chats will be here.")).to_be_visible()
 
 
-def forgive_refusals(user: User) -> None:
-    """The browser reports the refusals from before."""
-    assert [complaint for complaint in user.complaints if "401" not in complaint] == []
-    user.complaints.clear()
-
-
 @over_both
 async def test_a_user_signs_in_and_the_token_is_kept_in_memory_only(visit: Visit, guarded: str) -> None:
     user = await visit(guarded)
+    user.expect_complaints("401")
     await sign_in(user)
     assert user.page.url == guarded
     await user.say("calculate 6*7")
@@ -63,11 +58,11 @@ async def test_a_user_signs_in_and_the_token_is_kept_in_memory_only(visit: Visit
     assert "agui.sign-in" not in kept
     await user.page.reload()
     await expect(user.page.get_by_role("navigation").get_by_role("button", name="Sign in")).to_be_visible()
-    forgive_refusals(user)
 
 
 async def test_signing_in_comes_back_to_the_thread_that_was_shown(visit: Visit, guarded: str) -> None:
     user = await visit(guarded)
+    user.expect_complaints("401")
     await sign_in(user)
     await user.say("calculate 6*7")
     await user.is_done()
@@ -77,16 +72,15 @@ async def test_signing_in_comes_back_to_the_thread_that_was_shown(visit: Visit, 
     await user.inspect("Server")
     await user.press("Sign out")
     await expect(user.page.get_by_role("button", name="Sign in").first).to_be_visible()
-    forgive_refusals(user)
 
 
 async def test_an_answer_that_the_page_did_not_ask_for_gets_no_token(visit: Visit, guarded: str) -> None:
     user = await visit(guarded)
+    user.expect_complaints("401")
     await user.page.evaluate("""sessionStorage["agui.sign-in"] = '{"state": "mine", "verifier": "v", "hash": ""}'""")
     await user.page.goto(f"{guarded}?code=stolen&state=another")
     await expect(user.page.get_by_text("The sign-in did not come from this page.").first).to_be_visible()
     assert user.page.url == guarded
-    forgive_refusals(user)
 
 
 async def test_only_the_page_of_a_sign_in_may_connect_with_the_issuer(guarded: str, issuer: str) -> None:
@@ -100,9 +94,8 @@ async def test_only_the_page_of_a_sign_in_may_connect_with_the_issuer(guarded: s
 async def test_without_its_issuer_the_page_is_served_without_the_button(visit: Visit) -> None:
     async with serving(create_app(None, guarded_by("http://localhost:1"))) as address:
         user = await visit(f"{address}/")
+        user.expect_complaints("401")
         await expect(user.page.get_by_role("button", name="Sign in")).to_have_count(0)
-        await user.page.close()
-        user.complaints.clear()
 
 
 async def test_a_client_id_needs_tokens() -> None:

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import WAIT_MS, PageServer, User
+from tests.console.driver import NO_NETWORK, WAIT_MS, PageServer, User
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -23,8 +23,7 @@ async def test_a_stop_that_no_server_answers_says_so(visit: Visit, lasting: Page
     await user.press("Stop")
     await user.page.clock.fast_forward(5_000)
     await expect(user.conversation.get_by_role("alert")).to_contain_text("The run may still be open there.")
-    await user.page.close()  # nothing is written to its console afterwards
-    user.complaints.clear()  # the browser reports refused connections
+    user.expect_complaints(*NO_NETWORK)
 
 
 SLOW_NETWORK = """
@@ -91,7 +90,7 @@ async def test_a_run_that_is_stopped_before_its_admission_is_cancelled_when_it_i
     assert await user.page.evaluate(STATUSES, 0) == []
     await user.page.evaluate("release()")
     assert await user.page.evaluate(STATUSES, 1) == ["cancelled"]
-    user.complaints.clear()  # the browser reports the answer to a cancel that came before its run
+    user.expect_complaints(*NO_NETWORK)
     await user.reads("You stopped this answer.")
     await user.say("hello")
     await user.reads("Hello.")

@@ -62,4 +62,4 @@ async def test_nothing_is_suggested_before_the_server_has_said_what_answers(visi
     await user.page.reload()
     await expect(user.page.get_by_text("Ask something to begin.")).to_be_visible()
     await expect(user.page.get_by_label("Suggestions")).to_have_count(0)
-    user.complaints.clear()  # the browser reports the refusal
+    user.expect_complaints("Failed to load resource")

@@ -8,7 +8,7 @@ from playwright.async_api import Route, expect
 
 from agui_container.protocol.commands import MAX_PAGE
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import PHONE, WAIT_MS, User, release
+from tests.console.driver import NO_NETWORK, PHONE, WAIT_MS, User, release
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -174,7 +174,7 @@ async def test_a_change_of_the_list_that_fails_says_so_and_keeps_the_title_that_
     await expect(threads.get_by_label("Title")).to_have_value("haystack")
     await user.press("Show more")
     await expect(problem).to_have_text("No more threads were loaded. The server cannot be reached.")
-    user.complaints.clear()  # the browser reports refused connections
+    user.expect_complaints(*NO_NETWORK)
     await user.page.unroute_all()
     await user.press("Show more")
     await expect(threads.get_by_role("listitem")).to_have_count(MAX_PAGE + 1)
@@ -199,7 +199,7 @@ async def test_nothing_is_sent_to_a_thread_that_could_not_be_loaded(visit: Visit
     await user.page.route("**/threads/*", refuse)
     await user.page.reload()
     await expect(user.page.get_by_role("alert")).to_contain_text("The server cannot be reached.")
-    user.complaints.clear()  # the browser reports refused connections
+    user.expect_complaints(*NO_NETWORK)
     await expect(user.page.get_by_label("Suggestions")).to_have_count(0)
     await user.say("stream 2")
     await expect(user.composer).to_have_value("stream 2")

@@ -53,6 +53,7 @@ CALL_BYTES = 120_000
 
 LOG_BYTES = 10_000_000
 LONG_RUNS = 4
+COMMANDS = 2
 WINDOW = 65_536
 SESSION = "X-Amzn-Bedrock-AgentCore-Runtime-Session-Id"
 ATTACKER, OTHER, READER = f"{SESSION}: attacker", f"{SESSION}: other", f"{SESSION}: reader"
@@ -183,22 +184,22 @@ async def test_results_that_are_not_taken_from_sockets_take_no_more_than_half_of
     await store_thread(bounded, f"{SESSION}: socket-reader")
     before = bounded.memory
     command = json.dumps({"command": {"type": "threads.get", "threadId": "big"}, "id": "1"})
-    connections = []
-    for _ in range(CLIENTS // 3):
-        sock = socket.create_connection(("127.0.0.1", bounded.port))
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW)
-        options: Json = {"sock": sock, "max_queue": 1, "additional_headers": {SESSION: "socket-reader"}}
-        connections.append(await socket_to(bounded.port, **options))
-    for connection in connections:
-        for _ in range(2):
-            await connection.send(command)
-    await assert_served(bounded)
-    assert bounded.memory - before < BUDGET / 2 + MARGIN
-    frames = [await receive_frame(connection) for connection in connections]
+    async with AsyncExitStack() as stack:
+        connections = []
+        for _ in range(CLIENTS // 3):
+            sock = socket.create_connection(("127.0.0.1", bounded.port))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, WINDOW)
+            options: Json = {"sock": sock, "max_queue": 1, "additional_headers": {SESSION: "socket-reader"}}
+            connections.append(await socket_to(bounded.port, **options))
+            stack.callback(connections[-1].transport.abort)
+        for connection in connections:
+            for _ in range(COMMANDS):
+                await connection.send(command)
+        await assert_served(bounded)
+        assert bounded.memory - before < BUDGET / 2 + MARGIN
+        frames = [await receive_frame(connection) for connection in connections for _ in range(COMMANDS)]
     assert {frame["control"] for frame in frames} == {"result", "error"}
     assert {frame.get("code") for frame in frames} == {None, "RATE_LIMIT_EXCEEDED"}
-    for connection in connections:
-        connection.transport.abort()
     await ask(bounded.port, request("GET", "/threads/big", headers=(f"{SESSION}: socket-reader",)))  # behind the others
 
 

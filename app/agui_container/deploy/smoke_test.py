@@ -5,6 +5,7 @@ Rule: the run is repeated under the same ids, which joins it, so a retry of boto
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 from uuid import uuid4
 
@@ -34,16 +35,16 @@ def smoke_test(region: str | None, arn: str, endpoint: str, prompt: str, token: 
     Raises:
         RunFailed: the run failed, or AgentCore refused it.
     """
-    client, session = make_client(region, token), str(uuid4())
-    named = {"agentRuntimeArn": arn, "qualifier": endpoint, "runtimeSessionId": session}
+    named = {"agentRuntimeArn": arn, "qualifier": endpoint, "runtimeSessionId": str(uuid4())}
     message = {"id": str(uuid4()), "role": "user", "content": prompt}
     run_input = {"threadId": str(uuid4()), "runId": str(uuid4()), "messages": [message], "protocolVersion": "1.0"}
+    request = {**named, "contentType": "application/json", "accept": "text/event-stream"}
     try:
-        answer = client.invoke_agent_runtime(
-            **named, contentType="application/json", accept="text/event-stream", payload=json.dumps(run_input)
-        )
-        text = text_of_run(read_events(answer["response"]))
-        client.stop_runtime_session(**named)
+        with closing(make_client(region, token)) as client:
+            answer = client.invoke_agent_runtime(**request, payload=json.dumps(run_input))
+            with closing(answer["response"]) as stream:
+                text = text_of_run(read_events(stream))
+            client.stop_runtime_session(**named)
     except ClientError as error:
         found = error.response["Error"]
         raise RunFailed(f"{found['Code']}: {found.get('Message', '')}") from None
