@@ -48,8 +48,11 @@ run: $(VENV)/.run $(VENV)/.package ## Serve on port 8080; AGUI_* variables and P
 issuer: $(VENV)/.run ## Serve a token issuer on port 9000, to try AGUI_AUTH=jwt
 	@exec $(BIN)/python examples/local_issuer.py
 
+.PHONY: install
+install: $(VENV)/.dev $(STRANDS)/.done $(BENCH)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done $(SITE)/.done js web-tools browser ## Install what the tests need; --jobs 2 installs two parts at a time
+
 .PHONY: test
-test: $(VENV)/.dev $(STRANDS)/.done $(BENCH)/.done $(ROBOTO)/.done $(OLDEST_ROBOTO)/.done $(SITE)/.done js web-tools browser ## Run the tests of this project; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
+test: install ## Run the tests of this project; ARGS="-k ping" goes to pytest, WORKERS=0 is one process
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --ignore tests/front_ends --ignore tests/infrastructure $(ARGS)
 
 .PHONY: test-front-ends
