@@ -125,7 +125,7 @@ def template(deployment: Deployment, endpoint: str) -> dict[str, object]:
             "AssumeRolePolicyDocument": there.trust(),
             "Policies": policies,
         }
-        tags = [{"Key": key, "Value": value} for key, value in there.tags.items()]
+        tags = [{"Key": key, "Value": value} for key, value in sorted(there.tags.items())]  # as CDK orders them
         resources["Role"] = {"Type": "AWS::IAM::Role", "Properties": {**substituted(role), "Tags": tags}}
     if endpoint != DEFAULT_ENDPOINT:
         pointed = {
