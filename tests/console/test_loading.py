@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 from playwright.async_api import Page, Request, expect
 
-from tests.console.driver import User
+from tests.console.driver import Complaints, User
 from tests.console.long_tasks import no_long_task
 from tests.console.profiles import Profiles
 
@@ -39,7 +39,7 @@ async def test_the_first_visit_loads_little_and_colours_and_formulas_load_when_t
             requests.append(request)
 
         page.on("requestfinished", add)
-        user = User(page, [])
+        user = User(page, Complaints())
         async with no_long_task(page):
             await page.goto(scripted)
             await expect(user.composer).to_be_focused()

@@ -12,7 +12,7 @@ slow. Events that occur once per token do not need it.
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import orjson
 from ag_ui.core import BaseEvent
@@ -95,16 +95,11 @@ def official_class(kind: type[BaseEvent]) -> type[BaseEvent]:
 # --- plans ------------------------------------------------------------------------------------------------------------
 
 
-class FieldPlan(NamedTuple):
-    """Plan for one field: its name in the model and in the JSON, and the layout of its value.
+FieldPlan = tuple[str, str, bool, Layout]
+"""Plan for one field: its name in the model and in the JSON, whether it is left out without a value, and its layout.
 
-    An optional field without a value is omitted from the JSON.
-    """
-
-    name: str
-    key: str
-    is_optional: bool
-    lay: Layout
+A tuple, because Python unpacks a named one in twice the time.
+"""
 
 
 def plan_for(kind: type[BaseModel]) -> Layout:
@@ -113,16 +108,16 @@ def plan_for(kind: type[BaseModel]) -> Layout:
         return _always_mismatch
     fields = dict(kind.model_fields)
     event_type = fields.pop("type").default if issubclass(kind, BaseEvent) else None
-    plans = [
-        FieldPlan(name, field.alias or name, _is_optional(field), layout_for(field)) for name, field in fields.items()
+    plans: list[FieldPlan] = [
+        (name, field.alias or name, _is_optional(field), layout_for(field)) for name, field in fields.items()
     ]
-    start = {"type": event_type.value} if event_type else {}
+    start: dict[str, object] = {"type": event_type.value} if event_type else {}
 
     def plan(model: BaseModel) -> object:
         values = model.__dict__
         if model.__pydantic_extra__ or (event_type and values["type"] is not event_type):
             raise PlanMismatch
-        members: dict[str, object] = dict(start)
+        members = start.copy()
         for name, key, is_optional, lay in plans:
             value = values[name]
             if value is not None or not is_optional:
