@@ -204,6 +204,7 @@ async def announce(server: PlatformServer) -> None:
     await server.has_started.wait()
     host, port = server.servers[0].sockets[0].getsockname()[:2]
     logger.info("platform listens: http://%s:%s/_platform shows its sessions", host, port)
+    logger.info("AWS_ENDPOINT_URL_BEDROCK_AGENTCORE=http://%s:%s leads agui chat ARN and SDKs here", host, port)
 
 
 async def check_target(target: ContainerTarget, path: str, prompt: str) -> RuleFindings:
