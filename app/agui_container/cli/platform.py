@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 from boto3.session import Session  # type: ignore[import-untyped]
 
+from agui_container.cli.extra import needs_extra
 from agui_container.cli.options import agent_argument
 from agui_container.platform.application import build_platform
 from agui_container.platform.authorizer import (
@@ -252,7 +253,8 @@ def make_authorizer(auth: str, authorizer: str | None) -> InboundAuthorizer:
     """Return the authorizer of the runtime. Raises ``BadParameter``."""
     if authorizer is not None:
         try:
-            return JwtAuthorizer(parse_configuration(authorizer))
+            with needs_extra("platform --authorizer"):
+                return JwtAuthorizer(parse_configuration(authorizer))
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--authorizer") from None
     if auth == "none":
