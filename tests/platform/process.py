@@ -1,15 +1,12 @@
 """``agui platform`` as a process of its own, without the AWS credentials of this machine."""
 
 import os
-import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.cli.terminal import PYTHONPATH
+from tests.sockets.process import ROOT, ServerProcess
 
-LISTENS = re.compile(r"platform listens: (http://\S+)/_platform")
 NO_CREDENTIALS = {
     "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
     "AWS_CONFIG_FILE": "/dev/null",
@@ -20,19 +17,8 @@ NO_CREDENTIALS = {
 @contextmanager
 def platform_process(*options: str) -> Iterator[str]:
     """Run the platform on a free port until the end of the block; gives its address."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "AGUI_"))}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "agui_container", "platform", "--port", "0", *options],
-        env={**inherited, **NO_CREDENTIALS, "PYTHONPATH": PYTHONPATH},
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
-    try:
-        assert process.stderr is not None
-        while (found := LISTENS.search(line := process.stderr.readline())) is None:
-            assert line, "the platform did not start"
-        yield found[1]
-    finally:
-        process.terminate()
-        process.communicate()
+    names = [name for name in os.environ if name.startswith("AWS_") and name not in NO_CREDENTIALS]
+    without = [word for name in names for word in ("-u", name)]
+    program = (sys.executable, "-m", "agui_container", "platform", "--port", "0", *options)
+    with ServerProcess(("env", *without, *program), ROOT, AGUI_AGENT="assistant", **NO_CREDENTIALS) as server:
+        yield f"http://127.0.0.1:{server.port}"

@@ -12,7 +12,6 @@ Source: InvokeAgentRuntime and InvokeAgentRuntimeWithWebSocketStream in AWS's do
 import os
 import re
 from collections.abc import Generator, Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlencode, urlsplit, urlunsplit
 from uuid import uuid4
@@ -106,8 +105,11 @@ class SigV4(httpx.Auth):
     requires_request_body = True
 
     def __init__(self, region: str, session: "AwsSession | None" = None) -> None:
-        if find_spec("botocore") is None:
-            raise CredentialsError("A request to AgentCore is signed by botocore: pip install boto3, or give a token.")
+        try:
+            import botocore  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - see the module's rule
+        except ModuleNotFoundError:
+            message = "A request to AgentCore is signed by botocore: pip install boto3, or give a token."
+            raise CredentialsError(message) from None
         self._region = region
         self._session = session
 
