@@ -2,7 +2,7 @@
 
 _DEPLOY = "docs/deploy.md#from-a-folder-to-a-deployed-agent"
 _TABLE = "docs/deploy.md#what-deploy-may-say"
-_ROLE = "docs/deploy.md#the-execution-role"
+_ROLE = "docs/agentcore.md#the-execution-role-as-json"
 _AGAIN = "docs/deploy.md#change-roll-back-delete"
 _CODE = "docs/deploy.md#cloudformation-terraform-cdk"
 _ELSEWHERE = "docs/deploy.md#kubernetes"

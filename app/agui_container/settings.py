@@ -329,7 +329,9 @@ def check_assistant_settings(settings: Settings, *, takes_tools: bool) -> None:
     for name in ASSISTANT_SETTINGS if takes_tools else (*ASSISTANT_SETTINGS, *TOOL_SETTINGS):
         if is_set(settings, name):
             variable = f"AGUI_{name.upper()}"
-            raise SettingsError(f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent.")
+            raise SettingsError(
+                f"{variable} is for the built-in assistant, and AGUI_AGENT names another agent. Remove it."
+            )
 
 
 def is_set(settings: Settings, name: str) -> bool:

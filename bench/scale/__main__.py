@@ -77,13 +77,17 @@ async def unit_costs(store: str, bus: str, seconds: float) -> UnitCosts:
     )
 
 
+def cpu_lines(owner: str, event: float, transaction: float) -> Iterator[tuple[str, str]]:
+    """Iterate over the CPU that a process needs, as text. The costs are in seconds."""
+    yield f"{owner}'s CPU for an event", f"{event * MICRO:.0f} µs"
+    yield f"{owner}'s CPU for a transaction", f"{transaction * MICRO:.0f} µs"
+
+
 def cost_lines(costs: UnitCosts) -> Iterator[tuple[str, str]]:
     """Iterate over the unit costs as text."""
-    yield "a replica's CPU for an event", f"{costs.event_cpu * MICRO:.0f} µs"
-    yield "a replica's CPU for a transaction", f"{costs.transaction_cpu * MICRO:.0f} µs"
+    yield from cpu_lines("a replica", costs.event_cpu, costs.transaction_cpu)
     yield "a replica without streams", f"{costs.idle_cpu:.3f} cores"
-    yield "PostgreSQL's CPU for an event", f"{costs.database_event_cpu * MICRO:.0f} µs"
-    yield "PostgreSQL's CPU for a transaction", f"{costs.database_transaction_cpu * MICRO:.0f} µs"
+    yield from cpu_lines("PostgreSQL", costs.database_event_cpu, costs.database_transaction_cpu)
     yield "memory of a replica without streams", f"{costs.process_memory / 1e6:.0f} MB"
     yield "memory of an open stream, with its first events", f"{costs.stream_memory / 1024:.0f} KiB"
     yield "PostgreSQL's log for an event", f"{costs.event_wal:.0f} B"

@@ -1,7 +1,9 @@
-"""An agent for tests of the terminal: the first word of the message says what it does."""
+"""An agent for tests of the terminal: the first word of the message names the function that answers it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -36,65 +38,33 @@ SCHEMA = {
     "required": ["colour", "coats"],
 }
 
+Items = AsyncGenerator[object, None]
 
-async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[object]:  # noqa: C901, PLR0912 - a case for each word
+
+@dataclass(frozen=True)
+class TerminalMessage:
+    """A message to the agent, without its first word.
+
+    Attributes:
+        argument: the rest of its text.
+        input: the input of the run.
+        ctx: the context of the run.
+    """
+
+    argument: str
+    input: RunAgentInput
+    ctx: RunContext
+
+
+async def agent(input: RunAgentInput, ctx: RunContext) -> Items:
     """Do what the message says."""
     if input.resume:
         yield f"The answer is {input.resume[0].payload}."
         return
     command, _, argument = text_of(input).partition(" ")
-    match command:
-        case "paragraphs":
-            for number in range(PARAGRAPHS):
-                yield f"Paragraph **{number}** of the answer.\n\n"
-                await asyncio.sleep(0)
-        case "stream":
-            for number in count():
-                yield f"Paragraph {number} {WIDE}\n\n"
-                await asyncio.sleep(PAUSE_SECONDS)
-        case "deltas":
-            for number in range(int(argument)):
-                yield f"{number} "
-                if number % 100 == 0:
-                    await asyncio.sleep(0)
-        case "wait":
-            yield "I wait."
-            await asyncio.Event().wait()
-        case "until":
-            yield "I go on."
-            ending = Path(argument)
-            while not ending.exists():  # noqa: ASYNC110, ASYNC240 - the test in another process makes the file
-                await asyncio.sleep(PAUSE_SECONDS)
-        case "fail":
-            raise RuntimeError(argument)
-        case "form":
-            question = Interrupt(id=ctx.new_id(), reason="choice", message="Which paint?", response_schema=SCHEMA)
-            yield RunFinishedEvent(
-                thread_id=ctx.thread_id,
-                run_id=ctx.run_id,
-                outcome=RunFinishedInterruptOutcome(interrupts=[question]),
-            )
-        case "reason":
-            yield ReasoningMessageStartEvent(message_id="r", role="reasoning")
-            yield ReasoningMessageContentEvent(message_id="r", delta="Six times seven is a known number.")
-            yield ReasoningMessageEndEvent(message_id="r")
-            yield "42"
-        case "subagent":
-            yield SubagentStartedEvent(subagent_run_id="s", name="painter", description="paints")
-            yield TextMessageStartEvent(message_id="m", role="assistant", subagent_run_id="s")
-            yield TextMessageContentEvent(message_id="m", delta="I paint.", subagent_run_id="s")
-            yield TextMessageEndEvent(message_id="m", subagent_run_id="s")
-            yield SubagentFinishedEvent(subagent_run_id="s")
-            yield "It is painted."
-        case "escape":
-            yield "before \x1b[2J\x1b]0;title\x07 after"
-        case "lines":
-            yield f"I have {len(argument.splitlines())} lines."
-        case "parts":
-            content = input.messages[-1].content
-            yield f"I have {[part.type for part in content] if isinstance(content, list) else content}."
-        case _:
-            yield f"{len(input.messages)} messages, state {input.state}, props {input.forwarded_props}."
+    async with aclosing(COMMANDS.get(command, describe)(TerminalMessage(argument, input, ctx))) as items:
+        async for item in items:
+            yield item
 
 
 def text_of(run_input: RunAgentInput) -> str:
@@ -104,3 +74,107 @@ def text_of(run_input: RunAgentInput) -> str:
     if isinstance(message.content, str):
         return message.content
     return next(part.text for part in message.content if part.type == "text")
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+async def write_paragraphs(_: TerminalMessage) -> Items:
+    for number in range(PARAGRAPHS):
+        yield f"Paragraph **{number}** of the answer.\n\n"
+        await asyncio.sleep(0)
+
+
+async def stream(_: TerminalMessage) -> Items:
+    for number in count():
+        yield f"Paragraph {number} {WIDE}\n\n"
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def write_deltas(message: TerminalMessage) -> Items:
+    for number in range(int(message.argument)):
+        yield f"{number} "
+        if number % 100 == 0:
+            await asyncio.sleep(0)
+
+
+async def write_control_characters(_: TerminalMessage) -> Items:
+    yield "before \x1b[2J\x1b]0;title\x07 after"
+
+
+async def count_lines(message: TerminalMessage) -> Items:
+    yield f"I have {len(message.argument.splitlines())} lines."
+
+
+async def list_parts(message: TerminalMessage) -> Items:
+    content = message.input.messages[-1].content
+    yield f"I have {[part.type for part in content] if isinstance(content, list) else content}."
+
+
+async def describe(message: TerminalMessage) -> Items:
+    given = message.input
+    yield f"{len(given.messages)} messages, state {given.state}, props {given.forwarded_props}."
+
+
+# --- runs that wait or fail -------------------------------------------------------------------------------------------
+
+
+async def wait(_: TerminalMessage) -> Items:
+    yield "I wait."
+    await asyncio.Event().wait()
+
+
+async def wait_for_file(message: TerminalMessage) -> Items:
+    yield "I go on."
+    ending = Path(message.argument)
+    while not ending.exists():  # noqa: ASYNC110, ASYNC240 - the test in another process makes the file
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def fail(message: TerminalMessage) -> Items:
+    if message.argument:
+        raise RuntimeError(message.argument)
+    yield "Name a reason."
+
+
+# --- other events -----------------------------------------------------------------------------------------------------
+
+
+async def ask_for_paint(message: TerminalMessage) -> Items:
+    ctx = message.ctx
+    question = Interrupt(id=ctx.new_id(), reason="choice", message="Which paint?", response_schema=SCHEMA)
+    outcome = RunFinishedInterruptOutcome(interrupts=[question])
+    yield RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=outcome)
+
+
+async def reason(_: TerminalMessage) -> Items:
+    yield ReasoningMessageStartEvent(message_id="r", role="reasoning")
+    yield ReasoningMessageContentEvent(message_id="r", delta="Six times seven is a known number.")
+    yield ReasoningMessageEndEvent(message_id="r")
+    yield "42"
+
+
+async def delegate(_: TerminalMessage) -> Items:
+    yield SubagentStartedEvent(subagent_run_id="s", name="painter", description="paints")
+    yield TextMessageStartEvent(message_id="m", role="assistant", subagent_run_id="s")
+    yield TextMessageContentEvent(message_id="m", delta="I paint.", subagent_run_id="s")
+    yield TextMessageEndEvent(message_id="m", subagent_run_id="s")
+    yield SubagentFinishedEvent(subagent_run_id="s")
+    yield "It is painted."
+
+
+COMMANDS: dict[str, Callable[[TerminalMessage], Items]] = {
+    "paragraphs": write_paragraphs,
+    "stream": stream,
+    "deltas": write_deltas,
+    "wait": wait,
+    "until": wait_for_file,
+    "fail": fail,
+    "form": ask_for_paint,
+    "reason": reason,
+    "subagent": delegate,
+    "escape": write_control_characters,
+    "lines": count_lines,
+    "parts": list_parts,
+}
+"""The functions by the first word of a message. ``describe`` answers any other message."""

@@ -178,7 +178,10 @@ def test_an_error_ends_the_turn_and_not_the_chat(chat: EmulatedTerminal) -> None
 @requirement("terminal.errors")
 @pytest.mark.parametrize(
     ("server", "said"),
-    [("ftp://localhost", "is no URL of http, https, ws or wss"), ("localhost:1", "No connection: The request failed")],
+    [
+        ("ftp://localhost", "is no URL of http, https, ws or wss"),
+        ("localhost:1", "No connection: The request to localhost:1 failed"),
+    ],
 )
 def test_a_server_that_cannot_be_reached_is_one_line(tmp_path: Path, server: str, said: str) -> None:
     with open_terminal("chat", server, home=tmp_path) as terminal:

@@ -31,15 +31,21 @@ def test_a_command_that_is_misspelt_is_explained(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err.endswith("Error: No such command 'sevre'. Did you mean 'serve'?\n")
 
 
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [("rich.console", "rich", "cli"), ("boto3", "boto3", "aws"), ("botocore.exceptions", "boto3", "aws")],
+)
 def test_a_command_whose_package_is_missing_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], module: str, package: str, extra: str
 ) -> None:
     def load(_: str) -> object:
-        raise ModuleNotFoundError("No module named 'rich'", name="rich.console")
+        raise ModuleNotFoundError(f"No module named '{module}'", name=module)
 
     monkeypatch.setattr(command_line, "_load", load)
     assert main(["serve"]) == 1
-    expected = "Error: agui serve needs the package rich. Install it with: pip install 'agui-container[cli]'\n"
+    expected = (
+        f"Error: agui serve needs the package {package}. Install it with: pip install 'agui-container[{extra}]'\n"
+    )
     assert capsys.readouterr().err == expected
 
 

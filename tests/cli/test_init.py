@@ -95,8 +95,8 @@ def test_a_project_has_all_that_it_needs(framework: str, tmp_path: Path, capsys:
     settings = tomllib.loads((folder / "agui.toml").read_text())
     Draft202012Validator(json.loads((folder / "agui.schema.json").read_text())).validate(settings)
     assert (folder / "agui.toml").read_text().startswith("#:schema ./agui.schema.json\n")
-    extra = FRAMEWORKS[framework].extra
-    assert (folder / "requirements.txt").read_text().endswith(f"agui-container{f'[{extra}]' if extra else ''}\n")
+    extras = "all" if framework == "plain" else f"all,{framework}"
+    assert (folder / "requirements.txt").read_text().endswith(f"agui-container[{extras}]\n")
     readme = (folder / "README.md").read_text()
     assert f"A real model: {FRAMEWORKS[framework].model}\n" in readme
     assert "$" not in "".join(path.read_text() for path in folder.iterdir() if path.name != "agui.schema.json")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agui_container.cli.command_line import main
-from tests.cli.terminal import open_terminal
+from tests.cli.terminal import PYTHONPATH, open_terminal
 from tests.ports import free_port
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
@@ -84,7 +84,15 @@ def test_ctrl_c_cancels_the_run(scripted: ServerProcess, tmp_path: Path) -> None
         (["hello", "--file", "nothing.png"], "nothing.png"),
     ],
 )
-def test_a_wrong_command_line_is_explained(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+def test_a_wrong_command_line_is_explained(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # an agent that is served makes the folder of the project's database
+    monkeypatch.setenv("PYTHONPATH", PYTHONPATH)
     assert main(["invoke", *arguments]) == 2
     assert said in capsys.readouterr().err
 

@@ -263,7 +263,7 @@ def test_an_agent_that_the_command_names_is_deployed_without_a_project(
     variables = parameters(found, "CreateAgentRuntime")["environmentVariables"]
     assert variables == {"AGUI_AGENT": "mine:agent", "AGUI_ERROR_STATUS": "stream"}
     [dockerfile] = [step["stdin"] for step in found if "stdin" in step]
-    assert "pip install --no-cache-dir agui-container==" in dockerfile
+    assert "pip install --no-cache-dir 'agui-container[all]==" in dockerfile
     assert Settings().agent == "assistant"
 
 

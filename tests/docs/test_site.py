@@ -21,6 +21,20 @@ ZENSICAL = ROOT / ".venv" / "site" / "bin" / "zensical"
 SENT = re.compile(r'(?:name=|^[A-Z_]+ = |StoreWarning\(\s*)"([a-z]+\.[a-z_]+)"', re.MULTILINE)
 MODULES = [path for path in (ROOT / "app").rglob("*.py") if not {"deploy", "platform", "telemetry"} & {*path.parts}]
 LINK = re.compile(r"\]\(([^)#\s:]*)(?:#([^)\s]+))?\)")
+SEPARATOR = re.compile(re.findall(r"separator: '(.+)'", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))[0])
+QUESTIONS = {
+    "role JSON": "agentcore",
+    "chat deployed runtime": "agentcore",
+    "does requires_access_token work": "from-agentcore-sdk",
+    "CDK Terraform": "deploy",
+    "Cognito sockets token": "cognito",
+    "MCP tokens per user": "tools",
+    "approvals without PostgreSQL": "approvals",
+    "VPC cold start": "vpc",
+    "roll back version": "rollout",
+    "alarms CloudWatch metrics": "alarms",
+}
+"""Words that a new user types into the site's search, and the page whose section answers."""
 
 
 @cache
@@ -32,6 +46,24 @@ def texts() -> dict[str, str]:
 def prose(page: str) -> str:
     """Return the text of a page without its code blocks."""
     return FENCE.sub("", texts()[page])
+
+
+def words(text: str) -> set[str]:
+    """Return the words of Markdown as the site's search separates them."""
+    shown = re.sub(r"\]\([^)]*\)|[*|]", " ", text.lower())
+    return {word for word in SEPARATOR.split(shown) if word}
+
+
+def answering_headings(question: str) -> Iterator[tuple[str, str]]:
+    """Iterate over the pages and headings of sections that the site's search finds for a question.
+
+    The search finds a section if each word of the question is the beginning of a word in it.
+    """
+    for page in texts():
+        for section in re.split(r"^#+ ", prose(page), flags=re.MULTILINE)[1:]:
+            found = words(section)
+            if all(any(word.startswith(asked) for word in found) for asked in words(question)):
+                yield page.removesuffix(".md"), section.partition("\n")[0]
 
 
 def entries(nav: object) -> Iterator[str]:
@@ -62,6 +94,12 @@ def test_links_of_every_page_lead_to_pages_and_headings() -> None:
             if not (name in texts() or name.startswith("images/")) or (fragment and fragment not in anchors(name)):
                 broken.append((page, target, fragment))
     assert broken == []
+
+
+@pytest.mark.parametrize(("question", "page"), QUESTIONS.items())
+def test_a_question_of_a_new_user_is_found_by_its_words_under_a_heading_that_names_it(question: str, page: str) -> None:
+    headings = [heading for found, heading in answering_headings(question) if found == page]
+    assert any(words(question) & words(heading) for heading in headings), headings
 
 
 def test_code_blocks_of_the_site_have_no_marks_of_the_tests() -> None:

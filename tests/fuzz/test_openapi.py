@@ -31,8 +31,8 @@ EXAMPLES = 2
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ServerProcess]:
-    """A server with the built-in assistant."""
-    with ServerProcess(AGUI_AGENT="assistant", AGUI_SCOPE="none") as started:
+    """A server with the built-in assistant, which has a path of its own, too."""
+    with ServerProcess(AGUI_AGENT="assistant", AGUI_AGENTS="helper=assistant", AGUI_SCOPE="none") as started:
         yield started
 
 

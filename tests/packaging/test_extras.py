@@ -1,5 +1,6 @@
 """Extras: parts that a setting chooses. Without its extra a setting stops the start with what to install."""
 
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -37,6 +38,18 @@ CHOICES: dict[str, dict[str, Any]] = {
 }
 """Settings that need an extra."""
 
+COMMANDS = {
+    "serve": set[str](),
+    "doctor": set[str](),
+    "platform": {"aws"},
+    "chat": {"cli"},
+    "dev": {"cli", "sqlite"},
+    "deploy": {"aws", "cli"},
+    "status": {"aws", "cli"},
+    "logs": {"aws", "cli"},
+}
+"""Extras that the guides name for commands."""
+
 
 @requirement("start.extras")
 @pytest.mark.parametrize("extra", CHOICES)
@@ -58,6 +71,19 @@ def test_a_server_with_default_settings_needs_no_extra(monkeypatch: pytest.Monke
             monkeypatch.setitem(sys.modules, module, None)
     assert create_app(agent_of("a")).state.service.capabilities.custom
     assert create_app().state.service.capabilities.custom
+
+
+@requirement("start.extras")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_starts_with_the_extras_that_the_guides_name(command: str) -> None:
+    missing = [module for extra in EXTRAS.keys() - COMMANDS[command] for module in EXTRAS[extra]]
+    present = [module for extra in COMMANDS[command] for module in EXTRAS[extra]]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({sorted({*missing} - {*present})}))\n"
+        f"from agui_container.cli.command_line import main; sys.exit(main(['{command}', '--help']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @requirement("start.extras")

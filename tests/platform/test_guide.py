@@ -1,13 +1,10 @@
 """The guide of the platform: its commands run as they are pasted, and its tables are those of the code."""
 
 import asyncio
-import os
 import re
 import shlex
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -19,10 +16,10 @@ from agui_container.platform.rules import RULES
 from tests.docs.documents import GUIDES
 from tests.docs.markdown import Block, code
 from tests.platform.doubles import CONTAINER
-from tests.ports import free_port
+from tests.platform.process import platform_process
 
 GUIDE = GUIDES["platform"]
-USUAL_PORT = "8100"
+USUAL_ADDRESS = "http://127.0.0.1:8100"
 AGUI = f"{sys.executable} -m agui_container"
 
 
@@ -31,29 +28,10 @@ def blocks(mark: str) -> list[Block]:
     return [block for block in GUIDE.blocks if mark in block.marks]
 
 
-@asynccontextmanager
-async def platform(*options: str) -> AsyncIterator[int]:
-    """The platform as the guide starts it, without AWS credentials; gives its port."""
-    port, environment = free_port(), {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    environment |= {"AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_CONFIG_FILE": "/dev/null"}
-    command = [sys.executable, "-m", "agui_container", "platform", "--port", str(port), *options]
-    process = await asyncio.create_subprocess_exec(
-        *command, env={**environment, "AWS_EC2_METADATA_DISABLED": "true"}, stderr=subprocess.PIPE
-    )
-    try:
-        assert process.stderr is not None
-        while b"platform listens" not in (line := await process.stderr.readline()):
-            assert line, "the platform did not start"
-        yield port
-    finally:
-        process.terminate()
-        await process.communicate()
-
-
-async def run(block: Block, port: int) -> str:
-    """The output of a block."""
+async def run(block: Block, address: str) -> str:
+    """The output of a block, at the address of a platform."""
     program = ["bash", "-euo", "pipefail"] if block.language == "bash" else [sys.executable]
-    text = block.text.replace(USUAL_PORT, str(port)).replace("agui platform", f"{AGUI} platform")
+    text = block.text.replace(USUAL_ADDRESS, address).replace("agui platform", f"{AGUI} platform")
     process = await asyncio.create_subprocess_exec(*program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     output, _ = await process.communicate(text.encode())
     assert process.returncode == 0
@@ -63,16 +41,16 @@ async def run(block: Block, port: int) -> str:
 async def test_the_first_steps_run_as_pasted() -> None:
     start, program, _, next_error = blocks("needs-platform")
     assert start.text.strip() == "agui platform"
-    async with platform() as port:
-        printed = (await run(program, port)).split()
+    with platform_process() as address:
+        printed = (await run(program, address)).split()
         assert (printed[0], printed[-1]) == ("RUN_STARTED", "RUN_FINISHED")
-        assert "RATE_LIMIT_EXCEEDED" in await run(next_error, port)
+        assert "RATE_LIMIT_EXCEEDED" in await run(next_error, address)
 
 
 async def test_the_call_without_a_signature_runs_as_pasted() -> None:
     [call] = blocks("needs-platform-without-signatures")
-    async with platform("--auth", "none") as port:
-        assert "RUN_FINISHED" in await run(call, port)
+    with platform_process("--auth", "none") as address:
+        assert "RUN_FINISHED" in await run(call, address)
 
 
 def test_the_check_runs_as_pasted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -45,6 +45,18 @@ def test_an_arn_becomes_the_url_of_its_runtime(arn: str, options: Mapping[str, o
     assert agentcore_url(arn, **options) == url  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:8100", "http://127.0.0.1:8100/"])
+async def test_the_address_of_another_endpoint_is_that_of_all_sdks(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_AGENTCORE", endpoint)
+    assert agentcore_url(ARN) == f"http://127.0.0.1:8100{PATH}/invocations?qualifier=DEFAULT"
+    assert agentcore_url(ARN, websocket=True) == f"ws://127.0.0.1:8100{PATH}/ws?qualifier=DEFAULT"
+    address = await Caller(ARN).address()
+    assert address.sigv4 is not None
+    assert 33 <= len(address.headers[SESSION_HEADER]) <= 256
+
+
 def test_the_domain_follows_the_partition() -> None:
     arn = ARN.replace("arn:aws:", "arn:aws-cn:").replace("eu-west-1", "cn-north-1")
     assert agentcore_url(arn).startswith("https://bedrock-agentcore.cn-north-1.amazonaws.com.cn/runtimes/arn%3Aaws-cn")
@@ -91,6 +103,12 @@ def test_botocore_is_imported_only_to_sign() -> None:
     )
     environment = {"PYTHONPATH": f"{ROOT}/clients/python/src"}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=120)
+
+
+async def test_a_signature_without_botocore_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "botocore", None)
+    with pytest.raises(CredentialsError, match="pip install boto3, or give a token"):
+        await Caller(ARN).address()
 
 
 def signature(day: str, canonical: str, scope: str, stamp: str) -> str:

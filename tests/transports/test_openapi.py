@@ -18,7 +18,11 @@ from agui_container.settings import Settings
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
 
+NAMED = ["tea=assistant"]
+"""Agents with paths of their own."""
+
 PATHS = {
+    "agent": "tea",
     "runId": "nobody",
     "threadId": "nowhere",
     "messageId": "nothing",
@@ -35,7 +39,7 @@ def http_client_of(app: FastAPI) -> httpx.AsyncClient:
 
 @pytest.fixture
 def app() -> FastAPI:
-    return build_app(Settings())
+    return build_app(Settings(agents=NAMED))
 
 
 @pytest.fixture
@@ -80,7 +84,9 @@ def routes_of(app: FastAPI) -> set[tuple[str, str]]:
 
 
 @requirement("openapi.routes")
-@pytest.mark.parametrize("settings", [Settings(), Settings(console=False), Settings(roboto=False)])
+@pytest.mark.parametrize(
+    "settings", [Settings(), Settings(console=False), Settings(roboto=False), Settings(agents=NAMED)]
+)
 def test_the_document_has_the_routes_of_the_application_and_no_others(settings: Settings) -> None:
     app = build_app(settings)
     assert {(method, path) for method, path, _ in operations(app.openapi())} == routes_of(app)
@@ -161,7 +167,7 @@ def url(path: str) -> str:
 async def test_every_operation_answers_with_what_it_declares(app: FastAPI, document: Json) -> None:
     async with http_client_of(app) as client:
         for method, path, _ in operations(document):
-            if path == "/ws":
+            if path.endswith("/ws"):
                 continue
             check(document, method, path, await client.request(method, url(path)))
             foreign = {"origin": "http://evil.example"}
@@ -222,6 +228,19 @@ def test_bodies_and_parameters_are_the_fields_of_the_commands(document: Json) ->
     listing = document["paths"]["/threads"]["get"]["parameters"]
     limit = next(each["schema"] for each in listing if each["name"] == "limit")
     assert (limit["minimum"], limit["maximum"], limit["default"]) == (1, 100, 100)
+
+
+@requirement("openapi.routes")
+def test_the_paths_of_an_agent_take_what_those_of_all_agents_take(document: Json) -> None:
+    for path, method in (("/invocations", "post"), ("/ws", "get")):
+        common, named = (document["paths"][each][method] for each in (path, f"/agents/{{agent}}{path}"))
+        assert [each["name"] for each in named["parameters"]] == [
+            "agent",
+            *(each["name"] for each in common["parameters"]),
+        ]
+        assert [named.get(part) for part in ("requestBody", "responses")] == [
+            common.get(part) for part in ("requestBody", "responses")
+        ]
 
 
 @requirement("openapi.answers")

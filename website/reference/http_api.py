@@ -8,15 +8,16 @@ from website.json_schema import Schema, default_text, field_table, member, membe
 from website.tables import code, page, table
 
 OPENING = (
-    "Made from `GET /openapi.json`, with the routes of a server that has the chat page and not the\n"
-    "[Roboto API](../roboto.md). [HTTP API](../http-api.md) explains runs, commands and errors by example."
+    "Made from `GET /openapi.json`, with the routes of a server that has the chat page and\n"
+    "[several agents](../agents.md#several-agents), and not the [Roboto API](../roboto.md).\n"
+    "[HTTP API](../http-api.md) explains runs, commands and errors by example."
 )
 METHODS = ("get", "post", "patch", "put", "delete")
 
 
 def http_api() -> str:
     """Return the page."""
-    document: Schema = build_app(Settings(roboto=False)).openapi()
+    document: Schema = build_app(Settings(roboto=False, agents=["helper=assistant"])).openapi()
     routes = [
         section(method, path, member(operations, method))
         for path, operations in member(document, "paths").items()

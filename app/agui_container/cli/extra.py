@@ -7,6 +7,9 @@ import click
 
 from agui_container.imports import EXTRAS, advice_for
 
+BROUGHT_BY = {"botocore": "boto3"}
+"""Packages that come with a package of an extra."""
+
 
 @contextmanager
 def needs_extra(command: str) -> Iterator[None]:
@@ -15,6 +18,7 @@ def needs_extra(command: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
+        package = BROUGHT_BY.get(package, package)
         extra = next((extra for extra, modules in EXTRAS.items() if package in modules), None)
         if extra is None:
             raise

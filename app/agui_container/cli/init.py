@@ -114,7 +114,7 @@ def values_of(name: str, framework: str, tools: tuple[str, ...]) -> dict[str, st
         "title": chosen.title,
         "model": chosen.model,
         "version": __version__,
-        "extras": f"[{chosen.extra}]" if chosen.extra else "",
+        "extras": ",".join(["all", *filter(None, [chosen.extra])]),
         "tool": tools[0],
         "tools": ", ".join(tools),
         "tool_strings": ", ".join(f'"{tool}"' for tool in tools),

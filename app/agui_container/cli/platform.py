@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 from boto3.session import Session  # type: ignore[import-untyped]
 
+from agui_container.cli.extra import needs_extra
 from agui_container.cli.options import agent_argument
 from agui_container.platform.application import build_platform
 from agui_container.platform.authorizer import (
@@ -204,6 +205,7 @@ async def announce(server: PlatformServer) -> None:
     await server.has_started.wait()
     host, port = server.servers[0].sockets[0].getsockname()[:2]
     logger.info("platform listens: http://%s:%s/_platform shows its sessions", host, port)
+    logger.info("AWS_ENDPOINT_URL_BEDROCK_AGENTCORE=http://%s:%s leads agui chat ARN and SDKs here", host, port)
 
 
 async def check_target(target: ContainerTarget, path: str, prompt: str) -> RuleFindings:
@@ -251,7 +253,8 @@ def make_authorizer(auth: str, authorizer: str | None) -> InboundAuthorizer:
     """Return the authorizer of the runtime. Raises ``BadParameter``."""
     if authorizer is not None:
         try:
-            return JwtAuthorizer(parse_configuration(authorizer))
+            with needs_extra("platform --authorizer"):
+                return JwtAuthorizer(parse_configuration(authorizer))
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--authorizer") from None
     if auth == "none":

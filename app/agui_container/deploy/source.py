@@ -50,8 +50,8 @@ class SourceFolder(Struct, frozen=True):
             return file.read_text(encoding="utf-8")
         if (self.path / "requirements.txt").is_file():
             return DOCKERFILE.format(packages="-r requirements.txt")
-        wheels = [f"./{wheel.name}" for wheel in sorted(self.path.glob("agui_container-*.whl"))]
-        return DOCKERFILE.format(packages=" ".join(wheels) or f"agui-container=={__version__}")
+        wheels = [f"'./{wheel.name}[all]'" for wheel in sorted(self.path.glob("agui_container-*.whl"))]
+        return DOCKERFILE.format(packages=" ".join(wheels) or f"'agui-container[all]=={__version__}'")
 
     def files(self) -> Iterator[Path]:
         """Yield the files of the image's context, relative to the folder, in order."""

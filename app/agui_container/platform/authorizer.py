@@ -25,7 +25,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from agui_container.auth.claim_rules import ClaimRule, TokenRules
-from agui_container.auth.jwt_authenticator import JwtAuthenticator
 from agui_container.platform.errors import PlatformError, PlatformRefusal
 from agui_container.platform.headers import USER_ID
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -210,6 +209,8 @@ class JwtAuthorizer:
     forwards_token = True
 
     def __init__(self, configuration: CustomJwtAuthorizer) -> None:
+        from agui_container.auth.jwt_authenticator import JwtAuthenticator  # noqa: PLC0415 - needs the extra `jwt`
+
         rules = TokenRules(
             configuration.allowed_audience,
             configuration.allowed_clients,

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from agui_container.protocol import commands
 from agui_container.protocol.errors import ERRORS, ErrorCode
+from agui_container.transports.caller_middleware import AGENT
 from agui_container.transports.formats import EVENT_STREAM, PROTOBUF
 from agui_container.transports.openapi.schemas import PREFIX, TEXT, Schema, record, ref
 
@@ -58,6 +59,7 @@ EXAMPLE = {
 }
 
 DESCRIPTIONS = {
+    "agent": "Name of an agent, from `AGUI_AGENTS`.",
     "runId": "Run ids are unique within a thread.",
     "threadId": "Id of the conversation.",
     "messageId": "Id of a message of the thread.",
@@ -75,7 +77,8 @@ DESCRIPTIONS = {
 
 def operations() -> dict[str, dict[str, Operation]]:
     """Return the operations by path and method."""
-    paths = {**_invocations(), **_runs(), **_threads(), **_server(), **_pages(), **_roboto()}
+    runs = {**_invocations(), **_runs()}
+    paths = {**runs, **_by_agent(runs), **_threads(), **_server(), **_pages(), **_roboto()}
     for path, methods in paths.items():
         for method, each in methods.items():
             each["operationId"] = "_".join((method, *re.findall(r"\w+", path)))
@@ -237,6 +240,20 @@ def _runs() -> dict[str, dict[str, Operation]]:
                 parameters=[_in_query("cursor", {"const": "1"}, "Numbers every event in `metadata.seq`."), _session()],
             )
         },
+    }
+
+
+def _by_agent(runs: dict[str, dict[str, Operation]]) -> dict[str, dict[str, Operation]]:
+    """Return the paths that name the agent of a run, from the paths that do not."""
+    return {
+        f"{AGENT}{path}": {
+            method: {
+                **runs[path][method],
+                "description": f"As `{path}`. The agent that the path names answers the runs.",
+                "parameters": [_in_path("agent"), *runs[path][method]["parameters"]],
+            }
+        }
+        for path, method in (("/invocations", "post"), ("/ws", "get"))
     }
 
 

@@ -1,11 +1,15 @@
 """Addresses and signatures of Amazon Bedrock AgentCore Runtime.
 
-Rule: botocore is imported when something is signed, and not before. It is no dependency of this package: whoever has
-AWS credentials on a machine installs it, by itself or with boto3.
+Rules:
+
+- ``AWS_ENDPOINT_URL_BEDROCK_AGENTCORE`` is the address of AgentCore's data plane, as for every SDK of AWS.
+- botocore is imported when something is signed, and not before. It is no dependency of this package: whoever has
+  AWS credentials on a machine installs it, by itself or with boto3.
 
 Source: InvokeAgentRuntime and InvokeAgentRuntimeWithWebSocketStream in AWS's documentation.
 """
 
+import os
 import re
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
@@ -29,6 +33,10 @@ ARN = re.compile(
     r"(?:/(?:runtime-)?endpoint/(?P<endpoint>[^/\s]+))?"
 )
 HOST = re.compile(r"bedrock-agentcore\.(?P<region>[\w-]+)\.amazonaws\.com(?:\.cn)?")
+PATH = re.compile(r"/runtimes/arn%3Aaws[\w-]*%3Abedrock-agentcore%3A(?P<region>[\w-]+)%3A.*")
+"""Path of a runtime, also behind the address of a VPC endpoint or of a local AgentCore."""
+
+ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL_BEDROCK_AGENTCORE"
 PRESIGNED_SECONDS = 300
 
 
@@ -48,14 +56,18 @@ def agentcore_url(arn: str, *, qualifier: str | None = None, websocket: bool = F
         raise ValueError(f"{arn!r} is no ARN of an AgentCore runtime.")
     runtime = f"arn:{found['partition']}:{SERVICE}:{found['region']}:{found['account']}:runtime/{found['id']}"
     domain = "amazonaws.com.cn" if found["partition"] == "aws-cn" else "amazonaws.com"
-    scheme, path = ("wss", "ws") if websocket else ("https", "invocations")
+    endpoint = os.environ.get(ENDPOINT_VARIABLE) or f"https://{SERVICE}.{found['region']}.{domain}"
+    if websocket:
+        endpoint = endpoint.replace("http", "ws", 1)
     query = urlencode({"qualifier": qualifier or found["endpoint"] or "DEFAULT"})
-    return f"{scheme}://{SERVICE}.{found['region']}.{domain}/runtimes/{quote(runtime, safe='')}/{path}?{query}"
+    path = f"/runtimes/{quote(runtime, safe='')}/{'ws' if websocket else 'invocations'}"
+    return f"{endpoint.rstrip('/')}{path}?{query}"
 
 
 def agentcore_region(url: str) -> str | None:
     """Return the region of a URL of AgentCore, or None for any other URL."""
-    found = HOST.fullmatch(urlsplit(url).hostname or "")
+    parts = urlsplit(url)
+    found = HOST.fullmatch(parts.hostname or "") or PATH.fullmatch(parts.path)
     return found["region"] if found else None
 
 
@@ -85,11 +97,19 @@ class SigV4(httpx.Auth):
     Args:
         region: of the runtime.
         session: botocore's session, for example with a profile. Default: one from the environment.
+
+    Raises:
+        CredentialsError: botocore is not installed.
     """
 
     requires_request_body = True
 
     def __init__(self, region: str, session: "AwsSession | None" = None) -> None:
+        try:
+            import botocore  # type: ignore[import-untyped]  # noqa: F401, PLC0415 - see the module's rule
+        except ModuleNotFoundError:
+            message = "A request to AgentCore is signed by botocore: pip install boto3, or give a token."
+            raise CredentialsError(message) from None
         self._region = region
         self._session = session
 

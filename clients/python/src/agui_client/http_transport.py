@@ -105,10 +105,9 @@ class HttpTransport:
         except TimeoutError as error:
             raise ConnectionDropped(f"The server was silent for {self._silence:g} s.") from error
         except httpx.TransportError as error:
+            place, cause = request.url.netloc.decode(), str(error) or type(error).__name__
             was_sent = not isinstance(error, NOT_SENT)
-            raise ConnectionDropped(
-                f"The request failed: {str(error) or type(error).__name__}", was_sent=was_sent
-            ) from error
+            raise ConnectionDropped(f"The request to {place} failed: {cause}", was_sent=was_sent) from error
         try:
             yield response
         finally:
