@@ -116,7 +116,7 @@ async def curl(command: str, **environment: str) -> list[str]:
     return [event["type"] for event in events_of(printed)]
 
 
-NO_NETWORK = ("Failed to load resource", "WebSocket connection to", "ERR_")
+NO_NETWORK = ("Failed to load resource", "Failed to fetch", "WebSocket connection to", "ERR_")
 """Parts of the errors that a browser writes for requests that were refused, or that no server has answered."""
 
 
