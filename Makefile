@@ -195,7 +195,8 @@ $(VENV)/.package: pyproject.toml $(PY)/pyproject.toml | $(BIN)/python
 	@$(PIP) install --no-deps --editable . --editable $(PY)
 	@touch $@
 
-# A separate environment from one lock. The pip of .venv installs into it, and Python compiles only what is imported.
+# A separate environment from one lock. The pip of .venv installs into it, after the lock of .venv has replaced this pip.
+# Python compiles only what is imported.
 define environment
 @echo "Installing $< into $(@D)"
 @$(BIN)/python -I -m venv --without-pip $(@D)
@@ -206,11 +207,11 @@ endef
 PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
 
 # Strands needs an older mcp than the image has, so its tests use a separate environment.
-$(STRANDS)/.done: requirements-strands.lock | $(BIN)/python
+$(STRANDS)/.done: requirements-strands.lock | $(VENV)/.dev
 	$(environment)
 
 # Roboto's client package, which tests the server. It needs other versions than the image has, one environment a release.
-$(ROBOTO)/.done: requirements-roboto.lock | $(BIN)/python
+$(ROBOTO)/.done: requirements-roboto.lock | $(VENV)/.dev
 	$(environment)
 
 # The oldest release finds in the environment of the newest one what both locks have.
@@ -220,19 +221,19 @@ $(OLDEST_ROBOTO)/.done: requirements-roboto-oldest.lock $(ROBOTO)/.done
 	$(environment)
 
 # The peers that bench/ measures need other packages than the image has.
-$(BENCH)/.done: requirements-bench.lock | $(BIN)/python
+$(BENCH)/.done: requirements-bench.lock | $(VENV)/.dev
 	$(environment)
 
 # What builds the site needs no package of the server, and the server none of it.
-$(SITE)/.done: requirements-site.lock | $(BIN)/python
+$(SITE)/.done: requirements-site.lock | $(VENV)/.dev
 	$(environment)
 
 # The tools that check infrastructure code are large, and need other packages than the image has.
-$(INFRASTRUCTURE)/.done: requirements-infrastructure.lock | $(BIN)/python
+$(INFRASTRUCTURE)/.done: requirements-infrastructure.lock | $(VENV)/.dev
 	$(environment)
 
 # The server that bench/ measures has the packages of the image, without those of the tests.
-$(SHIPPED)/.done: requirements.lock | $(BIN)/python
+$(SHIPPED)/.done: requirements.lock | $(VENV)/.dev
 	$(environment)
 
 # --- Node.js: test clients and the TypeScript client --------------------------------------------------------------------
