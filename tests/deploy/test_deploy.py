@@ -175,7 +175,7 @@ def test_nothing_of_others_is_taken_over(
 
 @requirement("deploy.versions")
 def test_an_endpoint_follows_the_new_version_and_goes_back(
-    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--endpoint", "prod") == 0
     monkeypatch.setenv("AGUI_MAX_STEPS", "3")
@@ -184,7 +184,9 @@ def test_an_endpoint_follows_the_new_version_and_goes_back(
     named = {"agentRuntimeId": runtime["agentRuntimeId"], "endpointName": "prod"}
     assert call(CONTROL, "GetAgentRuntimeEndpoint", **named)["targetVersion"] == "2"
     account.calls.clear()
+    capsys.readouterr()
     assert run("--endpoint", "prod", "--rollback") == 0
+    assert "/runtime-endpoint/prod version 1 is READY" in capsys.readouterr().out
     assert account.calls == [f"{CONTROL}.UpdateAgentRuntimeEndpoint"]
     assert call(CONTROL, "GetAgentRuntimeEndpoint", **named)["targetVersion"] == "1"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agui_client import agentcore_url
 from agui_container.cli.command_line import main
 from agui_container.platform.application import build_platform
 from agui_container.platform.authorizer import SigV4Authorizer
@@ -37,14 +38,33 @@ async def deploy(*arguments: str) -> int:
 
 
 @requirement("deploy.tested")
-async def test_a_run_tests_the_deployment_and_the_command_says_how_to_call_it(
-    project: Path, data_plane: None, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("endpoint", "suffix"), [("DEFAULT", ""), ("prod", "/runtime-endpoint/prod")])
+async def test_a_run_tests_the_deployment_and_the_command_says_how_to_call_that_endpoint(
+    project: Path,
+    data_plane: None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    endpoint: str,
+    suffix: str,
 ) -> None:
-    assert await deploy("--prompt", "calculate 2*(3+4)") == 0
+    assert await deploy("--prompt", "calculate 2*(3+4)", "--endpoint", endpoint) == 0
     shown = capsys.readouterr()
+    monkeypatch.delenv("AWS_ENDPOINT_URL_BEDROCK_AGENTCORE")
     assert "It answers: The result of calculate is 14." in shown.err
-    for part in ("agui chat arn:", "curl -N 'https://bedrock-agentcore.eu-central-1.amazonaws.com/", "SyncSession"):
-        assert part in shown.out
+    arn, _, rest = shown.out.partition(" ")
+    assert arn.startswith("arn:")
+    assert arn.endswith(suffix)
+    assert rest.startswith("version 1 is READY")
+    assert commands(shown.out, "agui chat") == [f"agui chat {arn}", f"agui chat --web {arn}"]
+    assert commands(shown.out, "session = ") == [f'session = SyncSession.start("hello", url=agentcore_url("{arn}"))']
+    [curl] = commands(shown.out, "curl")
+    assert curl.startswith(f"curl -N '{agentcore_url(arn)}' --aws-sigv4")
+    assert commands(shown.out, "# A front end.") != []
+
+
+def commands(output: str, start: str) -> list[str]:
+    """Lines of an output with this start."""
+    return [line for line in output.splitlines() if line.startswith(start)]
 
 
 @requirement("deploy.tested")
@@ -58,11 +78,16 @@ async def test_a_run_that_fails_is_told_with_its_reason(
 
 @requirement("deploy.tested")
 async def test_a_runtime_that_asks_for_tokens_is_not_run_without_one(
-    project: Path, data_plane: None, capsys: pytest.CaptureFixture[str]
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = ('auth = "jwt"', 'auth_discovery_url = "https://i.example/.well-known/openid-configuration"')
     (project / "agui.toml").write_text("\n".join((*settings, 'auth_allowed_clients = ["me"]')))
-    assert await deploy() == 0
+    assert await deploy("--endpoint", "prod") == 0
     shown = capsys.readouterr()
     assert "name one with --token" in shown.err
-    assert "Authorization: Bearer $TOKEN" in shown.out
+    arn = shown.out.partition(" ")[0]
+    assert arn.endswith("/runtime-endpoint/prod")
+    chats = [f'agui chat {arn} --token "$TOKEN"', f'agui chat --web {arn} --token "$TOKEN"']
+    assert commands(shown.out, "agui chat") == chats
+    assert f"curl -N '{agentcore_url(arn)}' -H \"Authorization: Bearer $TOKEN\"" in shown.out
+    assert f'new ResumableHttpAgent({{ url: "{agentcore_url(arn)}", token,' in shown.out

@@ -32,7 +32,7 @@ from agui_container.deploy.rollback import former_parameters, former_version
 from agui_container.deploy.smoke_test import RunFailed, smoke_test
 from agui_container.deploy.source import SourceFolder
 from agui_container.deploy.steps import Step
-from agui_container.deploy.usage import how_to_call
+from agui_container.deploy.usage import endpoint_arn, how_to_call
 from agui_container.settings import Auth, Settings, SettingsError, check_auth
 from agui_container.settings_sources import load_with_origins
 
@@ -192,7 +192,8 @@ class Work:
 
     def finish(self, prompt: str, token: str | None, *, is_tested: bool) -> None:
         """Run the agent, and print how to call it."""
-        runtime = ExistingReader(self.aws, self.wanted).runtime()
+        reader = ExistingReader(self.aws, self.wanted)
+        runtime = reader.runtime()
         if runtime is None:
             raise DeployRefused(f"runtime {self.wanted.name} does not exist.")
         arn, with_token = runtime["agentRuntimeArn"], self.wanted.settings.auth is Auth.JWT
@@ -201,7 +202,9 @@ class Work:
         elif is_tested:
             answer = smoke_test(self.aws.region, arn, self.endpoint, prompt, token if with_token else None)
             click.echo(f"It answers: {answer}\n", err=True)
-        click.echo(f"{arn} version {runtime['agentRuntimeVersion']} is {runtime['status']}\n")
+        found = Existing(runtime=runtime, endpoints=tuple(reader.endpoints(runtime["agentRuntimeId"])))
+        shown = endpoint_arn(arn, self.endpoint)
+        click.echo(f"{shown} version {found.version(self.endpoint)} is {runtime['status']}\n")
         click.echo(how_to_call(self.wanted.place, arn, self.endpoint, with_token=with_token))
 
 

@@ -57,6 +57,13 @@ class Existing(Struct, frozen=True, kw_only=True):
         """Return an endpoint, or None if there is none of that name."""
         return next((each for each in self.endpoints if each["name"] == name), None)
 
+    def version(self, endpoint: str) -> str | None:
+        """Return the version that an endpoint has, or None if there is no such endpoint."""
+        found = self.endpoint(endpoint)
+        if found:
+            return str(found.get("liveVersion") or found["targetVersion"])
+        return str(self.runtime["agentRuntimeVersion"]) if self.runtime and endpoint == DEFAULT_ENDPOINT else None
+
 
 EVERYTHING = Existing(
     repository=True,
