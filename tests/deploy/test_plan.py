@@ -11,7 +11,7 @@ from botocore.validate import validate_parameters  # type: ignore[import-untyped
 
 from agui_container.cli.command_line import main
 from agui_container.cli.deploy import Work
-from agui_container.deploy.environment import MAX_BYTES, make_environment
+from agui_container.deploy.environment import MAX_BYTES, MAX_BYTES_V2, make_environment
 from agui_container.deploy.existing import Existing
 from agui_container.deploy.options import DeployOptions
 from agui_container.settings import Settings
@@ -22,6 +22,9 @@ from tests.requirements import requirement
 AWS = botocore.session.get_session()
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:agui-a1B2c3"  # noqa: S105 - the name of one
+LONG = "x" * MAX_BYTES_V2
+"""Text that is too long for version 2 of AgentCore's platform, and not for version 1."""
+
 WORD = "swordfish"
 FULL = f"""
 model = "bedrock:{CLAUDE}"
@@ -233,7 +236,8 @@ def test_the_variables_give_the_container_the_same_settings(
         (f'store = "postgresql://me:{WORD}@db/agui"', "store (agui.toml) has a secret"),
         (f'openai_api_key = "{WORD}"', "openai_api_key (agui.toml) has a secret"),
         (f'[[mcp_servers]]\nname = "x"\nurl = "http://x"\nheaders = {{A = "{WORD}"}}', "mcp_servers (agui.toml) has"),
-        (f'system_prompt = "{"x" * MAX_BYTES}"', "AGUI_SYSTEM_PROMPT has"),
+        (f'system_prompt = "{"x" * MAX_BYTES}"', "AgentCore takes 4,096. AGUI_SYSTEM_PROMPT has"),
+        (f'system_prompt = "{LONG}"\n[deploy]\nplatform_version = "V2"', "AgentCore takes 2,560. AGUI_SYSTEM_PROMPT"),
     ],
 )
 def test_an_agent_that_cannot_be_deployed_is_named(
@@ -244,6 +248,12 @@ def test_an_agent_that_cannot_be_deployed_is_named(
     error = capsys.readouterr().err
     assert message in error
     assert WORD not in error
+
+
+@requirement("deploy.refusals")
+def test_version_1_of_the_platform_takes_more_variables(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, f'system_prompt = "{LONG}"')
+    assert parameters(steps(capsys), "CreateAgentRuntime")["environmentVariables"]["AGUI_SYSTEM_PROMPT"] == LONG
 
 
 @requirement("deploy.refusals")
