@@ -45,9 +45,16 @@ def set_deploy(project: Path, text: str) -> None:
 
 
 @requirement("deploy.makes")
-def test_a_first_run_makes_everything_and_a_second_one_changes_nothing(project: Path, account: type[Account]) -> None:
+def test_a_first_run_makes_everything_and_a_second_one_changes_nothing(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run() == 0
     assert account.calls == FIRST
+    shown = capsys.readouterr().err.splitlines()
+    assert (shown[0], shown[-1]) == (
+        "[1/13] make repository agui-weather",
+        "[13/13] wait until the runtime is ready",
+    )
     [runtime] = runtimes()
     assert (runtime["agentRuntimeName"], runtime["status"]) == ("weather", "READY")
     assert runtime["protocolConfiguration"] == {"serverProtocol": "AGUI"}
@@ -75,7 +82,7 @@ def test_only_what_differs_is_changed(project: Path, account: type[Account], mon
 
 @requirement("deploy.plan")
 def test_a_plan_says_what_would_change_and_changes_nothing(
-    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("--plan") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -86,6 +93,13 @@ def test_a_plan_says_what_would_change_and_changes_nothing(
     capsys.readouterr()
     assert run("--plan") == 0
     assert capsys.readouterr().out == ""
+    monkeypatch.setenv("AGUI_MAX_STEPS", "3")
+    set_deploy(project, "[deploy]\nidle_timeout = 300")
+    account.calls.clear()
+    assert run("--plan") == 0
+    changed = "AGUI_MAX_STEPS, agentRuntimeArtifact, lifecycleConfiguration"
+    assert f"+ update runtime weather: {changed}" in capsys.readouterr().out.splitlines()
+    assert account.calls == []
 
 
 ALL = [*FIRST, f"{CONTROL}.CreateAgentRuntimeEndpoint"]
