@@ -102,6 +102,19 @@ def test_a_plan_says_what_would_change_and_changes_nothing(
     assert account.calls == []
 
 
+@requirement("deploy.makes")
+@pytest.mark.parametrize("options", [("--builder", "docker"), ("--image", "public.ecr.aws/a/b:1")], ids=" ".join)
+def test_rights_for_codebuild_are_needed_only_where_it_builds(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, options: tuple[str, str]
+) -> None:
+    account.refused = ("codebuild", "s3")
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: None)
+    assert run() == 2
+    assert run(*options) == 0
+    [runtime] = runtimes()
+    assert runtime["status"] == "READY"
+
+
 ALL = [*FIRST, f"{CONTROL}.CreateAgentRuntimeEndpoint"]
 DESTROY = [
     *("DeleteAgentRuntimeEndpoint", "DeleteAgentRuntime", "DeleteRolePolicy", "DeleteRole", "DeleteRolePolicy"),

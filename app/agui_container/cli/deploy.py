@@ -101,7 +101,7 @@ def deploy(
             return write_files(EMITTERS[emit](work.wanted, endpoint), output or Path("infrastructure"))
         if dry_run:
             return print_calls(work.destruction(EVERYTHING) if destroy else work.steps(Existing()))
-        existing = work.read()
+        existing = work.read(is_destroyed=destroy)
         if destroy:
             steps = work.destruction(existing)
         elif rollback:
@@ -158,9 +158,12 @@ class Work:
         aws = Aws(options.region)
         return cls(Deployment(find_place(aws, is_offline=False), options, Settings(), {}, ""), endpoint, aws)
 
-    def read(self) -> Existing:
-        """Return what exists."""
-        return ExistingReader(self.aws, self.wanted).read()
+    def read(self, *, is_destroyed: bool) -> Existing:
+        """Return what exists. CodeBuild and its bucket are asked only if CodeBuild builds, or for a deletion."""
+        reader = ExistingReader(self.aws, self.wanted)
+        existing = reader.read()
+        is_needed = is_destroyed or self.builder(existing) == "codebuild"
+        return reader.add_build(existing) if is_needed else existing
 
     def steps(self, existing: Existing) -> list[Step]:
         """Return the steps of a deployment."""
@@ -180,10 +183,11 @@ class Work:
         return plan_rollback(existing, self.endpoint, found, former_parameters(self.aws, existing, found))
 
     def builder(self, existing: Existing) -> str:
-        """Return what builds the image, if one is built."""
+        """Return what builds the image, or an empty text if none is built."""
+        if self.wanted.options.image or existing.image:
+            return ""
         chosen = self.wanted.options.builder
-        is_built = not (self.wanted.options.image or existing.image)
-        return find_builder() if chosen == "auto" and is_built else chosen
+        return find_builder() if chosen == "auto" else chosen
 
     def execute(self, steps: Sequence[Step]) -> None:
         """Execute steps with a progress bar on the standard error."""
