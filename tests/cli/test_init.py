@@ -115,7 +115,7 @@ def test_the_image_of_a_project_serves_it_as_agentcore_asks(tmp_path: Path) -> N
     lines = (make(tmp_path / "my-agent") / "Dockerfile").read_text().splitlines()
     assert len(lines) < 12
     assert 'CMD ["agui", "serve"]' in lines
-    assert "ENV AGUI_CONSOLE=off AGUI_ERROR_STATUS=stream AGUI_LOG_FORMAT=json" in lines
+    assert "ENV AGUI_CONSOLE=off AGUI_ERROR_STATUS=stream AGUI_LOG_FORMAT=json AGUI_ROBOTO=off" in lines
     assert "USER 1000" in lines
 
 

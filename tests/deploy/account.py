@@ -28,11 +28,13 @@ class Account(Aws):
         calls: each call that changes something, as ``service.Operation``.
         fail_at: number of the change that fails. A call that only reads leaves nothing half-made.
         is_lost: True if that call is made, and its response is lost.
+        refused: services for which the user has no rights.
     """
 
     calls: ClassVar[list[str]] = []
     fail_at: ClassVar[int] = 0
     is_lost: ClassVar[bool] = False
+    refused: ClassVar[tuple[str, ...]] = ()
     versions: ClassVar[dict[str, Response]] = {}
     clients: ClassVar[dict[str, Any]] = {}
     arns: ClassVar[dict[str, str]] = {}
@@ -41,11 +43,13 @@ class Account(Aws):
     def reset(cls) -> None:
         cls.calls.clear()
         cls.versions.clear()
-        cls.fail_at, cls.is_lost = 0, False
+        cls.fail_at, cls.is_lost, cls.refused = 0, False, ()
 
     def call(self, service: str, operation: str, parameters: Mapping[str, object]) -> Response:
         """Make a call, or fail."""
         cls = type(self)
+        if service in cls.refused:
+            raise AwsError(operation, "AccessDeniedException", "planted")
         if operation.startswith(("Get", "List", "Describe", "BatchGet", "Head")):
             return self.answer(service, operation, parameters)
         is_failing = len(cls.calls) + 1 == cls.fail_at

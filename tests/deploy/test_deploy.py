@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agui_container.cli.command_line import main
+from agui_container.deploy.existing import ExistingReader
 from tests.deploy.account import CONTROL, Account
 from tests.requirements import requirement
 
@@ -45,9 +46,16 @@ def set_deploy(project: Path, text: str) -> None:
 
 
 @requirement("deploy.makes")
-def test_a_first_run_makes_everything_and_a_second_one_changes_nothing(project: Path, account: type[Account]) -> None:
+def test_a_first_run_makes_everything_and_a_second_one_changes_nothing(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run() == 0
     assert account.calls == FIRST
+    shown = capsys.readouterr().err.splitlines()
+    assert (shown[0], shown[-1]) == (
+        "[1/13] make repository agui-weather",
+        "[13/13] wait until the runtime is ready",
+    )
     [runtime] = runtimes()
     assert (runtime["agentRuntimeName"], runtime["status"]) == ("weather", "READY")
     assert runtime["protocolConfiguration"] == {"serverProtocol": "AGUI"}
@@ -75,7 +83,7 @@ def test_only_what_differs_is_changed(project: Path, account: type[Account], mon
 
 @requirement("deploy.plan")
 def test_a_plan_says_what_would_change_and_changes_nothing(
-    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("--plan") == 0
     lines = capsys.readouterr().out.splitlines()
@@ -86,9 +94,38 @@ def test_a_plan_says_what_would_change_and_changes_nothing(
     capsys.readouterr()
     assert run("--plan") == 0
     assert capsys.readouterr().out == ""
+    monkeypatch.setenv("AGUI_MAX_STEPS", "3")
+    set_deploy(project, "[deploy]\nidle_timeout = 300")
+    account.calls.clear()
+    assert run("--plan") == 0
+    changed = "AGUI_MAX_STEPS, agentRuntimeArtifact, lifecycleConfiguration"
+    assert f"+ update runtime weather: {changed}" in capsys.readouterr().out.splitlines()
+    assert account.calls == []
+
+
+@requirement("deploy.makes")
+@pytest.mark.parametrize("options", [("--builder", "docker"), ("--image", "public.ecr.aws/a/b:1")], ids=" ".join)
+def test_rights_for_codebuild_are_needed_only_where_it_builds(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, options: tuple[str, str]
+) -> None:
+    account.refused = ("codebuild", "s3")
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: None)
+    assert run() == 2
+    assert run(*options) == 0
+    [runtime] = runtimes()
+    assert runtime["status"] == "READY"
 
 
 ALL = [*FIRST, f"{CONTROL}.CreateAgentRuntimeEndpoint"]
+CHANGES = [
+    "s3.PutPublicAccessBlock",
+    "codebuild.UpdateProject",
+    "s3.PutObject",
+    "codebuild.StartBuild",
+    "iam.PutRolePolicy",
+    f"{CONTROL}.UpdateAgentRuntime",
+    f"{CONTROL}.UpdateAgentRuntimeEndpoint",
+]
 DESTROY = [
     *("DeleteAgentRuntimeEndpoint", "DeleteAgentRuntime", "DeleteRolePolicy", "DeleteRole", "DeleteRolePolicy"),
     *("DeleteRole", "DeleteProject", "DeleteObject", "DeleteBucket", "DeleteRepository"),
@@ -112,12 +149,62 @@ def test_a_run_that_fails_at_any_call_is_mended_by_the_next_one(
     assert account.calls == []
 
 
+@requirement("deploy.continues")
+@pytest.mark.parametrize("is_lost", [False, True], ids=["refused", "response lost"])
+def test_a_change_that_fails_at_any_call_is_mended_by_the_next_one(
+    project: Path, account: type[Account], *, is_lost: bool
+) -> None:
+    assert run("--endpoint", "prod") == 0
+    set_deploy(project, '[deploy]\npolicy = "policy.json"')
+    for number in range(1, len(CHANGES) + 1):
+        (project / "agent.py").write_text(f"tools = []  # {number}\n")
+        statement = {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::mine/{number}"}
+        (project / "policy.json").write_text(json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
+        account.calls.clear()
+        account.fail_at, account.is_lost = number, is_lost
+        assert run("--endpoint", "prod") == 2
+        account.fail_at = 0
+        assert run("--endpoint", "prod") == 0
+        assert {*account.calls} == {*CHANGES}
+        [runtime] = runtimes()
+        assert version_of(runtime, "prod") == runtime["agentRuntimeVersion"] == str(number + 1)
+        account.calls.clear()
+        assert run("--endpoint", "prod") == 0
+        assert account.calls == []
+
+
+def version_of(runtime: dict[str, Any], endpoint: str) -> str:
+    """The version of an endpoint."""
+    found = call(CONTROL, "GetAgentRuntimeEndpoint", agentRuntimeId=runtime["agentRuntimeId"], endpointName=endpoint)
+    return str(found["liveVersion"])
+
+
+@requirement("deploy.continues", "deploy.versions")
+@pytest.mark.parametrize("is_lost", [False, True], ids=["refused", "response lost"])
+def test_a_rollback_to_a_version_may_be_repeated(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, *, is_lost: bool
+) -> None:
+    for steps in ("2", "3", "4"):
+        monkeypatch.setenv("AGUI_MAX_STEPS", steps)
+        assert run("--endpoint", "prod") == 0
+    account.calls.clear()
+    account.fail_at, account.is_lost = 1, is_lost
+    assert run("--endpoint", "prod", "--rollback", "2") == 2
+    account.fail_at = 0
+    assert run("--endpoint", "prod", "--rollback", "2") == 0
+    [runtime] = runtimes()
+    assert version_of(runtime, "prod") == "2"
+
+
 @requirement("deploy.continues", "deploy.destroys")
-def test_a_deletion_that_fails_at_any_call_is_mended_by_the_next_one(project: Path, account: type[Account]) -> None:
+@pytest.mark.parametrize("is_lost", [False, True], ids=["refused", "response lost"])
+def test_a_deletion_that_fails_at_any_call_is_mended_by_the_next_one(
+    project: Path, account: type[Account], *, is_lost: bool
+) -> None:
     for number in range(1, len(DESTROY) + 1):
         assert run("--endpoint", "prod") == 0
         account.calls.clear()
-        account.fail_at, account.is_lost = number, number % 2 == 0
+        account.fail_at, account.is_lost = number, is_lost
         assert run("--destroy", "--yes") == 2
         account.fail_at = 0
         assert run("--destroy", "--yes") == 0
@@ -175,18 +262,19 @@ def test_nothing_of_others_is_taken_over(
 
 @requirement("deploy.versions")
 def test_an_endpoint_follows_the_new_version_and_goes_back(
-    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("--endpoint", "prod") == 0
     monkeypatch.setenv("AGUI_MAX_STEPS", "3")
     assert run("--endpoint", "prod") == 0
     [runtime] = runtimes()
-    named = {"agentRuntimeId": runtime["agentRuntimeId"], "endpointName": "prod"}
-    assert call(CONTROL, "GetAgentRuntimeEndpoint", **named)["targetVersion"] == "2"
+    assert version_of(runtime, "prod") == "2"
     account.calls.clear()
+    capsys.readouterr()
     assert run("--endpoint", "prod", "--rollback") == 0
+    assert "/runtime-endpoint/prod version 1 is READY" in capsys.readouterr().out
     assert account.calls == [f"{CONTROL}.UpdateAgentRuntimeEndpoint"]
-    assert call(CONTROL, "GetAgentRuntimeEndpoint", **named)["targetVersion"] == "1"
+    assert version_of(runtime, "prod") == "1"
 
 
 @requirement("deploy.versions")
@@ -245,6 +333,48 @@ def test_logs_are_those_of_the_endpoint_and_of_the_time_that_is_asked_for(
     assert capsys.readouterr().out == "run ended\ufffd[2J\n"
     assert main(["logs", "--since", "2h"]) == 0
     assert capsys.readouterr().out.startswith("old\n")
+    assert main(["logs", "--since", "2h", "--filter", "old"]) == 0
+    assert capsys.readouterr().out == "old\n"
+    assert main(["logs", "--since", "2h", "--endpoint", "prod"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+@requirement("deploy.status")
+def test_logs_follow_with_each_new_line_once_until_ctrl_c(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--endpoint", "prod") == 0
+    [runtime] = runtimes()
+    log = {"logGroupName": f"/aws/bedrock-agentcore/runtimes/{runtime['agentRuntimeId']}-prod", "logStreamName": "s"}
+    call("logs", "CreateLogGroup", logGroupName=log["logGroupName"])
+    call("logs", "CreateLogStream", **log)
+    lines = ["first", "second"]
+
+    def pause(_: float) -> None:
+        if not lines:
+            raise KeyboardInterrupt
+        at = int(runtime["lastUpdatedAt"].timestamp() * 1_000)
+        call("logs", "PutLogEvents", **log, logEvents=[{"timestamp": at, "message": lines.pop(0)}])
+
+    monkeypatch.setattr("time.sleep", pause)
+    capsys.readouterr()
+    assert main(["logs", "--endpoint", "prod", "--follow"]) != 0
+    assert capsys.readouterr().out == "first\nsecond\n"
+
+
+@requirement("deploy.status")
+def test_the_status_of_a_runtime_that_is_not_ready_is_1(
+    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run() == 0
+    [runtime] = runtimes()
+    failed = {**runtime, "status": "UPDATE_FAILED", "failureReason": "the container did not become healthy"}
+    monkeypatch.setattr(ExistingReader, "runtime", lambda _: failed)
+    capsys.readouterr()
+    assert main(["status"]) == 1
+    shown = capsys.readouterr().out
+    assert "status  UPDATE_FAILED" in shown
+    assert "reason  the container did not become healthy" in shown
 
 
 @requirement("deploy.makes")

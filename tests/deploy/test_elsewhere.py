@@ -3,8 +3,11 @@
 The schemas of Kubernetes are 108 MB: ``make test-infrastructure`` holds the manifests against them.
 """
 
+import io
 import json
+from email.message import Message
 from pathlib import Path
+from urllib.error import HTTPError
 
 import botocore.session  # type: ignore[import-untyped]
 import pytest
@@ -13,6 +16,8 @@ from botocore.validate import validate_parameters  # type: ignore[import-untyped
 
 from agui_container.settings import Settings
 from agui_container.settings_sources import variable_of
+from agui_container.telemetry.instruments import OPEN_RUNS
+from agui_container.telemetry.prometheus import metric_name
 from tests.docs.documents import ROOT
 from tests.engine.doubles import Json
 from tests.requirements import requirement
@@ -39,6 +44,12 @@ def container() -> Json:
     return task
 
 
+def drain() -> str:
+    """The program of the hook ``preStop``."""
+    [*_, script] = container()["lifecycle"]["preStop"]["exec"]["command"]
+    return str(script)
+
+
 def attributes(name: str) -> dict[str, str]:
     return {each["Key"]: each["Value"] for each in read(ECS / name)["Attributes"]}
 
@@ -57,18 +68,37 @@ def test_every_variable_is_a_setting() -> None:
     known = {variable_of(name) for name in Settings.model_fields}
     [task] = read(ECS / "task-definition.json")["containerDefinitions"]
     used = {each["name"] for each in (*container()["env"], *task["environment"], *task["secrets"])}
-    assert used - {"AGUI_METRICS"} <= known
+    assert used <= known
 
 
 @requirement("deploy.elsewhere")
 def test_open_runs_may_end_before_a_process_is_stopped() -> None:
     longest = Settings().run_timeout
     pod = read(KUBERNETES / "deployment.yaml")["spec"]["template"]["spec"]
-    [*_, script] = container()["lifecycle"]["preStop"]["exec"]["command"]
-    compile(script, "preStop", "exec")
+    script = drain()
     assert f"time.monotonic() + {longest:.0f}" in script
     assert pod["terminationGracePeriodSeconds"] >= longest + 20
     assert int(attributes("target-group-attributes.json")["deregistration_delay.timeout_seconds"]) == longest
+
+
+@requirement("deploy.elsewhere")
+def test_a_pod_that_is_replaced_waits_for_its_open_runs_also_while_its_store_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unavailable = HTTPError("/ping", 503, "Service Unavailable", Message(), None)
+    answers: list[bytes | HTTPError] = [unavailable, b'{"status": "HealthyBusy"}', b'{"status": "Healthy"}']
+
+    def answer(_: str) -> io.BytesIO:
+        found = answers.pop(0)
+        if isinstance(found, bytes):
+            return io.BytesIO(found)
+        raise found
+
+    pauses: list[float] = []
+    monkeypatch.setattr("urllib.request.urlopen", answer)
+    monkeypatch.setattr("time.sleep", pauses.append)
+    exec(compile(drain(), "preStop", "exec"), {})  # noqa: S102 - the hook of the manifest
+    assert (answers, pauses) == ([], [10, 1, 1])
 
 
 @requirement("deploy.elsewhere")
@@ -84,3 +114,17 @@ def test_all_manifests_are_about_the_same_pods() -> None:
     assert read(KUBERNETES / "disruption-budget.yaml")["spec"]["selector"]["matchLabels"] == labels
     assert read(KUBERNETES / "autoscaler.yaml")["spec"]["scaleTargetRef"]["name"] == "agui"
     assert container()["ports"] == [{"name": "http", "containerPort": Settings().port}]
+
+
+@requirement("deploy.elsewhere")
+def test_one_pod_leaves_at_a_time_and_all_probes_ask_for_the_health() -> None:
+    assert read(KUBERNETES / "disruption-budget.yaml")["spec"]["maxUnavailable"] == 1
+    for name in ("startupProbe", "readinessProbe", "livenessProbe"):
+        assert container()[name]["httpGet"] == {"path": "/ping", "port": "http"}
+
+
+@requirement("deploy.elsewhere")
+def test_replicas_are_scaled_by_the_metric_of_open_runs() -> None:
+    [metric] = read(KUBERNETES / "autoscaler.yaml")["spec"]["metrics"]
+    assert metric["pods"]["metric"] == {"name": metric_name(OPEN_RUNS)}
+    assert {"name": "AGUI_METRICS", "value": "on"} in container()["env"]

@@ -8,11 +8,12 @@ from typing import Any
 import botocore.session  # type: ignore[import-untyped]
 import pytest
 from botocore.validate import validate_parameters  # type: ignore[import-untyped]
+from msgspec import structs
 
 from agui_container.cli.command_line import main
 from agui_container.cli.deploy import Work
-from agui_container.deploy.environment import MAX_BYTES, make_environment
-from agui_container.deploy.existing import Existing
+from agui_container.deploy.environment import MAX_BYTES, MAX_BYTES_V2, make_environment
+from agui_container.deploy.existing import Existing, Role
 from agui_container.deploy.options import DeployOptions
 from agui_container.settings import Settings
 from agui_container.settings_sources import load_with_origins
@@ -22,6 +23,9 @@ from tests.requirements import requirement
 AWS = botocore.session.get_session()
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:agui-a1B2c3"  # noqa: S105 - the name of one
+LONG = "x" * MAX_BYTES_V2
+"""Text that is too long for version 2 of AgentCore's platform, and not for version 1."""
+
 WORD = "swordfish"
 FULL = f"""
 model = "bedrock:{CLAUDE}"
@@ -233,7 +237,8 @@ def test_the_variables_give_the_container_the_same_settings(
         (f'store = "postgresql://me:{WORD}@db/agui"', "store (agui.toml) has a secret"),
         (f'openai_api_key = "{WORD}"', "openai_api_key (agui.toml) has a secret"),
         (f'[[mcp_servers]]\nname = "x"\nurl = "http://x"\nheaders = {{A = "{WORD}"}}', "mcp_servers (agui.toml) has"),
-        (f'system_prompt = "{"x" * MAX_BYTES}"', "AGUI_SYSTEM_PROMPT has"),
+        (f'system_prompt = "{"x" * MAX_BYTES}"', "AgentCore takes 4,096. AGUI_SYSTEM_PROMPT has"),
+        (f'system_prompt = "{LONG}"\n[deploy]\nplatform_version = "V2"', "AgentCore takes 2,560. AGUI_SYSTEM_PROMPT"),
     ],
 )
 def test_an_agent_that_cannot_be_deployed_is_named(
@@ -244,6 +249,12 @@ def test_an_agent_that_cannot_be_deployed_is_named(
     error = capsys.readouterr().err
     assert message in error
     assert WORD not in error
+
+
+@requirement("deploy.refusals")
+def test_version_1_of_the_platform_takes_more_variables(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, f'system_prompt = "{LONG}"')
+    assert parameters(steps(capsys), "CreateAgentRuntime")["environmentVariables"]["AGUI_SYSTEM_PROMPT"] == LONG
 
 
 @requirement("deploy.refusals")
@@ -285,3 +296,33 @@ def test_a_runtime_that_was_never_made_completely_is_made_anew(project: Path) ->
         ("CreateAgentRuntimeEndpoint", False),
         ("GetAgentRuntimeEndpoint", False),
     ]
+
+
+def healthy(work: Work) -> Existing:
+    """A complete deployment whose runtime has version 2."""
+    wanted = work.wanted
+    runtime = {**wanted.runtime(), "agentRuntimeId": "weather-ID", "agentRuntimeVersion": "2", "status": "READY"}
+    endpoints = ({"name": "prod", "status": "READY", "liveVersion": "2", "targetVersion": "2"},)
+    return Existing(role=Role(wanted.trust(), wanted.policies()), runtime=runtime, endpoints=endpoints)
+
+
+@requirement("deploy.continues")
+def test_a_runtime_whose_update_failed_is_updated_again(project: Path) -> None:
+    work = Work.load(None, None, {"image": "public.ecr.aws/a/b:1"}, "prod", is_offline=True)
+    existing = healthy(work)
+    assert work.steps(existing) == []
+    failed = structs.replace(existing, runtime={**(existing.runtime or {}), "status": "UPDATE_FAILED"})
+    update, _, move, _ = work.steps(failed)
+    assert update.purpose == "update runtime weather: status"
+    assert update.shown()["operation"] == "UpdateAgentRuntime"
+    assert move.shown()["operation"] == "UpdateAgentRuntimeEndpoint"
+
+
+@requirement("deploy.continues")
+def test_an_endpoint_that_was_never_made_completely_is_made_anew(project: Path) -> None:
+    work = Work.load(None, None, {"image": "public.ecr.aws/a/b:1"}, "prod", is_offline=True)
+    broken = structs.replace(healthy(work), endpoints=({"name": "prod", "status": "CREATE_FAILED"},))
+    delete, gone, create, ready = (step.shown() for step in work.steps(broken))
+    assert (delete["operation"], create["operation"]) == ("DeleteAgentRuntimeEndpoint", "CreateAgentRuntimeEndpoint")
+    assert create["parameters"] == {"agentRuntimeId": "weather-ID", "agentRuntimeVersion": "2", "name": "prod"}
+    assert (gone["until"], ready["until"]) == ({"status": "ResourceNotFoundException"}, {"status": "READY"})

@@ -67,3 +67,12 @@ def test_the_zip_has_the_files_and_a_dockerfile(tmp_path: Path) -> None:
     assert sorted(archive.namelist()) == ["Dockerfile", "agent.py", "requirements.txt"]
     assert b"pip install --no-cache-dir -r requirements.txt" in archive.read("Dockerfile")
     assert source.zipped() == source.zipped()
+
+
+@requirement("deploy.docker")
+def test_a_folder_without_a_dockerfile_gets_the_one_of_a_project(project: Path) -> None:
+    file = project / "Dockerfile"
+    comment, _, instructions = file.read_text().partition("\n")
+    assert comment.startswith("#")
+    file.unlink()
+    assert SourceFolder(project).dockerfile_text == instructions

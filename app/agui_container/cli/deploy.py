@@ -32,7 +32,7 @@ from agui_container.deploy.rollback import former_parameters, former_version
 from agui_container.deploy.smoke_test import RunFailed, smoke_test
 from agui_container.deploy.source import SourceFolder
 from agui_container.deploy.steps import Step
-from agui_container.deploy.usage import how_to_call
+from agui_container.deploy.usage import endpoint_arn, how_to_call
 from agui_container.settings import Auth, Settings, SettingsError, check_auth
 from agui_container.settings_sources import load_with_origins
 
@@ -101,7 +101,7 @@ def deploy(
             return write_files(EMITTERS[emit](work.wanted, endpoint), output or Path("infrastructure"))
         if dry_run:
             return print_calls(work.destruction(EVERYTHING) if destroy else work.steps(Existing()))
-        existing = work.read()
+        existing = work.read(is_destroyed=destroy)
         if destroy:
             steps = work.destruction(existing)
         elif rollback:
@@ -158,9 +158,12 @@ class Work:
         aws = Aws(options.region)
         return cls(Deployment(find_place(aws, is_offline=False), options, Settings(), {}, ""), endpoint, aws)
 
-    def read(self) -> Existing:
-        """Return what exists."""
-        return ExistingReader(self.aws, self.wanted).read()
+    def read(self, *, is_destroyed: bool) -> Existing:
+        """Return what exists. CodeBuild and its bucket are asked only if CodeBuild builds, or for a deletion."""
+        reader = ExistingReader(self.aws, self.wanted)
+        existing = reader.read()
+        is_needed = is_destroyed or self.builder(existing) == "codebuild"
+        return reader.add_build(existing) if is_needed else existing
 
     def steps(self, existing: Existing) -> list[Step]:
         """Return the steps of a deployment."""
@@ -180,10 +183,11 @@ class Work:
         return plan_rollback(existing, self.endpoint, found, former_parameters(self.aws, existing, found))
 
     def builder(self, existing: Existing) -> str:
-        """Return what builds the image, if one is built."""
+        """Return what builds the image, or an empty text if none is built."""
+        if self.wanted.options.image or existing.image:
+            return ""
         chosen = self.wanted.options.builder
-        is_built = not (self.wanted.options.image or existing.image)
-        return find_builder() if chosen == "auto" and is_built else chosen
+        return find_builder() if chosen == "auto" else chosen
 
     def execute(self, steps: Sequence[Step]) -> None:
         """Execute steps with a progress bar on the standard error."""
@@ -192,7 +196,8 @@ class Work:
 
     def finish(self, prompt: str, token: str | None, *, is_tested: bool) -> None:
         """Run the agent, and print how to call it."""
-        runtime = ExistingReader(self.aws, self.wanted).runtime()
+        reader = ExistingReader(self.aws, self.wanted)
+        runtime = reader.runtime()
         if runtime is None:
             raise DeployRefused(f"runtime {self.wanted.name} does not exist.")
         arn, with_token = runtime["agentRuntimeArn"], self.wanted.settings.auth is Auth.JWT
@@ -201,7 +206,9 @@ class Work:
         elif is_tested:
             answer = smoke_test(self.aws.region, arn, self.endpoint, prompt, token if with_token else None)
             click.echo(f"It answers: {answer}\n", err=True)
-        click.echo(f"{arn} version {runtime['agentRuntimeVersion']} is {runtime['status']}\n")
+        found = Existing(runtime=runtime, endpoints=tuple(reader.endpoints(runtime["agentRuntimeId"])))
+        shown = endpoint_arn(arn, self.endpoint)
+        click.echo(f"{shown} version {found.version(self.endpoint)} is {runtime['status']}\n")
         click.echo(how_to_call(self.wanted.place, arn, self.endpoint, with_token=with_token))
 
 

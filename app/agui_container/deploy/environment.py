@@ -18,7 +18,8 @@ JSON_LISTS = ("console_suggestions",)
 """Lists that are JSON in a variable. The others have commas between their texts."""
 
 MAX_BYTES = 4_096
-"""Bytes of names and values that AgentCore takes. Version 2 of its platform takes 2,560."""
+MAX_BYTES_V2 = 2_560
+"""Bytes of names and values that AgentCore takes, and that version 2 of its platform takes."""
 
 
 def make_environment(settings: Settings, origins: Mapping[str, str], options: DeployOptions) -> dict[str, str]:
@@ -38,7 +39,7 @@ def make_environment(settings: Settings, origins: Mapping[str, str], options: De
     variables.setdefault(variable_of("error_status"), "stream")
     variables |= {variable_of(name): arn for name, arn in options.secrets.items()}
     variables |= options.environment
-    check_size(variables)
+    check_size(variables, MAX_BYTES_V2 if options.platform_version == "V2" else MAX_BYTES)
     return dict(sorted(variables.items()))
 
 
@@ -54,13 +55,13 @@ def text_of(name: str, value: object) -> str:
     return str(value)
 
 
-def check_size(variables: Mapping[str, str]) -> None:
+def check_size(variables: Mapping[str, str], limit: int) -> None:
     """Check the bytes of all variables. Raises ``SettingsError``, which names the longest one."""
     sizes = {name: len(f"{name}{value}".encode()) for name, value in variables.items()}
     total = sum(sizes.values())
-    if total > MAX_BYTES:
+    if total > limit:
         longest = max(sizes, key=lambda name: sizes[name])
         raise SettingsError(
-            f"the variables of the container have {total:,} bytes, and AgentCore takes {MAX_BYTES:,}. {longest} has "
+            f"the variables of the container have {total:,} bytes, and AgentCore takes {limit:,}. {longest} has "
             f"{sizes[longest]:,}. Settings of agui.toml that the image has may stay there: [deploy] leave_in_image."
         )

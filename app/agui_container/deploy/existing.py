@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from agui_container.deploy.aws import Aws, Response
 from agui_container.deploy.deployment import OWNER_TAG, Deployment
@@ -57,6 +57,13 @@ class Existing(Struct, frozen=True, kw_only=True):
         """Return an endpoint, or None if there is none of that name."""
         return next((each for each in self.endpoints if each["name"] == name), None)
 
+    def version(self, endpoint: str) -> str | None:
+        """Return the version that an endpoint has, or None if there is no such endpoint."""
+        found = self.endpoint(endpoint)
+        if found:
+            return str(found.get("liveVersion") or found["targetVersion"])
+        return str(self.runtime["agentRuntimeVersion"]) if self.runtime and endpoint == DEFAULT_ENDPOINT else None
+
 
 EVERYTHING = Existing(
     repository=True,
@@ -85,7 +92,12 @@ class ExistingReader:
         self._pause = pause
 
     def read(self) -> Existing:
-        """Read everything. Waits until a change in progress has ended. Raises ``AwsError`` and ``DeployRefused``."""
+        """Read everything except what builds in AWS need. Waits until a change in progress has ended.
+
+        Raises:
+            AwsError: AWS refused a call, or cannot be reached.
+            DeployRefused: somebody else made a resource.
+        """
         wanted = self._wanted
         repository = bool(not wanted.options.image and self._has_repository())
         runtime = self.runtime()
@@ -95,9 +107,15 @@ class ExistingReader:
             role=None if wanted.options.role else self._role(wanted.role_name),
             runtime=runtime,
             endpoints=tuple(self.endpoints(runtime["agentRuntimeId"])) if runtime else (),
+        )
+
+    def add_build(self, existing: Existing) -> Existing:
+        """Read what builds in AWS need, too. Users of Docker or of an image of their own have no rights for that."""
+        return structs.replace(
+            existing,
             bucket=self._has_bucket(),
-            build_role=self._role(wanted.build_role),
-            project=bool(self._aws.call("codebuild", "BatchGetProjects", {"names": [wanted.project]})["projects"]),
+            build_role=self._role(self._wanted.build_role),
+            project=self._has_project(),
         )
 
     def runtime(self) -> Response | None:
@@ -162,6 +180,9 @@ class ExistingReader:
     def _has_bucket(self) -> bool:
         bucket = {"Bucket": self._wanted.bucket, "ExpectedBucketOwner": self._wanted.place.account}
         return self._aws.find("s3", "HeadBucket", bucket) is not None
+
+    def _has_project(self) -> bool:
+        return bool(self._aws.call("codebuild", "BatchGetProjects", {"names": [self._wanted.project]})["projects"])
 
     def _check_owner(self, resource: str, tags: Mapping[str, str]) -> None:
         if tags.get(OWNER_TAG) != self._wanted.name:

@@ -6,6 +6,7 @@ Rule: the tag of the image is the digest of its source. An image that the reposi
 import json
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 
 from agui_container.deploy.deployment import Deployment
 from agui_container.deploy.existing import Existing
@@ -34,6 +35,7 @@ BUILDSPEC = {
 }
 
 
+@cache
 def find_builder() -> str:
     """Return ``docker`` if this machine has Docker with buildx and its engine, and ``codebuild`` otherwise."""
     try:

@@ -57,8 +57,9 @@ def plan_runtime(wanted: Deployment, existing: Existing) -> Iterator[Step]:
         created = {"agentRuntimeName": wanted.name, **parameters, "tags": wanted.tags}
         yield runtime_call(f"make runtime {wanted.name}", "CreateAgentRuntime", created)
         yield runtime_wait("${agentRuntimeId}")
-    elif differs(wanted, existing):
-        yield from update_runtime(runtime["agentRuntimeId"], f"update runtime {wanted.name}", parameters)
+    elif names := differences(wanted, existing):
+        purpose = f"update runtime {wanted.name}: {', '.join(names)}"
+        yield from update_runtime(runtime["agentRuntimeId"], purpose, parameters)
 
 
 def update_runtime(runtime_id: str, purpose: str, parameters: Mapping[str, object]) -> Iterator[Step]:
@@ -81,14 +82,18 @@ def runtime_wait(runtime_id: str) -> WaitStep:
     return WaitStep(call=call, value="status", done="READY", failed=FAILED, reason="failureReason")
 
 
-def differs(wanted: Deployment, existing: Existing) -> bool:
-    """Return True if the runtime that exists is not the wanted one, or its last update failed."""
+def differences(wanted: Deployment, existing: Existing) -> list[str]:
+    """Return the names of the variables and parameters in which the runtime that exists is not the wanted one.
+
+    ``status`` is among them if the last update failed.
+    """
     runtime, parameters = existing.runtime or {}, wanted.runtime()
-    if runtime.get("status") == "UPDATE_FAILED":
-        return True
     environment = runtime.get("environmentVariables") or {}
-    extra = any(runtime.get(name) and name not in parameters for name in COMPARED)
-    return extra or environment != wanted.environment or not covers(runtime, parameters)
+    variables = {name for name, _ in environment.items() ^ wanted.environment.items()}
+    extra = {name for name in COMPARED if runtime.get(name) and name not in parameters}
+    changed = {name for name, value in parameters.items() if not covers(runtime.get(name), value)}
+    failed = {"status"} if runtime.get("status") == "UPDATE_FAILED" else set()
+    return sorted((changed | extra | failed) - {"environmentVariables"} | variables)
 
 
 def covers(found: Any, wanted: Any) -> bool:  # noqa: ANN401 - any part of a response of AWS
@@ -104,7 +109,7 @@ def covers(found: Any, wanted: Any) -> bool:  # noqa: ANN401 - any part of a res
 def new_version(wanted: Deployment, existing: Existing) -> str:
     """Return the version that is the newest after the steps of the runtime."""
     runtime = existing.runtime
-    is_kept = runtime and runtime["status"] == "READY" and not differs(wanted, existing)
+    is_kept = runtime and runtime["status"] == "READY" and not differences(wanted, existing)
     return str(runtime["agentRuntimeVersion"]) if runtime and is_kept else "${agentRuntimeVersion}"
 
 

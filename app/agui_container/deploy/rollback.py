@@ -1,18 +1,17 @@
 """Versions of a runtime, and the parameters that make a version like a former one."""
 
 from agui_container.deploy.aws import Aws
-from agui_container.deploy.existing import CONTROL, DEFAULT_ENDPOINT, DeployRefused, Existing
+from agui_container.deploy.existing import CONTROL, DeployRefused, Existing
 
 
 def former_version(existing: Existing, endpoint: str) -> str:
     """Return the version before the one that an endpoint has. Raises ``DeployRefused`` if there is none."""
-    runtime, pointed = existing.runtime, existing.endpoint(endpoint)
-    if runtime is None or (pointed is None and endpoint != DEFAULT_ENDPOINT):
+    current = existing.version(endpoint)
+    if current is None:
         raise DeployRefused(f"endpoint {endpoint} does not exist, so it cannot go back.")
-    current = int(pointed.get("liveVersion") or pointed["targetVersion"] if pointed else runtime["agentRuntimeVersion"])
-    if current == 1:
+    if current == "1":
         raise DeployRefused(f"endpoint {endpoint} has version 1, so there is none to go back to.")
-    return str(current - 1)
+    return str(int(current) - 1)
 
 
 def former_parameters(aws: Aws, existing: Existing, version: str) -> dict[str, object]:

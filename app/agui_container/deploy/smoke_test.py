@@ -4,8 +4,8 @@ Rule: the run is repeated under the same ids, which joins it, so a retry of boto
 """
 
 import json
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -40,17 +40,25 @@ def smoke_test(region: str | None, arn: str, endpoint: str, prompt: str, token: 
     run_input = {"threadId": str(uuid4()), "runId": str(uuid4()), "messages": [message], "protocolVersion": "1.0"}
     request = {**named, "contentType": "application/json", "accept": "text/event-stream"}
     try:
-        with closing(make_client(region, token)) as client:
+        with closing(make_client(region, token)) as client, session_end(client, named):
             answer = client.invoke_agent_runtime(**request, payload=json.dumps(run_input))
             with closing(answer["response"]) as stream:
-                text = text_of_run(read_events(stream))
-            client.stop_runtime_session(**named)
+                return text_of_run(read_events(stream))
     except ClientError as error:
         found = error.response["Error"]
         raise RunFailed(f"{found['Code']}: {found.get('Message', '')}") from None
     except BotoCoreError as error:
         raise RunFailed(str(error)) from None
-    return text
+
+
+@contextmanager
+def session_end(client: Any, named: Mapping[str, str]) -> Iterator[None]:  # noqa: ANN401 - a client of boto3
+    """End a session after the run, however the run ended. A refusal is no failure: the idle timeout ends it then."""
+    try:
+        yield
+    finally:
+        with suppress(ClientError, BotoCoreError):
+            client.stop_runtime_session(**named)
 
 
 def make_client(region: str | None, token: str | None) -> Any:  # noqa: ANN401 - boto3 makes its clients at run time

@@ -2,6 +2,7 @@
 
 from urllib.parse import quote
 
+from agui_container.deploy.existing import DEFAULT_ENDPOINT
 from agui_container.deploy.place import AwsPlace
 
 FOR_CREDENTIALS = """# Terminal, with your AWS credentials
@@ -14,7 +15,7 @@ curl -N '{url}' --aws-sigv4 'aws:amz:{region}:bedrock-agentcore' --user "$AWS_AC
 
 # Python, with your AWS credentials
 from agui_client import SyncSession, agentcore_url
-session = SyncSession.start("{prompt}", url=agentcore_url("{arn}", qualifier="{endpoint}"))
+session = SyncSession.start("{prompt}", url=agentcore_url("{arn}"))
 session.run()
 print(session.transcript)
 
@@ -34,7 +35,7 @@ curl -N '{url}' -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/
 
 # Python
 from agui_client import SyncSession, agentcore_url
-session = SyncSession.start("{prompt}", url=agentcore_url("{arn}", qualifier="{endpoint}"), token=TOKEN)
+session = SyncSession.start("{prompt}", url=agentcore_url("{arn}"), token=TOKEN)
 session.run()
 print(session.transcript)
 
@@ -55,4 +56,9 @@ def how_to_call(place: AwsPlace, arn: str, endpoint: str, *, with_token: bool) -
     prompt = "hello"
     body = f'{{"threadId":"t1","runId":"r1","messages":[{{"id":"m1","role":"user","content":"{prompt}"}}]}}'
     text = FOR_TOKENS if with_token else FOR_CREDENTIALS
-    return text.format(arn=arn, url=url, region=place.region, body=body, prompt=prompt, endpoint=endpoint)
+    return text.format(arn=endpoint_arn(arn, endpoint), url=url, region=place.region, body=body, prompt=prompt)
+
+
+def endpoint_arn(arn: str, endpoint: str) -> str:
+    """Return the ARN of an endpoint. The ARN of the runtime itself means the endpoint that AgentCore makes."""
+    return arn if endpoint == DEFAULT_ENDPOINT else f"{arn}/runtime-endpoint/{endpoint}"
