@@ -246,11 +246,17 @@ async def _send_all(websocket: WebSocket, remote: ClientConnection) -> None:
 
 
 async def serve_page(target: Target, port: int, *, opens: bool) -> None:
-    """Serve the page until Ctrl-C. ``opens`` opens a browser."""
+    """Serve the page until Ctrl-C or a signal that ends the command. ``opens`` opens a browser."""
     with socket.create_server((LOOPBACK, port)) as listener:
         address = f"http://localhost:{listener.getsockname()[1]}/"
         click.echo(f"The page for {target.name} is at {address}. Ctrl-C ends it.")
         if opens:
             webbrowser.open(address)
         config = uvicorn.Config(build_page(target), log_config=None, access_log=False, timeout_graceful_shutdown=1)
-        await uvicorn.Server(config).serve([listener])
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve([listener]), name="page")
+        try:
+            await asyncio.shield(serving)
+        finally:
+            server.should_exit = True  # a server that is cancelled in place logs a traceback of its lifespan
+            await serving
