@@ -31,7 +31,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from agui_client.agentcore import SESSION_HEADER
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
-from agui_client.errors import AgentClientError, ConnectionDropped, RunRefusedError
+from agui_client.errors import AgentClientError, RunRefusedError
 from agui_client.server import Server
 from agui_container.cli.target import Target, with_transport
 from agui_container.engine.admission.quota import Quota
@@ -222,7 +222,7 @@ async def carry(websocket: WebSocket, agent: RemoteAgent) -> None:
     await websocket.accept()
     try:
         remote = await agent.connect(websocket)
-    except (OSError, TimeoutError, InvalidStatus, WebSocketException, ConnectionDropped, ValueError) as error:
+    except (OSError, TimeoutError, InvalidStatus, WebSocketException, AgentClientError, ValueError) as error:
         await websocket.close(TRY_AGAIN, f"The agent cannot be reached: {error}"[:100])
         return
     async with remote:
@@ -234,7 +234,7 @@ async def carry(websocket: WebSocket, agent: RemoteAgent) -> None:
         finally:
             to_agent.cancel()
             await asyncio.wait([to_agent])
-    with suppress(RuntimeError):  # the page has closed the socket
+    with suppress(RuntimeError, WebSocketDisconnect):  # the page has closed the socket
         await websocket.close(remote.close_code or 1000)
 
 
