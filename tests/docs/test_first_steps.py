@@ -42,6 +42,7 @@ def run(script: str, folder: Path, variables: dict[str, str], typed: str = "") -
         capture_output=True,
         text=True,
         timeout=START_SECONDS,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
