@@ -86,7 +86,7 @@ async def tasks_handler(input: RunAgentInput) -> AsyncIterator[BaseEvent]:
     yield said("ok")
 
 
-@work.async_task  # type: ignore[untyped-decorator]
+@work.async_task
 async def report() -> None:
     await is_report_due.wait()
 
@@ -100,7 +100,7 @@ async def async_task_handler(input: RunAgentInput) -> AsyncIterator[BaseEvent]:
     yield said("ok")
 
 
-@pinged.ping  # type: ignore[untyped-decorator]
+@pinged.ping
 def ping() -> PingStatus:
     return PingStatus.HEALTHY_BUSY if is_ping_busy else PingStatus.HEALTHY
 
