@@ -1,4 +1,4 @@
-"""A local double of AgentCore Identity's data plane: tokens, API keys, and consent that is given later."""
+"""A local double of AgentCore Identity's data plane: tokens, API keys, and consent that is given later; and of STS."""
 
 import json
 import threading
@@ -9,6 +9,9 @@ from typing import Any
 
 Json = dict[str, Any]
 
+WEB_IDENTITY = b"""<GetWebIdentityTokenResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
+<GetWebIdentityTokenResult><WebIdentityToken>token of STS</WebIdentityToken></GetWebIdentityTokenResult>
+</GetWebIdentityTokenResponse>"""
 AUTHORIZE = "https://login.example/authorize?request=1"
 
 
@@ -37,10 +40,11 @@ def identity_service() -> Iterator[IdentityService]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            body = json.dumps(service.answer(self.path, request)).encode()
+            sent = self.rfile.read(int(self.headers["Content-Length"]))
+            is_sts = b"Action=GetWebIdentityToken" in sent
+            body = WEB_IDENTITY if is_sts else json.dumps(service.answer(self.path, json.loads(sent))).encode()
             self.send_response(200)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", "text/xml" if is_sts else "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -38,7 +38,8 @@ def service() -> Iterator[IdentityService]:
 
 def serve(service: IdentityService, **settings: str) -> ServerProcess:
     account = {"AWS_REGION": "eu-central-1", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
-    return ServerProcess(COMMAND, ROOT, AWS_ENDPOINT_URL_BEDROCK_AGENTCORE=service.url, **account, **settings)
+    urls = {"AWS_ENDPOINT_URL_BEDROCK_AGENTCORE": service.url, "AWS_ENDPOINT_URL_STS": service.url}
+    return ServerProcess(COMMAND, ROOT, **urls, **account, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -81,15 +82,25 @@ def test_the_decorators_of_agentcore_identity_get_tokens_for_the_caller(
     server: ServerProcess, service: IdentityService
 ) -> None:
     said = text_of(ask(server, "identity"))
-    assert said == "calendar with token of calendar for ada; weather with key of weather for ada; "
+    assert said == (
+        "calendar with token of calendar for ada; weather with key of weather for ada; "
+        "identity of ada; api with token of STS; "
+    )
     assert service.requests[-2]["resourceOauth2ReturnUrl"] == "https://app.example/callback"
 
 
-def test_a_task_of_the_sdk_keeps_the_ping_busy_until_it_is_complete(server: ServerProcess) -> None:
+def test_a_decorator_in_a_tool_of_the_assistant_gets_a_token_for_the_caller(service: IdentityService) -> None:
+    with serve(service, AGUI_AGENT="assistant", AGUI_TOOLS=f"{HANDLERS}:calendar") as server:
+        said = text_of(ask(server, "call calendar {}"))
+    assert "calendar with token of calendar for ada" in said
+
+
+@pytest.mark.parametrize("way", ["task", "async_task", "ping", "force_ping_status"])
+def test_an_application_of_the_sdk_keeps_the_ping_busy_while_its_own_would_be(server: ServerProcess, way: str) -> None:
     assert status(server)["status"] == "Healthy"
-    ask(server, "task")
+    ask(server, way)
     assert status(server)["status"] == "HealthyBusy"
-    ask(server, "task")
+    ask(server, way)
     assert status(server)["status"] == "Healthy"
 
 

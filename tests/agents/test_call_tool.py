@@ -19,6 +19,7 @@ from agui_container.ports import Item, RunInterrupted
 from agui_container.testing import AgentThread, open_thread
 from tests.agents.call_tool_agents import CALLS
 from tests.contexts import of_type, types
+from tests.tools.mcp_fixtures import PROCESS
 
 YES = {"approved": True}
 TOOLS = "tests.agents.call_tool_agents:tools"
@@ -47,6 +48,15 @@ async def test_a_call_and_its_result_are_sent_to_the_client() -> None:
         assert (start.tool_call_name, json.loads(args.delta)) == ("pay", {"amount": 5})
         assert results(thread) == ["paid 5"]
         assert thread.text == "paid 5"
+
+
+async def test_tools_of_mcp_servers_are_among_the_tools() -> None:
+    async def adder(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        yield f"{'demo_add' in ctx.tools}: {await ctx.call_tool('demo_add', {'a': 1, 'b': 2})}"
+
+    async with open_thread(adder, Settings(mcp_servers=f"[{PROCESS.model_dump_json()}]")) as thread:
+        await thread.send("add")
+        assert thread.text == "True: 3"
 
 
 async def test_a_call_that_needs_approval_ends_the_run_and_is_run_once_when_it_is_approved() -> None:

@@ -1,5 +1,6 @@
-"""The page of ``agui chat --web``, for an agent behind the local AgentCore, which takes signed requests only."""
+"""The page of ``agui chat --web``, for an agent behind the local AgentCore, which takes signed requests or tokens."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,20 +10,24 @@ import pytest_asyncio
 import uvicorn
 from botocore.session import Session as AwsSession  # type: ignore[import-untyped]
 from playwright.async_api import expect
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
 
-from agui_client import SigV4
+from agui_client import SessionOptions, SigV4
 from agui_container import Settings, create_app
 from agui_container.cli.target import Target
 from agui_container.cli.web_page import build_page
 from agui_container.platform.application import build_platform
-from agui_container.platform.authorizer import SigV4Authorizer
+from agui_container.platform.authorizer import CustomJwtAuthorizer, InboundAuthorizer, JwtAuthorizer, SigV4Authorizer
 from agui_container.platform.data_plane import PlatformOptions
 from agui_container.platform.limits import PlatformLimits
+from tests.auth.issuer import AUDIENCE, TestIssuer
 from tests.behaviour.server import listening, serving
 from tests.console.conftest import POLICY, Visit, over_both
 from tests.console.scripted import agent as scripted_agent
 from tests.engine.doubles import ask
 from tests.platform.doubles import RUNTIME, AttachedContainer
+from tests.platform.process import NO_CREDENTIALS
 from tests.requirements import requirement
 from tests.secret_search import planted
 from tests.sse import events_of
@@ -40,13 +45,12 @@ def signer(secret: str) -> SigV4:
 
 
 @asynccontextmanager
-async def deployed(agent: object = None) -> AsyncIterator[str]:
-    """An agent, the assistant if none is given, behind a platform that verifies signatures; gives its address."""
+async def deployed(authorizer: InboundAuthorizer, agent: object = None) -> AsyncIterator[str]:
+    """An agent, the assistant if none is given, behind a platform; gives the address of the runtime."""
     settings = Settings(tool_policy=POLICY, error_status="stream", console=False)
     limits = PlatformLimits()
     async with serving(create_app(agent, settings)) as url:
         port = int(url.rpartition(":")[2])
-        authorizer = SigV4Authorizer(KEY, planted("aws"))
         app = build_platform(PlatformOptions(lambda: AttachedContainer(port), authorizer, limits))
         config = uvicorn.Config(app, log_config=None, access_log=False, ws_max_size=limits.frame_bytes)
         async with listening(app, config) as platform:
@@ -55,8 +59,8 @@ async def deployed(agent: object = None) -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def runtime() -> AsyncIterator[str]:
-    """The address of the assistant on the platform."""
-    async with deployed() as address:
+    """A runtime that verifies signatures."""
+    async with deployed(SigV4Authorizer(KEY, planted("aws"))) as address:
         yield address
 
 
@@ -96,7 +100,7 @@ async def test_a_user_talks_with_a_deployed_agent_on_the_page(visit: Visit, page
 @requirement("terminal.web")
 async def test_a_diagram_of_a_deployed_agent_is_drawn(visit: Visit) -> None:
     async with (
-        deployed(scripted_agent) as runtime,
+        deployed(SigV4Authorizer(KEY, planted("aws")), scripted_agent) as runtime,
         listening(build_page(page_for(runtime, planted("aws")))) as address,
     ):
         user = await visit(f"{address}/")
@@ -117,6 +121,46 @@ async def test_a_refusal_of_the_platform_is_shown(runtime: str) -> None:
         run = await http.post("/invocations", json=ask())
     assert (listed.status_code, refusal["type"]) == (502, "RUN_ERROR")
     assert run.status_code == 403
+
+
+@requirement("terminal.web")
+async def test_a_runtime_for_tokens_gets_the_token_from_the_page_and_not_from_the_browser(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in NO_CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    issuer = TestIssuer()
+    async with listening(issuer.scripted_app()) as issuer.url:
+        token = issuer.token("alice", aud=AUDIENCE)
+        rules = {"discoveryUrl": issuer.discovery_url, "allowedAudience": [AUDIENCE]}
+        async with deployed(JwtAuthorizer(CustomJwtAuthorizer.model_validate(rules))) as runtime:
+            cases: list[tuple[SessionOptions, str]] = [
+                ({"token": token}, "RUN_FINISHED"),
+                ({"token": f"{token}x"}, "closed"),
+                ({}, "closed"),
+            ]
+            for options, end in cases:
+                target = Target("runtime", runtime, {**options, "session_id": "s" * 33})
+                async with listening(build_page(target)) as address, httpx.AsyncClient(base_url=address) as http:
+                    listed = await http.get("/threads")
+                    run = await http.post("/invocations", json=ask())
+                    assert await end_over_a_socket(address) == end
+                assert listed.is_success is run.is_success is (end == "RUN_FINISHED")
+    assert "Traceback" not in caplog.text
+
+
+async def end_over_a_socket(address: str) -> str:
+    """Return the last event of a run over the page's WebSocket, or that the socket was closed."""
+    async with connect(f"{address.replace('http', 'ws', 1)}/ws", proxy=None) as socket:
+        try:
+            await socket.send(json.dumps(ask(run="r2")))
+            while (event := json.loads(await socket.recv()).get("type")) not in {"RUN_FINISHED", "RUN_ERROR"}:
+                pass
+        except ConnectionClosed:
+            return "closed"
+    return str(event)
 
 
 @requirement("terminal.web")

@@ -51,7 +51,7 @@ PYTHON_CLIENT = Document.read(ROOT / "clients" / "python" / "README.md", ROOT)
 DOCUMENTS = [README, PYTHON_CLIENT, SECURITY, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
 BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
 
-NPM = "needs-npm"
+NPM, PROJECT = "needs-npm", "needs-project"
 NOT_RUN = {
     "needs-aws": "needs an AWS account",
     "needs-kubernetes": "needs a cluster; tests/deploy/test_elsewhere.py reads its files",
@@ -63,7 +63,8 @@ NOT_RUN = {
     "needs-platform": "needs `agui platform`; tests/platform/test_guide.py runs it",
     "needs-platform-without-signatures": "needs `agui platform --auth none`; tests/platform/test_guide.py runs it",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
-    "not-here": "would run this test inside itself",
+    PROJECT: "needs a project of `agui init`; tests/docs/test_first_steps.py runs it",
+    "not-here": "installs packages, takes long, or needs a terminal or a server that these tests do not have",
     "listens": "listens until it is stopped; tests/docs/test_embedding.py runs it",
 }
 SERVES, ISSUER, RAISES, SAYS, THERE, OUTPUT, TREE = "serves", "issuer", "raises", "says", "there", "output", "tree"

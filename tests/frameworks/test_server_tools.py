@@ -16,6 +16,7 @@ from tests.frameworks import langgraph_agents, pydantic_agents
 from tests.frameworks.conftest import STRANDS_PYTHON
 from tests.sockets.process import ServerProcess, serving
 from tests.sse import events_of
+from tests.tools.mcp_fixtures import PROCESS
 
 Json = dict[str, Any]
 
@@ -40,6 +41,13 @@ async def test_a_model_calls_a_tool_of_the_server(agent: object) -> None:
         await thread.send("use spin")
         assert thread.text == "result: spun 6, 1 in all"
         assert [each.content for each in of_type(thread.events, ToolCallResultEvent)] == ["spun 6, 1 in all"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_a_model_calls_a_tool_of_an_mcp_server(agent: object) -> None:
+    async with open_thread(agent, Settings(mcp_servers=f"[{PROCESS.model_dump_json()}]")) as thread:
+        await thread.send("use demo_nothing")
+        assert thread.text == 'result: {"a":1}'
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -1,5 +1,6 @@
-"""The app of the guide for CopilotKit, made of nothing but what the guide shows, in an empty folder."""
+"""The apps of the guide for front ends, made of nothing but what the guide shows, in an empty folder."""
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -13,7 +14,6 @@ from tests.docs.documents import GUIDES
 from tests.front_ends.driver import Visitor, need_app, wait_until_served
 from tests.ports import free_port
 
-APP = ROOT / "examples" / "copilotkit-direct"
 VITE = ("node", "node_modules/vite/bin/vite.js")
 SERVE = re.compile(r"AGUI_CORS_ORIGINS=(\S+).*?AGUI_TOOL_POLICY='(.*?)'", re.DOTALL)
 
@@ -34,35 +34,63 @@ def server(port: int) -> Iterator[PageServer]:
         yield server
 
 
+def write_app(app: str, folder: Path, agent_url: str, runtime_port: int) -> None:
+    """Write the files that the guide shows or names for an app."""
+    files = [block for block in GUIDES["clients"].blocks if block.file_name is not None]
+    texts = {str(block.file_name): block.text for block in files if block.file_name != "main.jsx"}
+    copilotkit, assistant_ui = (block.text for block in files if block.file_name == "main.jsx")
+    match app:
+        case "copilotkit-direct":
+            del texts["vite.config.js"]
+        case "copilotkit-runtime":
+            copilotkit = copilotkit.replace("selfManagedAgents={agents}", 'runtimeUrl="/api/copilotkit"')
+            copilotkit = "".join(line for line in copilotkit.splitlines(keepends=True) if "WebSocketAgent" not in line)
+            (texts["runtime.mjs"],) = (b.text for b in GUIDES["clients"].blocks if "createServer(" in b.text)
+        case _:
+            del texts["vite.config.js"]
+            source = ROOT / "examples" / app / "src"
+            texts |= {name: (source / name).read_text() for name in ("chat.tsx", "style.css")}
+    texts["main.jsx"] = assistant_ui if app == "assistant-ui" else copilotkit
+    for name, text in texts.items():
+        here = text.replace("ws://localhost:8080/", agent_url.replace("http", "ws"))
+        here = here.replace("http://localhost:8080/", agent_url).replace("4000", str(runtime_port))
+        (folder / name).write_text(here)
+    (folder / "node_modules").symlink_to(ROOT / "examples" / app / "node_modules")
+
+
 @pytest.fixture
-def page(tmp_path: Path, server: PageServer, port: int) -> Iterator[str]:
+def page(app: str, tmp_path: Path, server: PageServer, port: int) -> Iterator[str]:
     """The page of the guide, which is built and served; gives its address."""
-    need_app(APP.name)
-    for block in GUIDES["clients"].blocks:
-        if block.file_name in {"index.html", "main.jsx"}:
-            text = block.text.replace("ws://localhost:8080/", server.url.replace("http", "ws"))
-            tmp_path.joinpath(block.file_name).write_text(text)
-    tmp_path.joinpath("node_modules").symlink_to(APP / "node_modules")
+    need_app(app)
+    runtime_port = free_port()
+    write_app(app, tmp_path, server.url, runtime_port)
     subprocess.run([*VITE, "build"], cwd=tmp_path, check=True, capture_output=True)
-    preview = subprocess.Popen([*VITE, "preview", "--port", str(port), "--strictPort"], cwd=tmp_path)
+    commands = {f"http://localhost:{port}/": [*VITE, "preview", "--port", str(port), "--strictPort"]}
+    if app == "copilotkit-runtime":
+        commands |= {f"http://localhost:{runtime_port}/api/copilotkit/info": ["node", "runtime.mjs"]}
+    environment = {**os.environ, "DO_NOT_TRACK": "1"}
+    programs = [subprocess.Popen(command, cwd=tmp_path, env=environment) for command in commands.values()]
     try:
-        wait_until_served(f"http://localhost:{port}/", preview)
+        for url, program in zip(commands, programs, strict=True):
+            wait_until_served(url, program)
         yield f"http://localhost:{port}/"
     finally:
-        preview.kill()
-        preview.wait()
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 @pytest.mark.asyncio(loop_scope="package")
-async def test_the_copied_app_shows_calls_and_asks_for_approval(page: str, browser: Browser) -> None:
+@pytest.mark.parametrize("app", ["copilotkit-direct", "copilotkit-runtime", "assistant-ui"])
+async def test_the_copied_app_shows_calls_and_asks_for_approval(app: str, page: str, browser: Browser) -> None:
     visitor = Visitor(await browser.new_page())
-    await visitor.page.goto(page)
+    await visitor.open(app, page)
     await visitor.say("calculate 6*7")
     await expect(visitor.approval).to_be_visible()
     await visitor.press("Approve")
     await expect(visitor.tool("calculate")).to_contain_text("6*7")
     await visitor.reads("The result of calculate is 42.")
-    height = await visitor.page.evaluate("document.querySelector('main').getBoundingClientRect().height")
+    height = await visitor.page.evaluate("document.querySelector('main, [role=main]').getBoundingClientRect().height")
     assert height == visitor.page.viewport_size["height"]  # type: ignore[index]
     await visitor.page.close()
     assert visitor.complaints == []

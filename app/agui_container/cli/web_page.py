@@ -31,7 +31,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from agui_client.agentcore import SESSION_HEADER
 from agui_client.backoff import Retry
 from agui_client.caller import Caller
-from agui_client.errors import AgentClientError, ConnectionDropped, RunRefusedError
+from agui_client.errors import AgentClientError, RunRefusedError
 from agui_client.server import Server
 from agui_container.cli.target import Target, with_transport
 from agui_container.engine.admission.quota import Quota
@@ -222,7 +222,7 @@ async def carry(websocket: WebSocket, agent: RemoteAgent) -> None:
     await websocket.accept()
     try:
         remote = await agent.connect(websocket)
-    except (OSError, TimeoutError, InvalidStatus, WebSocketException, ConnectionDropped, ValueError) as error:
+    except (OSError, TimeoutError, InvalidStatus, WebSocketException, AgentClientError, ValueError) as error:
         await websocket.close(TRY_AGAIN, f"The agent cannot be reached: {error}"[:100])
         return
     async with remote:
@@ -234,7 +234,7 @@ async def carry(websocket: WebSocket, agent: RemoteAgent) -> None:
         finally:
             to_agent.cancel()
             await asyncio.wait([to_agent])
-    with suppress(RuntimeError):  # the page has closed the socket
+    with suppress(RuntimeError, WebSocketDisconnect):  # the page has closed the socket
         await websocket.close(remote.close_code or 1000)
 
 
@@ -246,11 +246,17 @@ async def _send_all(websocket: WebSocket, remote: ClientConnection) -> None:
 
 
 async def serve_page(target: Target, port: int, *, opens: bool) -> None:
-    """Serve the page until Ctrl-C. ``opens`` opens a browser."""
+    """Serve the page until Ctrl-C or a signal that ends the command. ``opens`` opens a browser."""
     with socket.create_server((LOOPBACK, port)) as listener:
         address = f"http://localhost:{listener.getsockname()[1]}/"
         click.echo(f"The page for {target.name} is at {address}. Ctrl-C ends it.")
         if opens:
             webbrowser.open(address)
         config = uvicorn.Config(build_page(target), log_config=None, access_log=False, timeout_graceful_shutdown=1)
-        await uvicorn.Server(config).serve([listener])
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve([listener]), name="page")
+        try:
+            await asyncio.shield(serving)
+        finally:
+            server.should_exit = True  # a server that is cancelled in place logs a traceback of its lifespan
+            await serving
