@@ -30,5 +30,5 @@ TERMINAL = {
     "invoke.input": (_INVOKE, "Text, state, files and thread of a run are given by options and the standard input."),
     "invoke.approve": (_INVOKE, "Approvals are given, denied or left as the option says."),
     "threads.command": (_THREADS, "Threads are listed, shown, exported, renamed and deleted in both places."),
-    "operator.by-url": (_THREADS, "Runs and feedback of a server are listed by its URL."),
+    "operator.by-url": (_THREADS, "Runs and feedback of a server are listed, and runs cancelled, by its URL."),
 }

@@ -15,7 +15,7 @@ from tests.cli.terminal_agent import PARAGRAPHS, WIDE
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
-CTRL_C, CTRL_D, UP, TAB = "\x03", "\x04", "\x1b[A", "\t"
+CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -233,39 +233,6 @@ def test_a_path_in_a_message_sends_the_file(scripted: ServerProcess, tmp_path: P
         terminal.wait_for("Sent with a photo.png", count=2)
 
 
-@requirement("terminal.slash")
-def test_slash_commands_complete_and_move_between_threads(chat: EmulatedTerminal) -> None:
-    chat.send("first thread\r")
-    chat.wait_for("1 messages, state", "\n>\n")
-    chat.send("/ren")
-    chat.wait_for("give the thread a title")
-    chat.send(TAB + " The first\r")
-    chat.send("/new\r")
-    chat.wait_for("A new conversation begins.")
-    chat.send("/threads\r")
-    chat.wait_for("  1. The first")
-    chat.send("/open 1\r")
-    chat.wait_for("User", count=1)
-    chat.send("again\r")
-    chat.wait_for("3 messages, state")
-    chat.send("/fork 0\r")
-    chat.wait_for("continues in the copy")
-    chat.send("once more\r")
-    chat.wait_for("2 messages, state")
-
-
-@requirement("terminal.slash")
-def test_a_conversation_is_exported_as_markdown_and_as_json(scripted: ServerProcess, tmp_path: Path) -> None:
-    with open_chat(scripted.invocations, home=tmp_path, columns=200) as terminal:
-        terminal.send("reason\r")
-        terminal.wait_for("42", "\n>\n")
-        terminal.send(f"/export {tmp_path}/chat.md\r")
-        terminal.send(f"/export {tmp_path}/chat.json\r")
-        terminal.wait_for("Written to", count=2)
-    assert (tmp_path / "chat.md").read_text() == "**User**\n\nreason\n\n**Assistant**\n\n42\n"
-    assert '"content": "42"' in (tmp_path / "chat.json").read_text()
-
-
 @requirement("terminal.continue")
 def test_a_chat_continues_the_last_thread_of_its_server(
     scripted: ServerProcess, chat: EmulatedTerminal, tmp_path: Path
@@ -280,6 +247,19 @@ def test_a_chat_continues_the_last_thread_of_its_server(
         terminal.wait_for("> hello there")
         terminal.send("\r")
         terminal.wait_for("3 messages, state")
+
+
+@requirement("terminal.continue")
+def test_messages_to_one_server_are_not_offered_for_another(
+    chat: EmulatedTerminal, assistant: ServerProcess, tmp_path: Path
+) -> None:
+    chat.send("reason only here\r")
+    chat.wait_for("42", "\n>\n")
+    with open_chat(assistant.invocations, home=tmp_path) as terminal:
+        terminal.send("think about rain\r")
+        terminal.wait_for("I have thought about rain.", "\n>\n")
+        terminal.send(UP + UP + " and snow\r")
+        terminal.wait_for("> think about rain and snow", "I have thought about rain and snow.")
 
 
 @requirement("terminal.continue")

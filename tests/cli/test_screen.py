@@ -4,6 +4,7 @@ import asyncio
 from io import StringIO
 
 import pyte
+import pytest
 from ag_ui.core import (
     TextMessageContentEvent,
     TextMessageEndEvent,
@@ -118,6 +119,21 @@ async def test_a_huge_result_shows_its_begin_and_how_much_is_left_out() -> None:
         show(ToolCallResultEvent(message_id="r", tool_call_id="c", content="y" * 1_000_000))
     assert "… 999,000 more characters" in terminal.frames[-1][1]
     assert len(terminal.getvalue()) < COLUMNS * ROWS
+
+
+@requirement("terminal.items")
+async def test_a_turn_without_events_and_a_call_without_a_result_show_a_spinner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agui_container.cli.terminal.screen.SPINNER", "◐")
+    terminal = RecordingTerminal()
+    async with Screen(console_of(terminal)).turn() as show:
+        await terminal.wait_for("◐")
+        show(ToolCallStartEvent(tool_call_id="c", tool_call_name="read"))
+        await terminal.wait_for("◐ read")
+        show(ToolCallResultEvent(message_id="r", tool_call_id="c", content="text"))
+    assert "✓ read" in terminal.frames[-1][1]
+    assert "◐" not in terminal.frames[-1][1]
 
 
 @requirement("terminal.light")

@@ -6,7 +6,9 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from ag_ui.core import RunStartedEvent
 
+from agui_client import Outcome, SyncSession
 from agui_container.cli.command_line import main
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
@@ -41,10 +43,15 @@ def place(
     yield []
 
 
+def parse_lines(text: str) -> list[dict[str, object]]:
+    """Parse what a command lists."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
 @requirement("threads.command")
 def test_threads_are_listed_shown_exported_renamed_and_deleted(run: Run, place: list[str], tmp_path: Path) -> None:
     run("threads", "rename", "t", "The answer", *place)
-    listed = [json.loads(line) for line in run("threads", "list", *place).splitlines()]
+    listed = parse_lines(run("threads", "list", *place))
     assert [(thread["threadId"], thread["title"]) for thread in listed] == [("t", "The answer")]
     shown = run("threads", "show", "t", *place)
     assert shown == "# The answer\n\n**User**\n\nreason\n\n**Assistant**\n\n42\n"
@@ -64,8 +71,23 @@ def test_a_thread_that_is_not_there_is_named(run: Run, place: list[str], command
 
 @requirement("operator.by-url")
 def test_runs_and_feedback_of_a_server_are_listed_by_its_url(run: Run, scripted: ServerProcess) -> None:
-    thread = str(uuid4())
-    run("invoke", "hello", scripted.invocations, "--thread", thread)
-    runs = [json.loads(line) for line in run("runs", "list", "--all", "--url", scripted.invocations).splitlines()]
+    with SyncSession.start("hello", url=scripted.invocations) as session:
+        thread = session.run().thread_id
+        session.submit_feedback(-1, "negative")
+    runs = parse_lines(run("runs", "list", "--all", "--url", scripted.invocations))
     assert thread in {each["threadId"] for each in runs}
-    assert run("feedback", "list", "--url", scripted.invocations) == ""
+    feedback = parse_lines(run("feedback", "list", "--url", scripted.invocations))
+    assert [(each["threadId"], each["sentiment"]) for each in feedback] == [(thread, "negative")]
+
+
+@requirement("operator.by-url")
+def test_a_run_of_a_server_is_cancelled_by_its_url(run: Run, scripted: ServerProcess) -> None:
+    place = ["--url", scripted.invocations]
+    with SyncSession.start("wait", url=scripted.invocations) as session:
+        events = session.events()
+        started = next(event for event in events if isinstance(event, RunStartedEvent))
+        ids = (started.thread_id, started.run_id)
+        assert ids in {(each["threadId"], each["runId"]) for each in parse_lines(run("runs", "list", *place))}
+        run("runs", "cancel", "anyone", *ids, *place)
+        assert list(events)
+        assert session.outcome is Outcome.CANCELLED

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import cycle
 
@@ -23,7 +23,10 @@ class EventRelay:
         connections: count of the connections so far.
         refuses: count of the next connections that are closed at once.
         heads: first line and headers of the requests, as text.
+        listen: begins to take connections. Before, they are refused by the system.
     """
+
+    listen: Callable[[], Awaitable[None]]
 
     def __init__(self, ports: Sequence[int]) -> None:
         self.cuts: list[int] = []
@@ -136,11 +139,12 @@ async def pass_on(
 
 
 @asynccontextmanager
-async def relay_to(*ports: int) -> AsyncIterator[EventRelay]:
-    """EventRelay to the servers until the block ends."""
+async def relay_to(*ports: int, listens: bool = True) -> AsyncIterator[EventRelay]:
+    """EventRelay to the servers until the block ends. Without ``listens`` it takes no connection before ``listen``."""
     relay = EventRelay(ports)
-    listener = await asyncio.start_server(relay.accept, "127.0.0.1", 0)
+    listener = await asyncio.start_server(relay.accept, "127.0.0.1", 0, start_serving=listens)
     relay.port = listener.sockets[0].getsockname()[1]
+    relay.listen = listener.start_serving
     async with listener:
         try:
             yield relay

@@ -1,20 +1,23 @@
 """AgentCore: addresses, session ids, and signatures that are computed here once more, by AWS's description of them."""
 
+import asyncio
 import hashlib
 import hmac
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx
 import pytest
+from botocore.credentials import Credentials  # type: ignore[import-untyped]
 from botocore.session import Session as AwsSession  # type: ignore[import-untyped]
 
 from agui_client import CredentialsError, Session, SigV4, agentcore_url, new_session_id, presigned_url
 from agui_client.agentcore import SESSION_HEADER
 from agui_client.caller import Caller
-from tests.python_client.conftest import TRANSPORTS
+from tests.python_client.conftest import TRANSPORTS, url_of
 from tests.python_client.relay import relay_to
 from tests.sockets.process import ROOT, ServerProcess
 
@@ -22,6 +25,8 @@ ARN = "arn:aws:bedrock-agentcore:eu-west-1:123456789012:runtime/my_agent-AbC123"
 PATH = "/runtimes/arn%3Aaws%3Abedrock-agentcore%3Aeu-west-1%3A123456789012%3Aruntime%2Fmy_agent-AbC123"
 HOST = "bedrock-agentcore.eu-west-1.amazonaws.com"
 SECRET = "not-a-secret"  # noqa: S105 - of nobody
+LIMIT_SECONDS = 60.0
+"""Outer limit of a wait that ends at once unless the event loop is blocked."""
 
 
 @pytest.fixture
@@ -167,6 +172,37 @@ def test_a_missing_credential_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "get_credentials", lambda: None)
     with pytest.raises(CredentialsError, match="no AWS credentials"):
         presigned_url(ARN, new_session_id(), sigv4=SigV4("eu-west-1", session))
+
+
+def goes_on(loop: asyncio.AbstractEventLoop) -> bool:
+    """Return True if the loop does other work while this call waits for it."""
+    worked = threading.Event()
+    loop.call_soon_threadsafe(worked.set)
+    return worked.wait(LIMIT_SECONDS)
+
+
+async def test_other_work_goes_on_while_a_function_makes_a_token_or_a_url() -> None:
+    loop = asyncio.get_running_loop()
+    address = await Caller(lambda: f"ws://host/{goes_on(loop)}", token=lambda: str(goes_on(loop))).address()
+    assert (address.url, address.headers["Authorization"]) == ("ws://host/True", "Bearer True")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_other_work_goes_on_while_credentials_are_found(
+    server: ServerProcess, monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    loop, session, went_on = asyncio.get_running_loop(), AwsSession(), list[bool]()
+
+    def find() -> Credentials:
+        went_on.append(goes_on(loop))
+        return Credentials("AKIDEXAMPLE", SECRET)
+
+    monkeypatch.setattr(session, "get_credentials", find)
+    url = url_of(server, transport)
+    async with Session.start("hello", url=url, sigv4=SigV4("eu-west-1", session)) as chat:
+        await chat.run()
+    assert went_on
+    assert all(went_on)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -3,6 +3,7 @@
 They have no commands, so a dropped run is lost and never sent again, and a cancel closes the connection.
 """
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -187,16 +188,31 @@ async def test_a_run_that_drops_is_lost_and_is_not_run_twice(relay: EventRelay, 
 
 
 @pytest.mark.parametrize("transport", ["sse", "websocket"])
-async def test_a_connection_that_was_never_made_is_tried_again(relay: EventRelay, transport: str) -> None:
+async def test_a_connection_that_was_never_made_is_tried_again(ports: dict[str, int], transport: str) -> None:
+    failed = asyncio.Event()
+    retry = Retry(initial_delay=0.02, max_delay=0.1, on_reconnect=lambda _: failed.set())
+    async with relay_to(ports["agentcore"], listens=False) as relay:
+        url = relay.http if transport == "sse" else relay.ws
+        async with Session.start("hello", url=url, retry=retry) as session, asyncio.TaskGroup() as group:
+            group.create_task(session.run())
+            await failed.wait()
+            await relay.listen()
+        assert session.outcome is Outcome.SUCCESS
+        assert relay.connections == 1
+
+
+async def test_a_handshake_that_breaks_off_is_tried_again(relay: EventRelay) -> None:
     relay.refuses = 2
-    url = relay.http if transport == "sse" else relay.ws
-    async with Session.start("hello", url=url, retry=FAST) as session:
-        if transport == "sse":  # it was accepted, so that the request may have arrived
-            with pytest.raises(ConnectionLostError):
-                await session.run()
-        else:
+    async with Session.start("hello", url=relay.ws, retry=FAST) as session:
+        await session.run()
+        assert session.outcome is Outcome.SUCCESS
+
+
+async def test_a_request_whose_connection_was_made_is_not_sent_again(relay: EventRelay) -> None:
+    relay.refuses = 1
+    async with Session.start("hello", url=relay.http, retry=FAST) as session:
+        with pytest.raises(ConnectionLostError):
             await session.run()
-            assert session.outcome is Outcome.SUCCESS
 
 
 @pytest.mark.parametrize("name", ["strands", "pydantic_adapter"])

@@ -1,13 +1,17 @@
 """The examples of the session API that this client follows, with names changed as the README's table says."""
 
+import inspect
+import re
 from typing import Annotated, Optional
 
+import ag_ui.core
 import pytest
 from ag_ui.core import BaseEvent, TextMessageContentEvent
 from pydantic import Field
 
-from agui_client import ClientTool, Session, SyncSession, ToolCallEvent, client_tool
-from tests.sockets.process import ROOT, ServerProcess
+import agui_client
+from agui_client import ClientTool, Session, SessionOptions, SyncSession, ToolCallEvent, client_tool
+from tests.sockets.process import ROOT
 
 facts: list[str] = []
 
@@ -98,10 +102,27 @@ def test_progress_logging(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "[tool-use] recall({'query': 'color'})\n"
 
 
-def test_the_readmes_table_names_what_is_there(server: ServerProcess) -> None:
-    readme = (ROOT / "clients" / "python" / "README.md").read_text()
-    rows = [row for row in readme.splitlines() if row.startswith("| `") and row.count("|") == 3]
+README = (ROOT / "clients" / "python" / "README.md").read_text()
+
+
+def names_of(kind: type) -> set[str]:
+    """Attributes and fields of a class."""
+    return {*dir(kind), *(name for base in kind.__mro__ for name in inspect.get_annotations(base))}
+
+
+def test_the_readmes_table_names_what_is_there() -> None:
+    rows = [row.split("|")[1:3] for row in README.splitlines() if row.startswith("| `") and row.count("|") == 3]
     assert len(rows) > 15
+    cells = [there + here if "the same names" in here else here for there, here in rows]
+    named = {part for code in re.findall("`([^`]+)`", " ".join(cells)) for part in code.partition("(")[0].split(".")}
+    public = {**vars(ag_ui.core), **vars(agui_client)}
+    kinds = [SessionOptions, *(kind for name in named if isinstance(kind := public.get(name), type))]
+    parameters = {*inspect.signature(Session).parameters, *inspect.signature(Session.fork).parameters}
+    known = {*public, *parameters, *(name for kind in kinds for name in names_of(kind)), "ag_ui", "core", "await"}
+    assert named - known == set()
+
+
+def test_the_readme_names_every_method_of_a_session() -> None:
     public = {name for name in dir(Session) if not name.startswith("_")}
-    named = {name for name in public if f"`{name}`" in readme or f"`{name}(" in readme or f".{name}(" in readme}
+    named = {name for name in public if f"`{name}`" in README or f"`{name}(" in README or f".{name}(" in README}
     assert public - named == set()

@@ -11,7 +11,9 @@ Source: InvokeAgentRuntime and InvokeAgentRuntimeWithWebSocketStream in AWS's do
 
 import os
 import re
-from collections.abc import Generator, Mapping
+import threading
+from collections.abc import AsyncGenerator, Generator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlencode, urlsplit, urlunsplit
 from uuid import uuid4
@@ -19,6 +21,7 @@ from uuid import uuid4
 import httpx
 
 from agui_client.errors import CredentialsError
+from agui_client.own_thread import in_thread
 
 if TYPE_CHECKING:
     from botocore.session import Session as AwsSession  # type: ignore[import-untyped]
@@ -112,12 +115,22 @@ class SigV4(httpx.Auth):
             raise CredentialsError(message) from None
         self._region = region
         self._session = session
+        self._lock = threading.Lock()  # a session of botocore serves one thread at a time
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         """Sign a request of httpx."""
+        self._sign(request)
+        yield request
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        """Sign a request of httpx's asynchronous client, in a thread because credentials may take time."""
+        await request.aread()
+        await in_thread(partial(self._sign, request))
+        yield request
+
+    def _sign(self, request: httpx.Request) -> None:
         signed = {name: request.headers[name] for name in (SESSION_HEADER, "Content-Type") if name in request.headers}
         request.headers.update(self.headers(request.method, str(request.url), signed, request.content))
-        yield request
 
     def headers(self, method: str, url: str, signed: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
         """Return the headers that sign a request, for example the handshake of a socket."""
@@ -142,10 +155,11 @@ class SigV4(httpx.Auth):
         from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]  # noqa: PLC0415 - see the module's rule
         from botocore.session import Session  # noqa: PLC0415
 
-        self._session = self._session or Session()
         try:
-            credentials = self._session.get_credentials()
-            frozen: object = credentials and credentials.get_frozen_credentials()
+            with self._lock:
+                self._session = self._session or Session()
+                credentials = self._session.get_credentials()
+                frozen: object = credentials and credentials.get_frozen_credentials()
         except BotoCoreError as error:
             raise CredentialsError(str(error)) from error
         if frozen is None:

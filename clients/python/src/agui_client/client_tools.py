@@ -8,9 +8,7 @@
 """
 
 import asyncio
-import contextvars
 import inspect
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
@@ -36,6 +34,7 @@ from pydantic_core import to_json
 
 from agui_client.errors import Declined
 from agui_client.events import arguments_of
+from agui_client.own_thread import in_thread
 
 Function = Callable[..., object]
 
@@ -233,37 +232,6 @@ def _reason(error: Exception, *, is_late: bool) -> str:
     if isinstance(error, ValidationError):
         return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
     return f"failed: {str(error) or type(error).__name__}"
-
-
-async def in_thread(call: Callable[[], object]) -> object:
-    """Run a call in a thread of its own. A thread that does not end delays neither its session nor the program's exit.
-
-    ``asyncio.to_thread`` has few threads, and the exit of the program waits for all of them.
-    """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[object] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(result: object, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(result)
-        else:
-            done.set_exception(error)
-
-    def run() -> None:
-        result: object = None
-        failure: BaseException | None = None
-        try:
-            result = context.run(call)
-        except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
-            failure = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, failure)
-
-    threading.Thread(target=run, name="agui-client-tool", daemon=True).start()
-    return await done
 
 
 def _arguments_model(fn: Function, name: str, texts: Mapping[str, str]) -> type[BaseModel]:

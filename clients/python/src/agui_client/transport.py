@@ -9,13 +9,14 @@ from ag_ui.core import RunAgentInput
 
 from agui_client.errors import AgentClientError, ConnectionDropped, RunRefusedError
 from agui_client.events import parse_frame
+from agui_client.own_thread import in_thread
 from agui_client.sse import EventStreamParser
 
 Frame = dict[str, object]
 """An event, or the answer to a command, as JSON."""
 
 Provided = str | Callable[[], str | Awaitable[str]]
-"""A value, or a function, plain or ``async``, that makes one for each connection."""
+"""A value, or a function that makes one for each connection. A plain function may block, an ``async`` one may not."""
 
 RETRYABLE = frozenset({"SESSION_BUSY", "RATE_LIMIT_EXCEEDED", "INTERNAL_ERROR"})
 """Codes of AgentCore itself for which another attempt may succeed. AgentCore sends no ``retryable``."""
@@ -81,7 +82,7 @@ async def provide(provided: Provided) -> str:
     if isinstance(provided, str):
         return provided
     try:
-        value = provided()
+        value = await in_thread(provided)
         return await value if inspect.isawaitable(value) else value
     except Exception as error:
         raise ConnectionDropped("The URL or token for a connection could not be made.", was_sent=False) from error

@@ -13,6 +13,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from urllib.parse import urlsplit
 
 from ag_ui.core import RunAgentInput
@@ -24,6 +25,7 @@ from agui_client.agentcore import is_presigned
 from agui_client.caller import Address, Caller
 from agui_client.errors import ConnectionDropped, RunRefusedError
 from agui_client.events import TERMINAL, parse_frame
+from agui_client.own_thread import in_thread
 from agui_client.sse import EventStreamParser
 from agui_client.transport import Attach, Frame, Received, refusal, refused_response
 
@@ -140,7 +142,7 @@ class WebSocketTransport:
         try:
             return await connect(
                 url,
-                additional_headers=_headers(address, url),
+                additional_headers=await _headers(address, url),
                 open_timeout=CONNECT_SECONDS,
                 ping_interval=PING_SECONDS,
                 ping_timeout=PONG_SECONDS,
@@ -165,10 +167,12 @@ def _with_cursor(url: str) -> str:
     return f"{url}{'&' if urlsplit(url).query else '?'}cursor=1"
 
 
-def _headers(address: Address, url: str) -> dict[str, str]:
+async def _headers(address: Address, url: str) -> dict[str, str]:
+    """Headers of the handshake. They are signed in a thread because credentials may take time."""
     if address.sigv4 is None:
         return address.headers
-    return {**address.headers, **address.sigv4.headers("GET", url, address.headers)}
+    signed = await in_thread(partial(address.sigv4.headers, "GET", url, address.headers))
+    return {**address.headers, **signed}
 
 
 async def _send(socket: ClientConnection, text: str) -> None:
