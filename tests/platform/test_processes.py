@@ -31,6 +31,7 @@ from agui_container.platform.snapshot import ForkedContainer, WarmedProcess
 from tests.engine.doubles import Json, eventually
 from tests.platform.doubles import CONTAINER, HEADER, INVOCATIONS, RUNTIME, SESSION, events
 from tests.sse import http_client
+from tests.websocket import socket_to
 
 OWN_SERVER = [sys.executable, "-W", "error", "-m", "agui_container", "serve"]
 IMAGE = {"AGUI_ERROR_STATUS": "stream"}
@@ -39,10 +40,10 @@ LIMITS = PlatformLimits()
 
 @asynccontextmanager
 async def platform(
-    make_container: ContainerFactory, limits: PlatformLimits = LIMITS
+    make_container: ContainerFactory, limits: PlatformLimits = LIMITS, *, is_strict: bool = False
 ) -> AsyncIterator[tuple[httpx.AsyncClient, DataPlane]]:
     """A platform around processes, and a client of it."""
-    app = build_platform(PlatformOptions(make_container, NoAuthorizer(), limits))
+    app = build_platform(PlatformOptions(make_container, NoAuthorizer(), limits, is_strict=is_strict))
     async with serving(app, limits) as url, http_client(url) as http:
         yield http, app.state.plane
 
@@ -137,6 +138,44 @@ async def test_a_process_that_is_killed_breaks_its_stream_off_and_the_session_be
                 await collect(pieces)
         await plane.sessions.wait_until_gone(SESSION)
         assert (await run(http, "hello"))[-1]["type"] == "RUN_FINISHED"
+
+
+# --- strictness -------------------------------------------------------------------------------------------------------
+
+
+async def strict_refusal(http: httpx.AsyncClient) -> str:
+    """Invoke the runtime, which must be refused. Gives the message."""
+    response = await http.post(INVOCATIONS, content=run_input("hello"), headers={HEADER: SESSION})
+    [event] = events(response)
+    assert (response.status_code, event["code"]) == (500, "INTERNAL_ERROR")
+    return str(event["message"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "seconds", "rule"),
+    [("slow", 0.0, "listen.port"), ("exits", 120.0, "start.in-time"), ("wrong-port", 1.0, "listen.port")],
+)
+async def test_a_strict_platform_tells_the_first_caller_why_the_container_does_not_start(
+    fault: str, seconds: float, rule: str
+) -> None:
+    async with platform(process(fault), replace(LIMITS, start_seconds=seconds), is_strict=True) as (http, _):
+        assert rule in await strict_refusal(http)
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule"), [("moves", "ping.still"), ("late-start", "run.start"), ("large-frames", "socket.frame-size")]
+)
+async def test_a_strict_platform_answers_no_request_after_a_fault(fault: str, rule: str) -> None:
+    limits = replace(LIMITS, ping_seconds=0.05)
+    async with platform(process(fault), limits, is_strict=True) as (http, plane):
+        path = f"{RUNTIME}/ws?{HEADER}={SESSION}"
+        async with socket_to(str(http.base_url).rstrip("/"), path) as connection:
+            await connection.send(run_input("hello").decode())
+            await connection.wait_closed()
+        if not plane.findings.broken():
+            await http.post(INVOCATIONS, content=run_input("hello"), headers={HEADER: SESSION})
+        await eventually(lambda: rule in plane.findings.broken())
+        assert rule in await strict_refusal(http)
 
 
 # --- forks of one process ---------------------------------------------------------------------------------------------
