@@ -133,7 +133,7 @@ bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure this server and i
 	@PYTHONPATH=app $(BIN)/python -m bench $(ARGS)
 
 .PHONY: fuzz
-fuzz: $(VENV)/.dev ## Check a million random bodies; ARGS="--first SEED --bodies 1" repeats one
+fuzz: $(VENV)/.dev ## Read a million random bodies with the server's parsers; ARGS="--first SEED --bodies 1" repeats one
 	@PYTHONPATH=app:$(PY)/src $(BIN)/python -m tests.fuzz $(ARGS)
 
 .PHONY: image

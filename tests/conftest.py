@@ -40,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
     config.pluginmanager.register(secret_search)
     config.addinivalue_line("markers", "behind_platform: what the local AgentCore must leave as it is")
+    config.addinivalue_line("markers", "not_behind_platform: a test of such a module about what it must change")
     config.addinivalue_line("markers", "durable: what must be true with a database, too")
 
 
@@ -108,13 +109,14 @@ PLATFORM_WAYS = ["sse-platform", "ws-platform"]
 """The same with the local AgentCore in between, for what it must leave as it is."""
 
 EXTRA_WAYS = {"durable": DURABLE_WAYS, "behind_platform": PLATFORM_WAYS}
-"""Further ways of the modules that are marked so."""
+"""Further ways of the modules that are marked so, but for their tests that are marked ``not_…``."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test body on every transport, and in further ways where a module is marked so."""
     if "connect" in metafunc.fixturenames:
-        marks = (mark for mark in EXTRA_WAYS if metafunc.definition.get_closest_marker(mark) is not None)
+        marked = metafunc.definition.get_closest_marker
+        marks = (mark for mark in EXTRA_WAYS if marked(mark) and not marked(f"not_{mark}"))
         metafunc.parametrize("connect", [*WAYS, *(way for mark in marks for way in EXTRA_WAYS[mark])], indirect=True)
 
 

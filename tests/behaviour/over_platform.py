@@ -25,8 +25,11 @@ from tests.platform.doubles import RUNTIME, SESSION, AttachedContainer
 
 @asynccontextmanager
 async def behind_platform(url: str) -> AsyncIterator[str]:
-    """Put the platform in front of a server; gives the runtime's address."""
-    port, limits = port_of(url), PlatformLimits()
+    """Put the platform in front of a server; gives the runtime's address.
+
+    It counts no frames: a slow machine may read in one second all that was sent in two.
+    """
+    port, limits = port_of(url), PlatformLimits(frames_per_second=1_000_000)
     app = build_platform(PlatformOptions(lambda: AttachedContainer(port), NoAuthorizer(), limits))
     config = uvicorn.Config(app, log_config=None, access_log=False, ws_max_size=limits.frame_bytes)
     async with listening(app, config) as platform:

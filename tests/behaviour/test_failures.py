@@ -29,6 +29,8 @@ from tests.engine.doubles import agent_of, ask
 from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
+pytestmark = pytest.mark.behind_platform
+
 SECRET = "sk-secret in /home/me/key.pem"  # noqa: S105 - it stands for one
 
 OPENERS: list[Item] = [
@@ -217,6 +219,7 @@ async def test_an_app_error_shows_its_code_and_message(connect: Connect) -> None
 
 
 @requirement("fail.request-id")
+@pytest.mark.not_behind_platform
 async def test_an_error_carries_the_request_id(connect: Connect) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         raise ValueError

@@ -1,21 +1,23 @@
 """A database that goes away while a run is open: no reader sees an event that is not stored, and all see one end.
 
-Each test body breaks a real database: the file of SQLite is moved away, the connections to PostgreSQL are cut.
+Each test body breaks a real database: the file of SQLite is moved away or may only be read, the connections to
+PostgreSQL are cut.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
-from sqlalchemy import make_url
+from sqlalchemy import Pool, event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from agui_container.engine.persistence import leases, recorder
 from agui_container.main import build_service
 from agui_container.settings import Scope, Settings
-from tests.behaviour.client import TERMINAL, Client, RunStream, outcome, text, types
+from tests.behaviour.client import TERMINAL, Client, Refused, RunStream, outcome, text, types
 from tests.behaviour.conftest import ServeOver
 from tests.behaviour.dialogues import ERROR
 from tests.behaviour.inprocess import InProcess
@@ -51,11 +53,38 @@ class Outage:
         return cls(url, url, begin, end)
 
 
+@contextmanager
+def file_without_writes(file: Path) -> Iterator[Outage]:
+    """The file may only be read for a while. Its mode does not keep root from writing, so its connections do."""
+    query_only, url = 0, f"sqlite:///{file}"
+
+    def limit(connection: DBAPIConnection, *_: object) -> None:
+        connection.cursor().execute(f"PRAGMA query_only = {query_only}")
+
+    async def begin() -> None:
+        nonlocal query_only
+        query_only = 1
+
+    async def end() -> None:
+        nonlocal query_only
+        query_only = 0
+
+    event.listen(Pool, "checkout", limit)
+    try:
+        yield Outage(url, url, begin, end)
+    finally:
+        event.remove(Pool, "checkout", limit)
+
+
 @pytest.fixture
 async def outage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Outage]:
     """A database of the kind of the parameter."""
     if request.param == "sqlite":
         yield Outage.of_file(tmp_path / "store.db")
+        return
+    if request.param == "read-only":
+        with file_without_writes(tmp_path / "store.db") as spoiled:
+            yield spoiled
         return
     url = make_url(request.getfixturevalue("postgres_url"))
     async with open_relay(url) as (relay, relayed):
@@ -113,6 +142,8 @@ def shown(events: Sequence[Json]) -> list[tuple[str, str]]:
         ("sqlite", "sse", "succeeds"),
         ("sqlite", "ws", "is cancelled"),
         ("sqlite", "ws", "continues"),
+        ("read-only", "sse", "continues"),
+        ("read-only", "ws", "succeeds"),
         ("postgres", "ws", "succeeds"),
         ("postgres", "sse", "is cancelled"),
     ],
@@ -205,3 +236,7 @@ async def test_a_database_that_is_corrupted_under_a_run_ends_it_for_its_reader(
     seen += await up_to(stream, *TERMINAL)
     assert (text(seen), outcome(seen)) == ("hi", "STORE_UNAVAILABLE")
     assert unstored(caplog) == ["run end not stored run=r1 thread=t1"]
+    assert await (await over_sse.attach("t1", "r1")).rest() == seen
+    with pytest.raises(Refused) as refused:
+        await over_sse.start(ask(run="r2"))
+    assert refused.value.code == "STORE_UNAVAILABLE"

@@ -47,6 +47,14 @@ def shown_default(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def test_a_table_ends_with_a_blank_line() -> None:
+    """Markdown takes text right below a table for a row of it."""
+    for document in DOCUMENTS:
+        for line, following in itertools.pairwise(document.prose.splitlines()):
+            if line.startswith("|"):
+                assert not following or following.startswith("|"), f"{document.name}: {following}"
+
+
 def test_the_settings_table_is_the_settings_class() -> None:
     rows = {code(variable): code(default) for variable, default, _ in GUIDES["configuration"].table("variable")}
     assert rows == {

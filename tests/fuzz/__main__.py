@@ -1,4 +1,4 @@
-"""A long run of random input: ``python -m tests.fuzz --bodies 1000000``.
+"""A long run of random input through the server's parsers: ``python -m tests.fuzz --bodies 1000000``.
 
 Each body has a seed of its own, so a failure can be repeated with ``--first SEED --bodies 1``. The last line counts the
 answers.

@@ -6,8 +6,9 @@ A body depends on its seed only, which therefore names it.
 import copy
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
 from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
@@ -46,13 +47,39 @@ VALUES: Sequence[object] = (
 )
 """Values that take the place of others."""
 
-TYPES: Sequence[type[Message]] = (
-    roz.SessionRequest,
-    roz.WatchTeamRequest,
-    kontekst.RunCommand,
-    kontekst.StartRunCommand,
-)
-"""Messages that clients of gRPC send."""
+TOOLS = [{"name": "paint", "description": "Paints.", "parameters_schema": {"type": "object"}, "timeout_ms": 9}]
+PARTS: list[Json] = [
+    {"text": {"text": "hi"}},
+    {"tool_use": {"id": "c", "name": "paint", "input": {"a": [1, None]}}},
+    {"tool_result": {"tool_use_id": "c", "name": "paint", "content": "1", "is_error": True}},
+    {"thinking": {"thinking": "so", "signature": "s"}},
+    {"image": {"media_type": "image/png", "data": "AAAA"}},
+]
+BLOCKS: list[Json] = [{"text": "x", "label": "l"}, {"binary": {"mime_type": "image/png", "data": "AAAA"}}]
+MESSAGE_SAMPLES: Mapping[type[Message], Sequence[Json]] = {
+    roz.SessionRequest: (
+        {"start": {"environment_id": "e", "tools": TOOLS, "history": [{"role": "user", "parts": PARTS}]}},
+        {"user_message": {"content": "hi", "message_id": "m", "context": BLOCKS, "tools": TOOLS}},
+        {"tool_result": {"tool_call_id": "c", "success": True, "result": "1", "exit_code": -1, "duration_ms": 5}},
+        {"cancel_turn": {"reason": "r"}},
+        {"cancel_session": {"reason": "r"}},
+        {"ping": {}},
+        {"feedback": {"session_id": "t", "message_id": "m", "rating": "positive"}},
+        {"permission_decision": {"tool_call_id": "c", "approved": True, "modifier": {"a": 1}}},
+        {"register_tools": {"source": "s", "tools": TOOLS, "system_context": "c"}},
+        {"webrtc_answer": {"host_id": "h", "sdp": "v=0", "ice_candidates": ["i"], "peer_id": "p"}},
+        {"ice_candidate": {"host_id": "h", "peer_id": "p", "candidate": "i", "sdp_m_line_index": 1}},
+        {"camera_request": {"host_id": "h", "camera_ids": ["c"]}},
+    ),
+    roz.WatchTeamRequest: ({"task_id": "t"},),
+    kontekst.RunCommand: (
+        {"start": {"prompt": "hi", "session_id": "s", "agent_name": "a"}},
+        {"approve_tool": {"call_id": "c"}},
+        {"deny_tool": {"call_id": "c", "reason": "r"}},
+        {"cancel": {}},
+    ),
+}
+"""Messages that clients of gRPC send: one of each type and of each of its variants, as JSON."""
 
 Container = dict[str, object] | list[object]
 
@@ -122,11 +149,10 @@ def change_byte(chance: random.Random, data: bytearray) -> None:
 
 
 def random_message(seed: int) -> tuple[type[Message], bytes]:
-    """Return a type of gRPC messages, and bytes that are nearly a message of it."""
+    """Return a type of gRPC messages, and the bytes of a valid message of it with up to five changes."""
     chance = random.Random(seed)  # noqa: S311 - not for secrets
-    kind = chance.choice(TYPES)
-    start = kontekst.StartRunCommand(prompt="hi", session_id="s", agent_name="a")
-    data = bytearray(chance.choice((start, kontekst.RunCommand(start=start))).SerializeToString())
+    kind = chance.choice(list(MESSAGE_SAMPLES))
+    data = bytearray(ParseDict(chance.choice(MESSAGE_SAMPLES[kind]), kind()).SerializeToString())
     for _ in range(chance.randrange(6)):
         change_byte(chance, data)
     return kind, bytes(data)

@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 from agui_container.main import build_app
 from agui_container.settings import Settings
+from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
+from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.auth.rpcs import call_rpc
 from tests.behaviour.client import TERMINAL
 from tests.behaviour.server import serving
 from tests.engine.doubles import make_service
-from tests.fuzz.inputs import random_body, random_message
+from tests.fuzz.inputs import MESSAGE_SAMPLES, random_body, random_message
 from tests.fuzz.targets import check_body, check_message
 from tests.requirements import requirement
 from tests.sse import events_of, http_client
@@ -32,6 +34,11 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
+RPCS = {
+    roz.SessionRequest: "/roz.v1.AgentService/StreamSession",
+    roz.WatchTeamRequest: "/roz.v1.AgentService/WatchTeam",
+    kontekst.RunCommand: "/kontekst.AgentService/Run",
+}
 NAMES = ("threadId", "runId", "messages", "tools", "context", "state", "forwardedProps", "resume", "command", "type")
 
 
@@ -74,6 +81,14 @@ def test_a_grpc_message_with_random_changes_is_read_or_refused(seed: int) -> Non
     check_message(*random_message(seed))
 
 
+@requirement("fuzz.bodies")
+def test_grpc_messages_are_changed_from_every_variant() -> None:
+    assert MESSAGE_SAMPLES.keys() == RPCS.keys()
+    for kind, samples in MESSAGE_SAMPLES.items():
+        variants = [name for group in kind.DESCRIPTOR.oneofs for name in (field.name for field in group.fields)]
+        assert not variants or [next(iter(sample)) for sample in samples] == variants
+
+
 @requirement("fuzz.requests")
 async def test_random_requests_over_sse_are_answered_in_order(url: str) -> None:
     async with http_client(url) as client:
@@ -99,6 +114,5 @@ async def test_random_frames_are_answered_and_leave_the_socket_open(url: str) ->
 async def test_random_grpc_messages_are_answered_with_a_status_that_is_no_fault(url: str) -> None:
     for seed in range(REQUESTS // 3):
         kind, body = random_message(seed)
-        path = "/kontekst.AgentService/Run" if "kontekst" in kind.__module__ else "/roz.v1.AgentService/StreamSession"
-        status, _ = await asyncio.to_thread(call_rpc, url, path, body, {})
+        status, _ = await asyncio.to_thread(call_rpc, url, RPCS[kind], body, {})
         assert status not in {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}, seed

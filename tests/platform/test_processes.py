@@ -4,8 +4,9 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from agui_container.platform.snapshot import ForkedContainer, WarmedProcess
 from tests.engine.doubles import Json, eventually
 from tests.platform.doubles import CONTAINER, HEADER, INVOCATIONS, RUNTIME, SESSION, events
 from tests.sse import http_client
+from tests.websocket import socket_to
 
 OWN_SERVER = [sys.executable, "-W", "error", "-m", "agui_container", "serve"]
 IMAGE = {"AGUI_ERROR_STATUS": "stream"}
@@ -39,10 +41,10 @@ LIMITS = PlatformLimits()
 
 @asynccontextmanager
 async def platform(
-    make_container: ContainerFactory, limits: PlatformLimits = LIMITS
+    make_container: ContainerFactory, limits: PlatformLimits = LIMITS, *, is_strict: bool = False
 ) -> AsyncIterator[tuple[httpx.AsyncClient, DataPlane]]:
     """A platform around processes, and a client of it."""
-    app = build_platform(PlatformOptions(make_container, NoAuthorizer(), limits))
+    app = build_platform(PlatformOptions(make_container, NoAuthorizer(), limits, is_strict=is_strict))
     async with serving(app, limits) as url, http_client(url) as http:
         yield http, app.state.plane
 
@@ -70,6 +72,21 @@ def is_there(pid: int) -> bool:
 def state_of(pid: int) -> str:
     """The state of a process as Linux has it: T is stopped."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+
+
+def parent_of(pid: int) -> int:
+    """The process that started this one."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[1])
+
+
+def connections(pid: int) -> set[str]:
+    """Kinds of what a process has open beside its standard streams."""
+    opened = []
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            opened += [str(file.readlink())] if int(file.name) > 2 else []
+    kinds = {"a socket": "socket:", "the store": "/store.db"}
+    return {kind for kind, part in kinds.items() if any(part in target for target in opened)}
 
 
 def pid_of(plane: DataPlane) -> int:
@@ -139,22 +156,67 @@ async def test_a_process_that_is_killed_breaks_its_stream_off_and_the_session_be
         assert (await run(http, "hello"))[-1]["type"] == "RUN_FINISHED"
 
 
+# --- strictness -------------------------------------------------------------------------------------------------------
+
+
+async def strict_refusal(http: httpx.AsyncClient) -> str:
+    """Invoke the runtime, which must be refused. Gives the message."""
+    response = await http.post(INVOCATIONS, content=run_input("hello"), headers={HEADER: SESSION})
+    [event] = events(response)
+    assert (response.status_code, event["code"]) == (500, "INTERNAL_ERROR")
+    return str(event["message"])
+
+
+@pytest.mark.parametrize(
+    ("fault", "seconds", "rule"),
+    [("slow", 0.0, "listen.port"), ("exits", 120.0, "start.in-time"), ("wrong-port", 1.0, "listen.port")],
+)
+async def test_a_strict_platform_tells_the_first_caller_why_the_container_does_not_start(
+    fault: str, seconds: float, rule: str
+) -> None:
+    async with platform(process(fault), replace(LIMITS, start_seconds=seconds), is_strict=True) as (http, _):
+        assert rule in await strict_refusal(http)
+
+
+@pytest.mark.parametrize(
+    ("fault", "rule"), [("moves", "ping.still"), ("late-start", "run.start"), ("large-frames", "socket.frame-size")]
+)
+async def test_a_strict_platform_answers_no_request_after_a_fault(fault: str, rule: str) -> None:
+    limits = replace(LIMITS, ping_seconds=0.05)
+    async with platform(process(fault), limits, is_strict=True) as (http, plane):
+        path = f"{RUNTIME}/ws?{HEADER}={SESSION}"
+        async with socket_to(str(http.base_url).rstrip("/"), path) as connection:
+            await connection.send(run_input("hello").decode())
+            await connection.wait_closed()
+        if not plane.findings.broken():
+            await http.post(INVOCATIONS, content=run_input("hello"), headers={HEADER: SESSION})
+        await eventually(lambda: rule in plane.findings.broken())
+        assert rule in await strict_refusal(http)
+
+
 # --- forks of one process ---------------------------------------------------------------------------------------------
 
 
-async def test_sessions_of_one_warmed_process_share_no_id_and_no_time(tmp_path: Path) -> None:
-    warmed = WarmedProcess("tests.platform.guesser:agent", IMAGE)
+async def test_sessions_of_one_warmed_process_share_no_id_no_time_and_no_connection(tmp_path: Path) -> None:
+    warmed = WarmedProcess("tests.platform.guesser:agent", {**IMAGE, "AGUI_STORE": f"sqlite:///{tmp_path}/store.db"})
     async with platform(lambda: ForkedContainer(warmed)) as (http, plane):
-        first, second = await asyncio.gather(run(http, "hello"), run(http, "hello", f"another-{SESSION}"))
-        pings = [session.describe()["ping"] for session in plane.sessions.all().values()]
+        first, second_from = await run(http, "hello"), time.time()
+        fork = pid_of(plane)
+        second = await run(http, "hello", f"another-{SESSION}")
+        opened = [connections(pid) for pid in (parent_of(fork), fork)]
     await warmed.aclose()
-    texts = ["".join(event.get("delta", "") for event in each) for each in (first, second)]
-    assert texts[0].split()[0] == texts[1].split()[0], "the snapshot's random numbers are the same, as on AgentCore"
-    assert texts[0].split()[1] != texts[1].split()[1], "numbers of the operating system are not"
+    (guess, number, _), (other_guess, other_number, said_at) = (
+        "".join(event.get("delta", "") for event in each).split() for each in (first, second)
+    )
+    assert guess == other_guess, "the snapshot's random numbers are the same, as on AgentCore"
+    assert number != other_number, "numbers of the operating system are not"
     ids = [{event["messageId"] for event in each if "messageId" in event} for each in (first, second)]
     assert ids[0]
     assert not ids[0] & ids[1]
-    assert all(isinstance(ping, dict) and ping["status"] for ping in pings)
+    times = [event["timestamp"] for event in second if "timestamp" in event]
+    assert times
+    assert int(second_from * 1000) <= min(float(said_at) * 1000, *times)
+    assert opened == [set(), {"a socket", "the store"}], "the warmed process has none that a fork could share"
 
 
 async def test_a_warmed_process_that_cannot_start_fails_the_session(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,11 @@
 """Sessions: cold start, stickiness, idle time, lifetime, freezing, and their end."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
+from agui_container.platform import limits
 from agui_container.platform.session import SessionState
 from tests.engine.doubles import eventually, wait_for_event
 from tests.platform.conftest import AttachPlatform
@@ -19,6 +21,14 @@ from tests.platform.doubles import (
 )
 
 BUSY = {"status": "HealthyBusy", "time_of_last_update": 1_700_000_000}
+
+
+def test_the_clock_of_the_platform_is_faster_by_its_factor(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter((7.0, 9.0))
+    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    clock = limits.PlatformClock(60)
+    before = clock.now()
+    assert clock.now() - before == 120
 
 
 async def ping_again(site: ServedPlatform, container: ScriptedContainer, pings: int = 3) -> None:

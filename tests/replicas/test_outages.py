@@ -120,15 +120,18 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     before = await ask(server.port, post(kept))
     reader = await Reading.live(over_sse(server.port, post(asked)))
     server.limit_files(1)
+    on_socket = await Reading.live(by_attach(server.port, asked["threadId"], asked["runId"], 0))
     await expect_refusal(server)
     why = re.compile(r"store unavailable error='the database file .*: OperationalError: \w")
     server.wait_for(lambda line: why.search(line) is not None)
     await wait_for_end(server, asked)
     assert not reader.is_over
+    assert not on_socket.is_over
     about = f"/threads/{kept['threadId']}"
     await quick(server, "/ping", "/runs", "/threads", about, f"{about}/transcript", path_of(kept))
     server.limit_files(resource.RLIM_INFINITY)
-    seen = await reader.whole()
+    seen, shown = await reader.whole(), await on_socket.whole()
+    assert [each.data for each in shown] == as_shown([each.data for each in seen], shown)
     assert text_of(json.loads(each.data) for each in seen) == ticks(TICKS)
     await check_new_run(server, thread=kept["threadId"])
     assert server.stop() == 0
@@ -143,10 +146,12 @@ async def test_a_file_that_was_deleted_is_noticed_in_the_log_and_ends_runs(proce
     server = process()
     asked = run_input("churn")
     churning = await (await HttpExchange.open(server.port, post(asked))).until(is_text)
+    on_socket = await Reading.live(by_attach(server.port, asked["threadId"], asked["runId"], 0))
     for file in tmp_path.glob("runs.db*"):  # noqa: ASYNC240 - a moment on a local disk
         file.unlink()
     await expect_refusal(server)
     assert (await churning.rest()).events[-1]["code"] == "STORE_UNAVAILABLE"
+    assert json.loads((await on_socket.whole())[-1].data)["code"] == "STORE_UNAVAILABLE"
     deleted = f"error='the database file {tmp_path}/runs.db was deleted or replaced"
     server.wait_for(lambda line: f"store unavailable {deleted}" in line)
     server.wait_for(lambda line: "lease job postponed" in line and deleted in line)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.doubles import Json
 from tests.requirements import requirement
-from tests.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input
+from tests.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input, text_of
 from tests.sockets.process import AGENT, ServerProcess
 from tests.websocket import receive_until, socket_to
 
@@ -104,9 +104,10 @@ async def test_a_process_that_is_stopped_for_a_while_sends_its_streams_on() -> N
         for _ in readers:
             await begun.acquire()
         with server.stopped():
-            waiting = asyncio.create_task(ask(server.port, post(run_input("hello"))))
-            await asyncio.sleep(0)
-        for events in [*await asyncio.gather(*readers), (await waiting).events]:
+            waiting = await HttpExchange.open(server.port, post(run_input("tick 50")))
+            await waiting.writer.drain()
+        for events in [*await asyncio.gather(*readers), (await waiting.rest()).events]:
+            assert text_of(events) == "".join(f"{number} " for number in range(50))
             assert events[-1]["type"] == "RUN_FINISHED"
         assert server.faults == []
 

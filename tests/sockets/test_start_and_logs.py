@@ -11,9 +11,9 @@ import grpc
 import pytest
 
 from tests.secret_search import planted, search
-from tests.sockets.client import ask, get, post, request, run_input
+from tests.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input, text_of
 from tests.sockets.process import COMMAND, ROOT, START_SECONDS, ServerProcess, environment
-from tests.websocket import socket_to
+from tests.websocket import receive_until, socket_to
 
 TOKEN = planted("token")
 TOKEN_BASE64 = base64.urlsafe_b64encode(TOKEN.encode()).decode().rstrip("=")
@@ -186,6 +186,20 @@ async def test_an_agent_that_blocks_the_event_loop_is_named_in_the_log() -> None
         assert server.stop() == 0
     named = rf"open_runs=0 runs={blocking['runId']}\b"  # it ended in the step that blocked
     assert re.search(rf"WARNING .*: event loop blocked seconds=[1-9]\d*\.\d {named}", line)
+
+
+async def test_all_events_of_all_runs_come_late_where_an_agent_blocks_the_event_loop() -> None:
+    with ServerProcess() as server:
+        other = await (await HttpExchange.open(server.port, post(run_input("tick 50")))).until(is_text)
+        async with socket_to(server.port) as connection:
+            await connection.send(json.dumps(run_input("stall 1.5")))
+            blocked = await receive_until(connection, is_last)
+        await other.rest()
+        await other.close()
+        await asyncio.to_thread(server.wait_for, lambda line: "event loop blocked" in line)
+        assert server.faults == []
+    assert (text_of(blocked), other.text) == ("before ", "".join(f"{number} " for number in range(50)))
+    assert blocked[-1]["type"] == other.events[-1]["type"] == "RUN_FINISHED"
 
 
 def test_the_start_names_the_page_and_everybody_who_can_call() -> None:

@@ -12,6 +12,7 @@ from agui_container.ports import Item
 from agui_container.telemetry import export
 from tests.behaviour.client import outcome
 from tests.conftest import Connect
+from tests.docs.documents import GUIDES
 from tests.engine.doubles import WAIT, ask, eventually
 from tests.requirements import requirement
 
@@ -68,6 +69,11 @@ async def test_sending_that_hangs_does_not_keep_the_process_busy(
     assert "telemetry export timed out" in caplog.text
     provider.gate.set()
     await eventually(lambda: provider.sent == 2)  # or its thread would be one of those of the next test
+
+
+@requirement("trace.exported")
+def test_the_guide_says_how_long_the_process_is_busy_for_an_export() -> None:
+    assert f"for {export.TIMEOUT_SECONDS * 1000:.0f} ms at most" in GUIDES["observability"].text
 
 
 @requirement("trace.exported")

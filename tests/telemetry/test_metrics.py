@@ -13,16 +13,20 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from agui_container.buses import open_bus
 from agui_container.engine.engine import Engine
 from agui_container.engine.loop_monitor import LoopMonitor
 from agui_container.main import build_app
 from agui_container.ports import Item
 from agui_container.settings import Settings
 from agui_container.telemetry import instruments
+from agui_container.telemetry.instruments import OPERATION, SYSTEM
 from agui_container.telemetry.prometheus import Exposition, expose, label_names, metric_name
 from tests.engine.doubles import WAIT, FakeClock, ask, asking, caller, envelopes, eventually, forever, make_service
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
+from tests.stores.doubles import RUN
+from tests.stores.doubles import envelopes as stored_envelopes
 from tests.telemetry.conftest import metric_rows
 
 DASHBOARD = Path(__file__).parents[2] / "deploy" / "grafana" / "agui-container.json"
@@ -99,6 +103,15 @@ async def test_open_and_queued_runs_readers_and_events_are_counted(reader: InMem
     await eventually(lambda: metric_rows(reader, "agui.run.events") == [({}, 1)])  # RUN_STARTED of the active run
     await service.drain(0)
     await service.aclose()
+
+
+async def test_calls_of_the_bus_are_measured_by_their_operation(reader: InMemoryMetricReader, redis_url: str) -> None:
+    bus = open_bus(redis_url)
+    await bus.publish(RUN, stored_envelopes(1, 1))
+    await bus.send("replica-a", b"cancel")
+    await bus.aclose()
+    rows = [attributes for attributes, _ in metric_rows(reader, "agui.bus.duration")]
+    assert rows == [{SYSTEM: "redis", OPERATION: operation} for operation in ("publish", "send")]
 
 
 @requirement("metrics.counts")

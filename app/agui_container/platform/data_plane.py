@@ -116,7 +116,7 @@ class DataPlane:
         try:
             call = inbound_call(request, await self._read(request))
             has_user = await self._admit(call)
-            session = await self.sessions.open(session_id_of(call.headers))
+            session = await self._open(call)
             exchange = self._send(session, call, self._headers(call, session, request_id, has_user=has_user))
             head = await exchange.head()
         except PlatformRefusal as refusal:
@@ -133,7 +133,7 @@ class DataPlane:
         call = inbound_call(websocket, b"")
         try:
             has_user = await self._admit(call)
-            session = await self.sessions.open(session_id_of(call.headers))
+            session = await self._open(call)
             async with session.use(socket=True):
                 relay = SocketRelay(session, self._context)
                 connection = await relay.connect(self._headers(call, session, request_id, has_user=has_user))
@@ -208,16 +208,30 @@ class DataPlane:
         if self._scripted is not None:
             scripted, self._scripted = self._scripted, None
             raise PlatformRefusal(scripted, f"{scripted.value.message} (as POST /_platform/next-error asked for)")
-        broken = self.findings.broken()
-        if self.options.is_strict and broken:
-            rule, found = next(iter(broken.items()))
-            message = f"Strict: the container broke {rule}: {RULES[rule].sentence} Seen: {found.detail}"
-            raise PlatformRefusal(PlatformError.INTERNAL_ERROR, message)
+        self._check_rules()
         runtime = unquote(call.path.split("/")[2])
         if not RUNTIME.fullmatch(runtime):
             message = f"{runtime!r} is no agentRuntimeArn. In a path its slash is written as %2F."
             raise PlatformRefusal(PlatformError.VALIDATION_ERROR, message)
         return await self.options.authorizer.authorize(call)
+
+    async def _open(self, call: InboundCall) -> ContainerSession:
+        """Return the running session of a call. Its start may break a rule."""
+        try:
+            session = await self.sessions.open(session_id_of(call.headers))
+        except PlatformRefusal:
+            self._check_rules()
+            raise
+        self._check_rules()
+        return session
+
+    def _check_rules(self) -> None:
+        """Raise ``PlatformRefusal`` INTERNAL_ERROR if the platform is strict and a rule was broken."""
+        broken = self.findings.broken()
+        if self.options.is_strict and broken:
+            rule, found = next(iter(broken.items()))
+            message = f"Strict: the container broke {rule}: {RULES[rule].sentence} Seen: {found.detail}"
+            raise PlatformRefusal(PlatformError.INTERNAL_ERROR, message)
 
     def _headers(
         self, call: InboundCall, session: ContainerSession, request_id: str, *, has_user: bool
