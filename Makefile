@@ -80,6 +80,10 @@ check: $(VENV)/.dev js web-tools ## Check format, lint, types, the direction of 
 web: web-tools ## Build the chat page into app/agui_container/transports/console/static
 	@cd $(WEB) && npm run --silent build
 
+.PHONY: pictures
+pictures: $(VENV)/.dev browser ## Take the pictures of the guides with Chromium
+	@PYTHONPATH=app:$(PY)/src $(BIN)/python -m tests.console.pictures
+
 .PHONY: format
 format: $(VENV)/.dev ## Format the code and fix what lint can fix
 	$(BIN)/ruff check --fix-only

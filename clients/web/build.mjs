@@ -14,8 +14,9 @@ import { build } from "esbuild";
 const here = fileURLToPath(new URL(".", import.meta.url));
 const committed = join(here, "../../app/agui_container/transports/console/static");
 const FIRST_LOAD_LIMIT = 200 * 1024;
-/** Formulas and colours of code load when they are used. */
-const FIRST_LOAD = /^(?!chunks\/(?:highlight|math)-).*\.(?:html|js|css|svg)$/;
+/** Diagrams, formulas and colours of code load when they are used. */
+const FIRST_LOAD = /^(?!diagram\.|chunks\/(?:highlight|math)-).*\.(?:html|js|css|svg)$/;
+const COMPRESSED = /\.(?:js|css)$|^diagram\.html$/;
 
 async function bundle(folder) {
   await build({
@@ -52,6 +53,34 @@ async function bundle(folder) {
     await writeFile(join(folder, name), await readFile(join(here, "src", name)));
 }
 
+/**
+ * The page for a diagram: one file, because a sandbox has no origin for which the server would give it another one.
+ *
+ * Mermaid's build is a script that needs the global scope, so it is not bundled. `<` of what begins a comment or a tag is
+ * written as an escape, so that the script ends where it should.
+ */
+async function writeDiagramPage(folder) {
+  const mermaid = join(here, "node_modules/@mermaid-js/tiny");
+  const { outputFiles } = await build({
+    absWorkingDir: here,
+    entryPoints: ["src/diagram/main.ts"],
+    bundle: true,
+    write: false,
+    format: "iife",
+    target: "es2022",
+    minify: true,
+    banner: { js: await readFile(join(mermaid, "dist/mermaid.tiny.js"), "utf8") },
+    logLevel: "warning",
+  });
+  const script = outputFiles[0].text.replace(/<(?=!--|\/?script)/gi, "\\x3C");
+  const page = await readFile(join(here, "src/diagram/diagram.html"), "utf8");
+  await writeFile(
+    join(folder, "diagram.html"),
+    page.replace("<script></script>", () => `<script>${script}</script>`),
+  );
+  await writeFile(join(folder, "diagram.html.LEGAL.txt"), await readFile(join(mermaid, "LICENSE")));
+}
+
 async function filesOf(folder) {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map((entry) => relative(folder, join(entry.parentPath, entry.name)));
@@ -59,7 +88,7 @@ async function filesOf(folder) {
 
 async function compress(folder) {
   for (const name of await filesOf(folder)) {
-    if (!/\.(js|css)$/.test(name)) continue;
+    if (!COMPRESSED.test(name)) continue;
     await writeFile(join(folder, `${name}.gz`), gzipSync(await readFile(join(folder, name)), { level: 9 }));
   }
 }
@@ -91,6 +120,7 @@ const isCheck = process.argv.includes("--check");
 const target = isCheck ? await mkdtemp(join(tmpdir(), "chat-page-")) : committed;
 if (!isCheck) await rm(committed, { recursive: true, force: true });
 await bundle(target);
+await writeDiagramPage(target);
 await compress(target);
 const size = await firstLoad(target);
 console.log(`first load: ${(size / 1024).toFixed(1)} KB gzip`);

@@ -71,6 +71,52 @@ $\\href{javascript:window.attacked=7}{x}$ $\\includegraphics{https://spy.example
 [by reference][ref]
 """
 
+DIAGRAM = """\
+The way of a question:
+
+```mermaid
+flowchart LR
+  Question --> Known{Is it known?}
+  Known -->|yes| Answer
+  Known -->|no| Search --> Answer
+```
+
+That is all.
+"""
+
+WRONG_DIAGRAM = """\
+```mermaid
+flowchart LR
+  Question --> -->
+```
+"""
+
+HOSTILE_DIAGRAM = """\
+```mermaid
+%%{init: {"securityLevel": "loose", "themeCSS": "* { background: url(https://spy.example/theme) }"}}%%
+flowchart LR
+  Label["<img src='https://spy.example/label' onerror='window.attacked = 1'>label"]
+  Script["<script>window.attacked = 2</script>script"]
+  Frame["<iframe src='https://spy.example/frame' srcdoc='<script>top.attacked = 3</script>'></iframe>frame"]
+  Label --> Script --> Frame --> Address --> Callback --> Link
+  click Address href "javascript:window.attacked = 4"
+  click Callback call eval("window.attacked = 5")
+  click Link "https://spy.example/link" _self
+```
+
+```mermaid
+stateDiagram-v2
+  [*] --> Moving
+  classDef bad fill:red;} @import "https://spy.example/import"; *{background:url(https://spy.example/class)
+  class Moving bad
+```
+
+```mermaid
+flowchart LR
+  Picture@{ img: "https://spy.example/picture.png", label: "picture" }
+```
+"""
+
 QUESTION = {
     "type": "object",
     "properties": {
@@ -150,23 +196,51 @@ async def hostile(_input: RunAgentInput, _ctx: RunContext) -> Script:
     yield HOSTILE
 
 
+async def diagram(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """A diagram between two sentences."""
+    yield DIAGRAM
+
+
+async def wrong_diagram(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """A diagram with an error in its second line."""
+    yield WRONG_DIAGRAM
+
+
+async def hostile_diagram(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """A diagram that wants to run, and to be loaded."""
+    yield HOSTILE_DIAGRAM
+
+
 RELEASED: list[asyncio.Event] = []
-"""Events of the runs of ``slowly`` that have begun in this process."""
+"""Events of the runs that wait for ``release`` in this process."""
+
+
+async def until_released() -> None:
+    """Wait for a run of ``release`` that begins later."""
+    released = asyncio.Event()
+    RELEASED.append(released)
+    await released.wait()
+
+
+async def slow_diagram(_input: RunAgentInput, _ctx: RunContext) -> Script:
+    """Half of a diagram, and the rest after a run of ``release``."""
+    begin, rest = DIAGRAM.split("  Known -->|no|")
+    yield begin
+    await until_released()
+    yield "  Known -->|no|" + rest
 
 
 async def slowly(_input: RunAgentInput, _ctx: RunContext) -> Script:
     """Twenty words, and twenty more after a run of ``release``."""
-    released = asyncio.Event()
-    RELEASED.append(released)
     for number in range(40):
         if number == 20:
-            await released.wait()
+            await until_released()
         yield f"word{number} "
         await asyncio.sleep(0)  # each word is an event of its own
 
 
 async def release(_input: RunAgentInput, _ctx: RunContext) -> Script:
-    """Let the runs of ``slowly`` go on."""
+    """Let the runs that wait go on."""
     for released in RELEASED:
         released.set()
     yield "They go on."
@@ -259,7 +333,7 @@ async def forged_consent(_input: RunAgentInput, _ctx: RunContext) -> Script:
     yield ""
 
 
-TEXTS = (markdown, wide, hostile, slowly, release)
+TEXTS = (markdown, wide, hostile, diagram, wrong_diagram, hostile_diagram, slow_diagram, slowly, release)
 EVENTS = (ask, ask_by_model, steps, state, goals, notices, flood, large, consent, forged_consent)
 
 SCRIPTS: dict[str, Callable[[RunAgentInput, RunContext], Script]] = {

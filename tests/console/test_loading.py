@@ -29,7 +29,7 @@ async def newcomer(profiles: Profiles) -> AsyncIterator[Page]:
     await context.close()
 
 
-async def test_the_first_visit_loads_little_and_colours_and_formulas_load_when_they_are_used(
+async def test_the_first_visit_loads_little_and_colours_formulas_and_diagrams_load_when_they_are_used(
     profiles: Profiles, scripted: str
 ) -> None:
     async with newcomer(profiles) as page:
@@ -55,6 +55,10 @@ async def test_the_first_visit_loads_little_and_colours_and_formulas_load_when_t
         await expect(user.conversation.locator("code .hljs-keyword").first).to_be_visible()
         await expect(user.conversation.locator("math").first).to_be_visible()
         assert {"highlight", "math"} <= parts(requests)
+        assert "diagram.html" not in parts(requests)
+        await user.say("diagram")
+        await expect(user.conversation.frame_locator("iframe").locator("svg")).to_be_visible()
+        assert "diagram.html" in parts(requests)
 
 
 def parts(requests: list[Request]) -> set[str]:

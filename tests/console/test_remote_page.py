@@ -1,6 +1,7 @@
 """The page of ``agui chat --web``, for an agent behind the local AgentCore, which takes signed requests only."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -19,6 +20,7 @@ from agui_container.platform.data_plane import PlatformOptions
 from agui_container.platform.limits import PlatformLimits
 from tests.behaviour.server import listening, serving
 from tests.console.conftest import POLICY, Visit, over_both
+from tests.console.scripted import agent as scripted_agent
 from tests.engine.doubles import ask
 from tests.platform.doubles import RUNTIME, AttachedContainer
 from tests.requirements import requirement
@@ -37,18 +39,25 @@ def signer(secret: str) -> SigV4:
     return SigV4("us-east-1", session)
 
 
-@pytest_asyncio.fixture(loop_scope="package")
-async def runtime() -> AsyncIterator[str]:
-    """The assistant behind a platform that verifies signatures; gives the address of the runtime."""
+@asynccontextmanager
+async def deployed(agent: object = None) -> AsyncIterator[str]:
+    """An agent, the assistant if none is given, behind a platform that verifies signatures; gives its address."""
     settings = Settings(tool_policy=POLICY, error_status="stream", console=False)
     limits = PlatformLimits()
-    async with serving(create_app(None, settings)) as url:
+    async with serving(create_app(agent, settings)) as url:
         port = int(url.rpartition(":")[2])
         authorizer = SigV4Authorizer(KEY, planted("aws"))
         app = build_platform(PlatformOptions(lambda: AttachedContainer(port), authorizer, limits))
         config = uvicorn.Config(app, log_config=None, access_log=False, ws_max_size=limits.frame_bytes)
         async with listening(app, config) as platform:
             yield f"{platform}{RUNTIME}/invocations"
+
+
+@pytest_asyncio.fixture(loop_scope="package")
+async def runtime() -> AsyncIterator[str]:
+    """The address of the assistant on the platform."""
+    async with deployed() as address:
+        yield address
 
 
 def page_for(runtime: str, secret: str) -> Target:
@@ -82,6 +91,19 @@ async def test_a_user_talks_with_a_deployed_agent_on_the_page(visit: Visit, page
     await expect(user.page.get_by_role("group", name="Replay")).to_be_visible()
     await user.press("Close replay")
     await user.page.close()
+
+
+@requirement("terminal.web")
+async def test_a_diagram_of_a_deployed_agent_is_drawn(visit: Visit) -> None:
+    async with (
+        deployed(scripted_agent) as runtime,
+        listening(build_page(page_for(runtime, planted("aws")))) as address,
+    ):
+        user = await visit(f"{address}/")
+        await user.say("diagram")
+        await expect(user.conversation.frame_locator("iframe").locator("svg")).to_contain_text("Is it known?")
+        await user.is_done()
+        await user.page.close()
 
 
 @requirement("terminal.web")

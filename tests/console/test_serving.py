@@ -1,9 +1,11 @@
 """Delivery of the chat page: headers, caches, path prefixes, and settings that turn it off."""
 
+import base64
 import gzip
 import json
 import re
 from collections.abc import AsyncIterator
+from hashlib import sha256
 from pathlib import Path
 
 import httpx
@@ -35,6 +37,20 @@ async def test_the_page_may_run_only_its_own_scripts_and_is_framed_by_nobody(cli
     assert "unsafe" not in page.headers["content-security-policy"]
     assert "set-cookie" not in page.headers
     assert not re.search(r"<script(?![^>]*\bsrc=)|\bon\w+=|\bstyle=", page.text)
+
+
+async def test_a_diagram_is_drawn_in_a_sandbox_with_one_script_and_only_in_a_frame_of_this_server(
+    client: httpx.AsyncClient,
+) -> None:
+    diagram = await client.get("/console/diagram.html")
+    script = diagram.content.partition(b"<script>")[2].rpartition(b"</script>")[0]
+    source = f"script-src 'sha256-{base64.b64encode(sha256(script).digest()).decode()}'"
+    policy = set(diagram.headers["content-security-policy"].split("; "))
+    assert {"sandbox allow-scripts", "default-src 'none'", source, "frame-ancestors 'self'"} <= policy
+    assert diagram.headers["x-frame-options"] == "SAMEORIGIN"
+    assert diagram.headers["content-encoding"] == "gzip"
+    page = await client.get("/")
+    assert "frame-src 'self'" in page.headers["content-security-policy"].split("; ")
 
 
 async def test_the_page_names_no_other_server_and_no_absolute_path(client: httpx.AsyncClient) -> None:

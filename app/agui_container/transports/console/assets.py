@@ -5,6 +5,7 @@ Rule: only files of the ``static`` folder are served, by exact name, so that no 
 
 import html
 import mimetypes
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,12 +13,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from agui_container.transports.console.options import ConsoleOptions
+from agui_container.transports.html_page import hash_source
 
 STATIC = Path(__file__).with_name("static")
 COMPRESSED = ".gz"
 
 ROOT = b'<html lang="en"'
 """Beginning of the tag that has the data attributes."""
+
+INLINE_SCRIPT = re.compile(rb"<script>(.*)</script>", re.DOTALL)
 
 IMMUTABLE = "public, max-age=31536000, immutable"
 """Value of Cache-Control for chunks, whose names contain a hash of the content."""
@@ -51,6 +55,12 @@ class Asset:
     def cache_control(self) -> str:
         """Value of the header Cache-Control."""
         return IMMUTABLE if self.name.startswith("chunks/") else REVALIDATE
+
+    @cached_property
+    def script_source(self) -> str:
+        """Source of the script inside a page, as a Content-Security-Policy names it: by its hash."""
+        script = INLINE_SCRIPT.search(self.body)
+        return "'none'" if script is None else hash_source(script[1])
 
     def with_attributes(self, attributes: Mapping[str, str]) -> "Asset":
         """Return the page with data attributes. Settings stand there, because the page may hold no inline script."""

@@ -1,6 +1,7 @@
 /** A message's text, rendered while it streams. */
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { showDiagram } from "../markdown/diagram";
 import { render } from "../markdown/render";
 import { type MarkdownBlock, MarkdownStream } from "../markdown/stream";
 import { copyText } from "./copy";
@@ -24,7 +25,10 @@ function Block({ block, isLast }: { block: MarkdownBlock; isLast: boolean }) {
     const node = element.current;
     if (node === null || isPlain) return;
     node.replaceChildren(render(block.tokens));
-    if (!isLast) decorate(node);
+    if (isLast) return;
+    const removal = new AbortController();
+    decorate(node, removal.signal);
+    return () => removal.abort();
   }, [raw, isPlain, isLast]);
   return isPlain ? (
     <div class="block plain" key="plain">
@@ -35,8 +39,8 @@ function Block({ block, isLast }: { block: MarkdownBlock; isLast: boolean }) {
   );
 }
 
-/** Add to a settled block what needs more code: copy buttons, colours, formulas. */
-function decorate(node: HTMLElement): void {
+/** Add to a settled block what needs more code, until the signal: copy buttons, colours, diagrams, formulas. */
+function decorate(node: HTMLElement, signal: AbortSignal): void {
   for (const table of node.querySelectorAll("table")) {
     const frame = Object.assign(document.createElement("div"), { className: "table-frame", tabIndex: 0 });
     frame.setAttribute("role", "group");
@@ -44,14 +48,14 @@ function decorate(node: HTMLElement): void {
     table.replaceWith(frame);
     frame.append(table);
   }
-  for (const pre of node.querySelectorAll("pre")) decorateCode(pre);
+  for (const pre of node.querySelectorAll("pre")) decorateCode(pre, signal);
   const formulas = [...node.querySelectorAll<HTMLElement>("[data-math]")];
   if (formulas.length > 0) {
     void import("../markdown/math").then(({ showMath }) => formulas.forEach(showMath));
   }
 }
 
-function decorateCode(pre: HTMLElement): void {
+function decorateCode(pre: HTMLElement, signal: AbortSignal): void {
   const code = pre.querySelector("code");
   if (code === null) return;
   const language = /language-([\w+#.-]+)/.exec(code.className)?.[1] ?? "";
@@ -72,5 +76,6 @@ function decorateCode(pre: HTMLElement): void {
   pre.setAttribute("role", "group");
   pre.setAttribute("aria-label", "Code");
   frame.append(bar, pre);
-  if (language) void import("../markdown/highlight").then(({ highlight }) => highlight(code, language));
+  if (language === "mermaid") showDiagram(frame, bar, code.textContent ?? "", signal);
+  else if (language) void import("../markdown/highlight").then(({ highlight }) => highlight(code, language));
 }
