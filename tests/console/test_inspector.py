@@ -5,12 +5,13 @@ import json
 import re
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Route, expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import WAIT_MS, curl, release
+from tests.console.driver import WAIT_MS, User, curl, release
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -24,11 +25,13 @@ async def test_events_are_listed_filtered_and_shown_raw(visit: Visit, assistant:
     await user.say("what time is it")
     await user.is_done()
     rows = user.page.get_by_role("list", name="Events").get_by_role("button")
-    await expect(rows.first).to_contain_text("RUN_INPUT")
+    await expect(rows.first).to_have_text("0.000RUN_INPUTwhat time is it")
+    await expect(rows.first).to_have_css("font-weight", "600")
+    await expect(rows.nth(1)).to_have_css("font-weight", "400")
     await user.page.get_by_label("Filter events").fill("TOOL -ARGS -INPUT -CUSTOM")
     types = rows.locator(".event-type")
     await expect(types).to_have_text(["TOOL_CALL_START", "TOOL_CALL_END", "TOOL_CALL_RESULT"])
-    await expect(rows.first.locator(".event-time")).to_contain_text(".")
+    await expect(rows.first.locator(".event-time")).to_have_text(re.compile(r"^\d+\.\d{3}$"))
     await user.page.get_by_label("Filter events").fill("RESULT toolCallId")
     await expect(rows).to_have_count(0)
     await user.page.get_by_label("Raw").check()
@@ -50,15 +53,26 @@ async def test_a_run_is_copied_as_curl_and_downloaded_as_jsonl(visit: Visit, ass
     assert (await curl(command))[-1] == "RUN_FINISHED"
     await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
     await expect(items).to_have_count(2)
-    async with user.page.expect_download() as download:
-        await user.press("Download as JSONL")
-    saved = tmp_path / "events.jsonl"
-    await (await download.value).save_as(saved)
-    lines = [json.loads(line) for line in saved.read_text().splitlines()]
+    lines = await downloaded(user, tmp_path)
+    await expect(user.page.get_by_text(f"{len(lines)} of {len(lines)} frames")).to_be_visible()
     assert [line["direction"] for line in lines[:2]] == ["out", "in"]
     assert lines[0]["frame"]["messages"][0]["content"] == "what's the time?"
     assert (lines[1]["frame"]["type"], lines[-1]["frame"]["type"]) == ("RUN_STARTED", "RUN_FINISHED")
     assert datetime.fromisoformat(lines[0]["at"]) <= datetime.fromisoformat(lines[-1]["at"])
+    await user.page.get_by_label("Filter events").fill("TEXT_MESSAGE")
+    await expect(user.page.get_by_role("list", name="Events").get_by_role("button")).to_have_count(3)
+    found = await downloaded(user, tmp_path)
+    await expect(user.page.get_by_text(f"{len(found)} of {len(lines)} frames")).to_be_visible()
+    assert found == [line for line in lines if "TEXT_MESSAGE" in line["frame"].get("type", "")]
+
+
+async def downloaded(user: User, folder: Path) -> list[dict[str, Any]]:
+    """What "Download as JSONL" saves."""
+    async with user.page.expect_download() as download:
+        await user.press("Download as JSONL")
+    saved = folder / "events.jsonl"
+    await (await download.value).save_as(saved)
+    return [json.loads(line) for line in saved.read_text().splitlines()]
 
 
 async def test_a_stored_run_is_played_again(visit: Visit, assistant: str) -> None:
