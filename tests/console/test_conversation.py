@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from ag_ui.core import (
     BaseEvent,
+    ReasoningMessageContentEvent,
+    ReasoningMessageEndEvent,
+    ReasoningMessageStartEvent,
     RunAgentInput,
     ToolCallArgsEvent,
     ToolCallEndEvent,
@@ -97,6 +100,55 @@ async def test_arguments_of_a_call_are_shown_while_they_stream(visit: Visit) -> 
             is_shown.release()
         await user.is_done()
         await expect(call.locator(".call-phase")).to_contain_text("ms")
+
+
+async def test_reasoning_and_calls_show_how_long_they_take(visit: Visit) -> None:
+    is_shown = asyncio.Semaphore(0)
+
+    async def agent(_input: RunAgentInput) -> AsyncIterator[BaseEvent]:
+        yield ReasoningMessageStartEvent(message_id="r", role="reasoning")
+        yield ReasoningMessageContentEvent(message_id="r", delta="I think.")
+        await asyncio.wait_for(is_shown.acquire(), WAIT_MS / 1000)
+        yield ReasoningMessageEndEvent(message_id="r")
+        yield ToolCallStartEvent(tool_call_id="c", tool_call_name="send")
+        yield ToolCallEndEvent(tool_call_id="c")
+        await asyncio.wait_for(is_shown.acquire(), WAIT_MS / 1000)
+        yield ToolCallResultEvent(message_id="m", tool_call_id="c", content="sent")
+
+    async with serving(create_app(agent, Settings())) as url:
+        user = await visit(url)
+        await user.page.evaluate("Date.now = () => 1000")
+        await user.say("send it")
+        await user.reads("Thinking…")
+        await user.page.evaluate("Date.now = () => 3300")
+        is_shown.release()
+        await user.reads("Thought for 2.3 s")
+        call = user.call("send").locator(".call-phase")
+        await expect(call).to_have_text("Running")
+        await user.page.evaluate("Date.now = () => 8300")
+        await expect(call).to_have_text("Running5 s")
+        await user.page.evaluate("Date.now = () => 10_400")
+        await expect(call).to_have_text("Running7 s")
+        is_shown.release()
+        await user.is_done()
+        await expect(call).to_have_text("7.1 s")
+
+
+async def test_actions_of_former_messages_are_shown_where_the_pointer_is(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    for message in ("stream 1", "stream 2"):
+        await user.say(message)
+        await user.is_done()
+    question, answer = user.messages.first.locator(".actions"), user.conversation.locator(".answer-foot .actions")
+    await expect(answer.last).to_have_css("opacity", "1")
+    for actions, place in (
+        (question, user.messages.first),
+        (answer.first, user.conversation.locator(".markdown").first),
+    ):
+        await user.composer.hover()
+        await expect(actions).to_have_css("opacity", "0")
+        await place.hover()
+        await expect(actions).to_have_css("opacity", "1")
 
 
 async def test_a_failed_call_says_why(visit: Visit, assistant: str) -> None:

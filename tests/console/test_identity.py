@@ -45,6 +45,9 @@ async def test_an_agent_has_its_own_name_and_description(visit: Visit) -> None:
 async def test_a_model_is_chosen(visit: Visit) -> None:
     with serve_page(AGUI_MODELS="spare=offline") as server:
         user = await visit(server.url)
+        await user.page.emulate_media(color_scheme="dark")
+        await expect(user.page.get_by_label("Model")).to_have_css("background-color", "rgb(30, 30, 33)")
+        await expect(user.page.get_by_label("Model")).to_have_css("color", "rgb(235, 235, 238)")
         await user.inspect("Events")
         await user.page.get_by_label("Model").select_option("spare")
         await user.say("stream 1")

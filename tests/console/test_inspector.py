@@ -5,12 +5,13 @@ import json
 import re
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Route, expect
 
 from tests.console.conftest import Visit, over_both
-from tests.console.driver import WAIT_MS, curl, release
+from tests.console.driver import WAIT_MS, User, curl, release, serve_page
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -24,11 +25,18 @@ async def test_events_are_listed_filtered_and_shown_raw(visit: Visit, assistant:
     await user.say("what time is it")
     await user.is_done()
     rows = user.page.get_by_role("list", name="Events").get_by_role("button")
-    await expect(rows.first).to_contain_text("RUN_INPUT")
+    await expect(rows.first).to_have_text("0.000RUN_INPUTwhat time is it")
+    await expect(rows.first).to_have_css("font-weight", "600")
+    await expect(rows.nth(1)).to_have_css("font-weight", "400")
+    colours = {
+        await rows.get_by_text(type_, exact=True).evaluate("(text) => getComputedStyle(text).color")
+        for type_ in ("RUN_STARTED", "TOOL_CALL_START", "TEXT_MESSAGE_START")
+    }
+    assert len(colours) == 3
     await user.page.get_by_label("Filter events").fill("TOOL -ARGS -INPUT -CUSTOM")
     types = rows.locator(".event-type")
     await expect(types).to_have_text(["TOOL_CALL_START", "TOOL_CALL_END", "TOOL_CALL_RESULT"])
-    await expect(rows.first.locator(".event-time")).to_contain_text(".")
+    await expect(rows.first.locator(".event-time")).to_have_text(re.compile(r"^\d+\.\d{3}$"))
     await user.page.get_by_label("Filter events").fill("RESULT toolCallId")
     await expect(rows).to_have_count(0)
     await user.page.get_by_label("Raw").check()
@@ -50,15 +58,26 @@ async def test_a_run_is_copied_as_curl_and_downloaded_as_jsonl(visit: Visit, ass
     assert (await curl(command))[-1] == "RUN_FINISHED"
     await user.page.evaluate("window.dispatchEvent(new Event('focus'))")
     await expect(items).to_have_count(2)
-    async with user.page.expect_download() as download:
-        await user.press("Download as JSONL")
-    saved = tmp_path / "events.jsonl"
-    await (await download.value).save_as(saved)
-    lines = [json.loads(line) for line in saved.read_text().splitlines()]
+    lines = await downloaded(user, tmp_path)
+    await expect(user.page.get_by_text(f"{len(lines)} of {len(lines)} frames")).to_be_visible()
     assert [line["direction"] for line in lines[:2]] == ["out", "in"]
     assert lines[0]["frame"]["messages"][0]["content"] == "what's the time?"
     assert (lines[1]["frame"]["type"], lines[-1]["frame"]["type"]) == ("RUN_STARTED", "RUN_FINISHED")
     assert datetime.fromisoformat(lines[0]["at"]) <= datetime.fromisoformat(lines[-1]["at"])
+    await user.page.get_by_label("Filter events").fill("TEXT_MESSAGE")
+    await expect(user.page.get_by_role("list", name="Events").get_by_role("button")).to_have_count(3)
+    found = await downloaded(user, tmp_path)
+    await expect(user.page.get_by_text(f"{len(found)} of {len(lines)} frames")).to_be_visible()
+    assert found == [line for line in lines if "TEXT_MESSAGE" in line["frame"].get("type", "")]
+
+
+async def downloaded(user: User, folder: Path) -> list[dict[str, Any]]:
+    """What "Download as JSONL" saves."""
+    async with user.page.expect_download() as download:
+        await user.press("Download as JSONL")
+    saved = folder / "events.jsonl"
+    await (await download.value).save_as(saved)
+    return [json.loads(line) for line in saved.read_text().splitlines()]
 
 
 async def test_a_stored_run_is_played_again(visit: Visit, assistant: str) -> None:
@@ -66,7 +85,12 @@ async def test_a_stored_run_is_played_again(visit: Visit, assistant: str) -> Non
     await user.say("what time is it")
     await user.is_done()
     await user.inspect("Replay")
-    await user.page.get_by_label("Runs").get_by_role("button").click()
+    run = user.page.get_by_label("Runs").get_by_role("button")
+    await expect(run).to_contain_text("what time is it")
+    await user.page.reload()
+    await user.page.get_by_role("tab", name="Replay").click()
+    await expect(run).to_contain_text("what time is it")
+    await run.click()
     bar = user.page.get_by_role("group", name="Replay")
     await expect(bar.get_by_role("button", name="Play")).to_be_visible()
     await expect(user.call("current_time")).to_contain_text("ms")
@@ -224,6 +248,23 @@ async def test_tokens_and_the_context_window_are_shown(visit: Visit, assistant: 
     panel = user.page.get_by_role("tabpanel")
     await expect(panel).to_contain_text("Input")
     await expect(panel).to_contain_text("of 4,000 tokens")
+    await expect(panel).to_contain_text("Without room for more, the oldest messages are summarised or left out.")
+
+
+async def test_the_cost_is_shown_where_models_have_prices(visit: Visit) -> None:
+    dollar_for_a_token = json.dumps({"offline": {"input": 1_000_000, "output": 0}})
+    with serve_page(AGUI_MODEL_PRICES=dollar_for_a_token) as server:
+        user = await visit(server.url)
+        await user.inspect("Run")
+        await user.say("stream 1")
+        await user.is_done()
+        facts = user.page.get_by_role("tabpanel").locator("dl > div")
+        tokens = await facts.filter(has_text="Input").locator("dd").inner_text()
+        await expect(facts.filter(has_text="Cost")).to_have_text(f"Cost${tokens}.00")
+        await user.page.get_by_role("tab", name="Trace").click()
+        await expect(user.page.get_by_role("list", name="Trace")).to_contain_text(f"{tokens} tokens in")
+        await expect(user.page.get_by_role("list", name="Trace")).to_contain_text(f"${tokens}.00")
+        await user.page.close()
 
 
 async def test_the_server_says_what_it_can_do_and_the_transport_is_chosen(

@@ -1,12 +1,15 @@
 """Connections that break and servers that die in the middle of a stream: no text is lost, and none is doubled."""
 
 import json
+import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.async_api import Route, expect
 
 from tests.console.conftest import Visit, over_both
 from tests.console.driver import NO_NETWORK, PageServer, release
+from tests.console.profiles import Profiles
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -117,6 +120,18 @@ async def test_an_idle_page_notices_that_its_server_has_ended(visit: Visit, last
     lasting.start()
     await expect(user.page.get_by_text("Offline")).to_have_count(0)
     user.expect_complaints(*NO_NETWORK)
+
+
+async def test_an_idle_page_says_within_5_seconds_that_its_server_hangs(profiles: Profiles, scripted: str) -> None:
+    async with await profiles.browser.new_context() as context:  # the clock is one of all pages of a context
+        page = await context.new_page()
+        await page.clock.install()
+        await page.goto(scripted)
+        await expect(page.get_by_text("Your chats will be here.")).to_be_visible()
+        await page.clock.pause_at(datetime.now(UTC) + timedelta(minutes=1))
+        await page.route(re.compile("/(ping|threads)$"), lambda _: None)
+        await page.clock.run_for(5000)
+        await expect(page.get_by_text("Offline")).to_be_visible()
 
 
 REFUSAL = {

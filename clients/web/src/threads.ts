@@ -8,7 +8,10 @@ import { Store } from "./store";
 const POLL_MS = 3000;
 
 /** Time between two looks at an idle page if the server still answers. */
-const LOOK_MS = 4000;
+const LOOK_MS = 2000;
+
+/** Longest time to the answer to a look. A server that hangs is noticed within 5 seconds. */
+const ANSWER_MS = 2500;
 
 /** Length of a title that the server makes. */
 const TITLE_CHARACTERS = 80;
@@ -78,9 +81,21 @@ class Threads {
   /** Notice a server that has ended while nothing is asked of it. */
   watch(): void {
     setInterval(() => {
-      if (document.visibilityState !== "visible" || !this.isReachable.value) return;
-      api.ping().catch(() => void this.refresh());
+      if (document.visibilityState === "visible" && this.isReachable.value) void this.look();
     }, LOOK_MS);
+  }
+
+  private async look(): Promise<void> {
+    const look = new AbortController();
+    const timer = setTimeout(() => look.abort(), ANSWER_MS);
+    try {
+      await api.ping(look.signal);
+    } catch (error) {
+      if ((error as RequestError).code === "UNREACHABLE") this.isReachable.set(false);
+      void this.refresh();
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Replace the first page of the list. The pages behind it stay if no thread is missing between them and it. */

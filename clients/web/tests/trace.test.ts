@@ -94,3 +94,16 @@ test("deltas of one message are one row, and the end of a run is readable", () =
   );
   assert.equal(rowsOf(log, true).length, 4);
 });
+
+test("the input of a run is a row with what the user said, also with files, and an answer continues", () => {
+  const file = [{ type: "binary", mimeType: "text/plain", data: "" }];
+  const log = frames(
+    [0, ASKED],
+    [10, { threadId: "t", messages: [{ role: "user", content: file }] }],
+    [20, { threadId: "t", messages: [], resume: [{ interruptId: "i", status: "cancelled" }] }],
+  );
+  assert.deepEqual(
+    rowsOf(log, false).map(({ text }) => text),
+    ["pay", "Files", "continued"],
+  );
+});

@@ -5,7 +5,8 @@ import type { Frame } from "../connection/frames";
 import { familyOf, type Row } from "./events";
 import { duration } from "./format";
 
-const ROW = 28;
+/** Height of a row, which is a target for fingers on a touch screen. */
+const ROW = matchMedia("(pointer: coarse)").matches ? 44 : 28;
 const OVERSCAN = 8;
 
 interface EventRowsProps {
@@ -45,7 +46,7 @@ export function EventRows({ rows, open, onOpen, isFollowing = false }: EventRows
     >
       <ul style={{ height: `${rows.length * ROW}px` }} aria-label="Events">
         {shown.map((row, index) => (
-          <li key={row.frame.number} style={{ top: `${(first + index) * ROW}px` }}>
+          <li key={row.frame.number} style={{ top: `${(first + index) * ROW}px`, height: `${ROW}px` }}>
             <button
               type="button"
               class={`event-row event-${row.frame.direction} family-${familyOf(row.frame.type)}`}

@@ -2,7 +2,7 @@
 
 import type { TokenUsage } from "@ag-ui/core";
 import type { Frame } from "../connection/frames";
-import { tokensOf } from "../state/trace";
+import { requestOf, tokensOf } from "../state/trace";
 
 export interface Row {
   frame: Frame;
@@ -40,9 +40,10 @@ function targetOf({ text }: Frame): string | undefined {
   return /"(?:messageId|toolCallId)": ?"([^"]*)"/.exec(text.slice(0, 1000))?.[1];
 }
 
-const TELLING = /"(?:delta|toolCallName|name|content|message|stepName|threadId)": ?("(?:[^"\\]|\\.){0,200})/;
+const TELLING = /"(?:delta|toolCallName|name|content|message|stepName)": ?("(?:[^"\\]|\\.){0,200})/;
 
 function summary(frame: Frame): string {
+  if (frame.direction === "out") return (requestOf(frame).text ?? "continued").slice(0, LONGEST);
   if (frame.type === "RUN_FINISHED" && frame.text.length < 20_000) return endOf(frame.text);
   const quoted = TELLING.exec(frame.text.slice(0, 2000))?.[1] ?? "";
   return quoted.slice(1);

@@ -119,7 +119,7 @@ const PAGE = 50;
 const SEARCHED = 25;
 
 export const api = {
-  ping: () => send("ping", { signal: AbortSignal.timeout(4000) }),
+  ping: (signal: AbortSignal) => send("ping", { signal }),
   threads: (page?: string) =>
     json<{ threads: ThreadFacts[]; next?: string }>(page === undefined ? "threads" : `threads?page=${id(page)}`),
   /** Those threads of a page of the list that have a text in their titles or messages. */

@@ -4,10 +4,11 @@
  * Times are those at which the page got the frames. A span that has no end yet lasts until now.
  */
 
-import type { TokenUsage } from "@ag-ui/core";
+import type { RunAgentInput, TokenUsage } from "@ag-ui/core";
 import type { Frame } from "../connection/frames";
 import type { Price } from "../server";
 import { costOf } from "./cost";
+import { textOf } from "./messages";
 
 export type SpanKind = "run" | "model" | "tool" | "subagent" | "step" | "wait";
 
@@ -49,17 +50,21 @@ export function turnsOf(frames: readonly Frame[], threadId: string): Turn[] {
   const runs = new Map<string, Frame[]>();
   for (const frame of frames) {
     if (frame.direction === "out") {
-      const input = parsed(frame) as { threadId?: string; messages?: { role: string; content: unknown }[] };
-      if (input.threadId !== threadId) continue;
-      const said = input.messages?.findLast(({ role }) => role === "user")?.content;
-      if (said !== undefined || turns.length === 0) {
-        turns.push({ title: typeof said === "string" ? said : "Files", frames: [] });
-      }
+      const request = requestOf(frame);
+      if (request.threadId !== threadId) continue;
+      if (request.text !== undefined || turns.length === 0) turns.push({ title: request.text ?? "", frames: [] });
       runs.set(frame.runId, turns.at(-1)!.frames);
     }
     runs.get(frame.runId)?.push(frame);
   }
   return turns;
+}
+
+/** The thread of an input that was sent, and the text of its last message of the user; undefined if it has none. */
+export function requestOf(frame: Frame): { threadId: string; text?: string } {
+  const { threadId, messages } = parsed(frame) as RunAgentInput;
+  const said = messages.findLast((message) => message.role === "user");
+  return said === undefined ? { threadId } : { threadId, text: textOf(said) || "Files" };
 }
 
 /** Return the spans of a turn, in the order in which they began. Runs have their cost, where models have a price. */
