@@ -72,7 +72,7 @@ async def test_a_run_is_copied_as_curl_and_downloaded_as_jsonl(visit: Visit, ass
 
 
 async def downloaded(user: User, folder: Path) -> list[dict[str, Any]]:
-    """What "Download as JSONL" saves."""
+    """The lines that "Download as JSONL" saves."""
     async with user.page.expect_download() as download:
         await user.press("Download as JSONL")
     saved = folder / "events.jsonl"
