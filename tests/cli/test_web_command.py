@@ -1,7 +1,6 @@
 """``agui chat --web`` as a command: its port, its browser, its way to a runtime by the ARN, and its end by a signal."""
 
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,10 +13,11 @@ from tests.platform.doubles import ARN
 from tests.platform.process import platform_process
 from tests.ports import free_port
 from tests.requirements import requirement
-from tests.sockets.process import ROOT, STOP_SECONDS, environment
+from tests.sockets.process import STOP_SECONDS, ServerProcess
 from tests.sse import events_of
 
-COMMAND = (sys.executable, "-m", "agui_container", "chat", "--web", ARN)
+COMMAND = ("sh", "-c", 'exec "$@" 1>&2', "sh", sys.executable, "-m", "agui_container", "chat", "--web", ARN)
+"""The command, whose standard output is read with its log."""
 
 
 @requirement("terminal.web")
@@ -38,23 +38,11 @@ def test_the_page_of_a_runtime_is_served_on_its_port_until_a_signal_ends_it(
         keys = {"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
         own = {"PYTHONPATH": PYTHONPATH, "XDG_STATE_HOME": str(tmp_path), "BROWSER": str(browser)}
         variables = {"AWS_ENDPOINT_URL_BEDROCK_AGENTCORE": address, **keys, **own}
-        with subprocess.Popen(
-            [*COMMAND, "--web-port", str(port), *options],
-            cwd=ROOT,
-            env=environment(variables),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            try:
-                assert process.stdout is not None
-                assert process.stdout.readline() == f"The page for {ARN} is at {url}. Ctrl-C ends it.\n"
-                answer = httpx.post(f"{url}invocations", json=ask(), timeout=STOP_SECONDS)
-                assert events_of(answer.content)[-1]["type"] == "RUN_FINISHED"
-                process.send_signal(ending)
-                _, complaints = process.communicate(timeout=STOP_SECONDS)
-            finally:
-                process.kill()
-    assert "Traceback" not in complaints, complaints
-    assert process.returncode == status
+        with ServerProcess((*COMMAND, "--web-port", str(port), *options), **variables) as page:
+            assert page.log[0] == f"The page for {ARN} is at {url}. Ctrl-C ends it."
+            answer = httpx.post(f"{url}invocations", json=ask(), timeout=STOP_SECONDS)
+            assert events_of(answer.content)[-1]["type"] == "RUN_FINISHED"
+            page.interrupt() if ending == signal.SIGINT else page.term()
+            assert page.wait() == status
+    assert not any("Traceback" in line for line in page.log)
     assert (tmp_path / "opened").exists() is not bool(options)

@@ -48,7 +48,7 @@ BREAKABLE = """
                 try {
                     const { done, value } = await Promise.race([reader.read(), broken]);
                     if (done) controller.close(); else controller.enqueue(value);
-                } catch (error) { reader.cancel(); controller.error(error); }
+                } catch (error) { reader.cancel().catch(() => {}); controller.error(error); }
             },
         });
         return new Response(body, { status: response.status, headers: response.headers });

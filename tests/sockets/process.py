@@ -20,8 +20,8 @@ START_SECONDS = 300.0
 STOP_SECONDS = 120.0
 """Far more than a stop takes: drain, connections, tools' processes: 6 s, or 11 where one of those must be killed."""
 
-LISTENING = re.compile(r"(?:listening host=\S+ port=|platform listens: http://[^/]+:)(\d+)")
-"""The line of a server, or of the local AgentCore, once it listens."""
+LISTENING = re.compile(r"(?:listening host=\S+ port=|platform listens: http://[^/]+:|page for \S+ is at \S+:)(\d+)")
+"""The line of a server, of the local AgentCore, or of a page of a runtime, once it listens."""
 
 
 def environment(settings: dict[str, str]) -> dict[str, str]:
