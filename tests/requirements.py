@@ -399,7 +399,7 @@ SOCKET = {
     "ws.no-cursor": ("docs/websocket.md", "Without it the event is what the agent yielded."),
     "ws.merge": ("docs/websocket.md", "Adjacent deltas merge without loss when the reader falls behind."),
     "ws.size": ("docs/websocket.md", "No frame of text is above 32 KB."),
-    "ws.pace": ("docs/websocket.md", "At most 250 frames in any second; a lone event is never delayed."),
+    "ws.pace": ("docs/websocket.md", "At most 230 frames in any second; a lone event is never delayed."),
     "ws.bearer": ("docs/websocket.md", "A bearer token is taken from Sec-WebSocket-Protocol."),
     "ws.query": (
         "docs/architecture.md#ag-uis-rules-and-the-code-that-enforces-them",

@@ -1,4 +1,7 @@
-"""The pace of one socket, with a clock of the test's own: never more than 250 frames in any second."""
+"""The pace of one socket, with a clock of the test's own: never more than 230 frames in any second.
+
+AgentCore lets 250 through, and a network may bunch them.
+"""
 
 import asyncio
 import json
@@ -66,7 +69,7 @@ def test_a_burst_is_free_and_then_frames_leave_evenly() -> None:
 
 @requirement("ws.pace")
 def test_an_endless_stream_stays_within_the_limit() -> None:
-    assert busiest_second(departures([0.0] * 1_000)) <= 250
+    assert busiest_second(departures([0.0] * 1_000)) <= 230
 
 
 @requirement("ws.pace")
@@ -76,7 +79,7 @@ def test_an_endless_stream_stays_within_the_limit() -> None:
     st.sampled_from([0.0, 0.002, 0.35]),
 )
 def test_no_second_is_ever_too_busy(pauses: list[float], woken_late: float, sent_late: float) -> None:
-    assert busiest_second(departures(pauses, woken_late, sent_late)) <= 250
+    assert busiest_second(departures(pauses, woken_late, sent_late)) <= 230
 
 
 @requirement("ws.pace")
@@ -89,13 +92,13 @@ def test_one_frame_that_is_late_makes_no_second_too_busy() -> None:
         if number == 100:
             now.seconds += 0.35
         times.append(now.seconds)
-    assert busiest_second(times) <= 250
+    assert busiest_second(times) <= 230
 
 
 @requirement("ws.pace")
 def test_silence_earns_no_more_than_a_burst() -> None:
     times = departures([60.0] + [0.0] * 300)
-    assert busiest_second(times) <= 250
+    assert busiest_second(times) <= 230
 
 
 @requirement("ws.pace")
@@ -187,7 +190,7 @@ def test_a_connection_keeps_the_pace_and_makes_use_of_it() -> None:
     sent = run(lambda: exchange_frames(chatty, {0.0: [ask()]}, EVENTS + 2))
     times = [at for at, _ in sent]
     assert values(sent) == list(range(EVENTS))
-    assert 200 <= busiest_second(times) <= 250
+    assert 200 <= busiest_second(times) <= 230
     assert times[-1] < EVENTS / 200
 
 
@@ -222,4 +225,4 @@ def test_answers_amid_a_stream_have_their_turn_and_the_pace_is_kept_when_the_pro
     assert [name for _, name in answers] == [f"p{number}" for number in range(40)]
     assert answers[-1][0] < 1.99 + late
     assert values(sent) == list(range(EVENTS))
-    assert busiest_second([at for at, _ in sent]) <= 250
+    assert busiest_second([at for at, _ in sent]) <= 230

@@ -2,9 +2,10 @@
 
 Rule: a control frame has ``control`` in the place of an event's ``type``.
 
-Rule: frames leave in the order in which they are given, at most 250 in any second, because AgentCore closes a
-connection that sends more. A single frame is never delayed: a burst is free up to ``BURST`` frames, and then frames
-leave at ``RATE`` per second. No frame that can be smaller exceeds 32 KB. Deltas that wait are merged.
+Rule: frames leave in the order in which they are given, at most 230 in any second, because AgentCore closes a
+connection on which more than 250 arrive in one, and a network may bunch them. A single frame is never delayed: a
+burst is free up to ``BURST`` frames, and then frames leave at ``RATE`` per second. No frame that can be smaller
+exceeds 32 KB. Deltas that wait are merged.
 
 Rule: a frame counts as in flight until the client has taken it. Events wait until there is room for their bytes.
 
@@ -31,7 +32,7 @@ from agui_container.transports.commands import encode_result
 RATE = 200.0
 """Frames per second after a burst."""
 
-BURST = 49.0
+BURST = 29.0
 """Frames that may leave without delay."""
 
 FRAME_COPIES = 2
@@ -42,7 +43,7 @@ ABNORMAL_CLOSURE = 1006
 
 
 class RateLimiter:
-    """Token bucket for outgoing frames. ``BURST``, one second of ``RATE`` and one delayed frame add up to 250.
+    """Token bucket for outgoing frames. ``BURST``, one second of ``RATE`` and one delayed frame add up to 230.
 
     Args:
         now: clock that returns monotonic seconds.
