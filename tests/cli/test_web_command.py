@@ -16,8 +16,11 @@ from tests.requirements import requirement
 from tests.sockets.process import STOP_SECONDS, ServerProcess
 from tests.sse import events_of
 
-COMMAND = ("sh", "-c", 'exec "$@" 1>&2', "sh", sys.executable, "-m", "agui_container", "chat", "--web", ARN)
-"""The command, whose standard output is read with its log."""
+SIGNAL = "signal.signal(signal.SIGINT, signal.SIG_DFL)"
+START = f"import os, signal, sys; {SIGNAL}; os.dup2(2, 1); os.execv(sys.argv[1], sys.argv[1:])"
+"""Standard output is read with the log. A SIGINT that the tests ignore, because they run in the background, counts."""
+
+COMMAND = (sys.executable, "-c", START, sys.executable, "-m", "agui_container", "chat", "--web", ARN)
 
 
 @requirement("terminal.web")
