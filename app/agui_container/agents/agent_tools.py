@@ -212,9 +212,9 @@ class AgentCalls:
         self._ctx = ctx
         self._finished = list(finished)
         self._replays = list(finished)
-        self._running: set[asyncio.Future[None]] = set()
+        self._running: list[asyncio.Future[None]] = []
         self._questions: list[Approval] = []
-        self._in_threads: set[Future[ToolContent]] = set()
+        self._in_threads: list[Future[ToolContent]] = []
         self._loop = asyncio.get_running_loop()
         self.context = replace(ctx, tools=toolbox.server, call_tool=self.call)
         CURRENT_RUN.set(self.context)
@@ -253,8 +253,8 @@ class AgentCalls:
 
     def _call_from_thread(self, work: Coroutine[object, object, ToolContent]) -> ToolContent:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        self._in_threads.add(future)
-        future.add_done_callback(self._in_threads.discard)
+        self._in_threads.append(future)
+        future.add_done_callback(self._in_threads.remove)
         return future.result()
 
     async def _call(self, call: ModelToolCall, *, is_announced: bool) -> ToolContent:
@@ -276,11 +276,11 @@ class AgentCalls:
 
     async def _run_tool(self, call: ModelToolCall) -> ToolResult:
         running = self._loop.create_future()
-        self._running.add(running)
+        self._running.append(running)
         try:
             (outcome,) = await self._toolbox.run_all([call], self._ctx)
         finally:
-            self._running.discard(running)
+            self._running.remove(running)
             running.set_result(None)
         if isinstance(outcome, Suspension):
             await self._ask(Approval(call, outcome.interrupts, (), outcome))

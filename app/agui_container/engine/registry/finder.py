@@ -44,7 +44,7 @@ class RunFinder:
         if run_id is None:
             return None if thread_id is None else self._latest(ThreadKey(caller.owner, thread_id))
         if thread_id is None:
-            return next(self._registry.runs_with_id(caller.owner, run_id), None)
+            return next(self._registry.newest_first(caller.owner, run_id=run_id), None)
         return self._registry.get(RunKey(caller.owner, thread_id, run_id))
 
     def _latest(self, thread: ThreadKey) -> Run | None:
@@ -52,7 +52,7 @@ class RunFinder:
             return run
         if self._cluster.durable:
             return None  # the thread's latest run may be another replica's
-        return next(self._registry.runs_of_thread(thread), None)
+        return next(self._registry.newest_first(*thread), None)
 
     async def find_stored(self, caller: Caller, thread_id: str | None, run_id: str | None) -> RunRecord:
         """Return the stored record of a run, also if its events were removed.
@@ -187,7 +187,7 @@ class RunFinder:
     def _recent_runs(self, owner: str) -> Iterator[Run]:
         """Iterate the runs of this process: all open ones, and one page of ended ones."""
         ended = 0
-        for run in self._registry.runs(owner):
+        for run in self._registry.newest_first(owner):
             ended += run.log.has_ended
             if not run.log.has_ended or ended <= PAGE:
                 yield run

@@ -6,9 +6,8 @@ Memory is bounded (``CapacityLimits``). Only ended runs without readers are remo
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from itertools import islice
-from typing import Generic, TypeVar
 
 from agui_container.engine.admission.eviction import EvictionPlan, UnreadRuns
 from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
@@ -29,8 +28,6 @@ from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import make_exporter
 
 logger = logging.getLogger(__name__)
-
-G = TypeVar("G", bound=Hashable)
 
 REQUEST_SECONDS = 0.1
 """Wait before telemetry is exported. The span of a request ends shortly after its run."""
@@ -72,9 +69,6 @@ class RunRegistry:
         """The place of each open run, and the bytes of its request."""
         self.queues = ThreadQueues()
         self.by_key: dict[RunKey, Run] = {}
-        self._by_owner = RunGroups[str](lambda key: key.owner)
-        self._by_thread = RunGroups[ThreadKey](lambda key: key.thread)
-        self._by_run_id = RunGroups[tuple[str, str]](lambda key: (key.owner, key.run_id))
         self._ended_runs: dict[RunKey, Run] = {}
         self._eviction = EvictionQueue[RunKey](limits.kept_runs, limits.kept_bytes)
         self._forgotten = EvictionQueue[RunKey](limits.remembered_ids)
@@ -120,17 +114,16 @@ class RunRegistry:
         """Return the open runs of a thread: the active one, then the queued ones in order."""
         return self.queues.of(ThreadKey(owner, thread_id))
 
-    def runs(self, owner: str) -> Iterator[Run]:
-        """Iterate the owner's runs, newest first."""
-        return self._by_owner.newest_first(owner)
+    def newest_first(self, owner: str, thread_id: str | None = None, run_id: str | None = None) -> Iterator[Run]:
+        """Iterate the owner's runs, the newest one first: those of a thread, or those with an id, or all.
 
-    def runs_of_thread(self, thread: ThreadKey) -> Iterator[Run]:
-        """Iterate the runs of a thread, newest first."""
-        return self._by_thread.newest_first(thread)
-
-    def runs_with_id(self, owner: str, run_id: str) -> Iterator[Run]:
-        """Iterate the owner's runs with this id, newest first. Two threads may have runs with the same id."""
-        return self._by_run_id.newest_first((owner, run_id))
+        Two threads may have runs with the same id. Nothing may change meanwhile.
+        """
+        return (
+            run
+            for key, run in reversed(self.by_key.items())
+            if key.owner == owner and thread_id in (None, key.thread_id) and run_id in (None, key.run_id)
+        )
 
     # --- lifecycle ---
 
@@ -166,8 +159,6 @@ class RunRegistry:
         quota = self._quota.of(run.ctx.caller.identity)
         self._leases[run] = quota.hold(Limit.RUNS), quota.hold(Limit.REQUEST_BYTES, size)
         self.by_key[run.key] = run
-        for groups in (self._by_owner, self._by_thread, self._by_run_id):
-            groups.add(run)
         if self.queues.append(run):
             self._start(run)
         else:
@@ -200,13 +191,8 @@ class RunRegistry:
 
     def _remove_refused(self, run: Run) -> None:
         """Remove a run completely. Its ids may be used again."""
-        self._remove(run)
-        run.log.discard()
-
-    def _remove(self, run: Run) -> None:
         del self.by_key[run.key]
-        for groups in (self._by_owner, self._by_thread, self._by_run_id):
-            groups.remove(run)
+        run.log.discard()
 
     def _start(self, run: Run) -> None:
         self._own_task(run.start(self._agent, self.scheduler))
@@ -270,8 +256,7 @@ class RunRegistry:
 
     def _forget(self, run: Run) -> None:
         self._pop_ended(run.key)
-        self._remove(run)
-        run.log.discard()
+        self._remove_refused(run)
         self._forgotten.put(run.key)
         self._forgotten_of.setdefault(run.key.thread, {})[run.key] = None
         if self._forgotten.is_full:
@@ -284,7 +269,7 @@ class RunRegistry:
 
     def forget_thread(self, thread: ThreadKey) -> None:
         """Remove the ended runs of a deleted thread. Their ids may be used again."""
-        for run in [run for run in self.runs_of_thread(thread) if run.key in self._ended_runs]:
+        for run in [run for run in self.newest_first(*thread) if run.key in self._ended_runs]:
             self._pop_ended(run.key)
             self._remove_refused(run)
         for key in self._forgotten_of.pop(thread, ()):
@@ -370,31 +355,3 @@ async def export_after_requests(export: Awaitable[None]) -> None:
     """Export telemetry once the requests that read the last run have ended."""
     await asyncio.sleep(REQUEST_SECONDS)
     await export
-
-
-class RunGroups(Generic[G]):
-    """Runs by group, in the order in which they were added, so that a search takes no look at those of others.
-
-    Args:
-        group_of: returns the group of a run.
-    """
-
-    def __init__(self, group_of: Callable[[RunKey], G]) -> None:
-        self._group_of = group_of
-        self._groups: dict[G, dict[RunKey, Run]] = {}
-
-    def add(self, run: Run) -> None:
-        """Add a run to its group, as the newest one."""
-        self._groups.setdefault(self._group_of(run.key), {})[run.key] = run
-
-    def remove(self, run: Run) -> None:
-        """Remove a run from its group."""
-        group = self._group_of(run.key)
-        runs = self._groups[group]
-        del runs[run.key]
-        if not runs:
-            del self._groups[group]
-
-    def newest_first(self, group: G) -> Iterator[Run]:
-        """Iterate the runs of a group, the newest one first. Nothing may change meanwhile."""
-        return reversed(self._groups.get(group, {}).values())
