@@ -8,7 +8,6 @@ import json
 import os
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Callable
 from typing import Any
@@ -396,12 +395,10 @@ def approval() -> object:
 def short_run() -> object:
     """A run that is given up long before the agent is done."""
     session = AgentSession.start("wait 300")
-    begun = time.monotonic()
     error = raised(lambda: session.run(timeout=1))
-    seconds = time.monotonic() - begun
     run = send_request(f"/threads/{id_of(session)}")["activeRunId"]
     send_request(f"/runs/{run}/cancel", {})
-    return {"raised": error[0], "seconds": seconds}
+    return {"raised": error[0], "is_running": run is not None}
 
 
 def forked_at_call() -> object:
