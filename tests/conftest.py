@@ -25,7 +25,7 @@ from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.engine.doubles import FakeClock, make_service
 
-pytest_plugins = ["tests.servers"]
+pytest_plugins = ["tests.servers", "tests.wheels"]
 
 # The same examples in every run, however slow the machine is.
 hypothesis.settings.register_profile(
