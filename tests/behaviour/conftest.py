@@ -16,6 +16,7 @@ from grpclib.client import Channel
 
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
+from agui_container.ports import Clock
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.behaviour.client import Client
@@ -152,9 +153,18 @@ class Site:
 
 
 class ServeOver(Protocol):
-    """Serve an agent, the assistant where there is none, and reach it over the protocol of the parameter."""
+    """Serve an agent, the assistant where there is none, and reach it over the protocol of the parameter.
 
-    async def __call__(self, agent: object = None, **settings: Any) -> Site: ...  # noqa: ANN401 - the fields of Settings
+    The agent's server has ``clock``, or one that stands still.
+    """
+
+    async def __call__(
+        self,
+        agent: object = None,
+        clock: Clock | None = None,
+        /,
+        **settings: Any,  # noqa: ANN401 - the fields of Settings
+    ) -> Site: ...
 
 
 @pytest.fixture(params=PROTOCOLS)
@@ -162,11 +172,16 @@ async def serve_over(request: pytest.FixtureRequest) -> AsyncIterator[ServeOver]
     """One test body over every protocol. A test that only some of them can say names those as parameters."""
     async with AsyncExitStack() as stack:
 
-        async def serve_over(agent: object = None, **settings: Any) -> Site:  # noqa: ANN401 - the fields of Settings
-            clock = FakeClock()
+        async def serve_over(
+            agent: object = None,
+            clock: Clock | None = None,
+            /,
+            **settings: Any,  # noqa: ANN401 - the fields of Settings
+        ) -> Site:
+            fake = FakeClock()
             chosen = Settings(**({} if agent else {"tools": TOOLS, "tool_policy": POLICY}), **settings)
-            app = build_app(chosen, make_service(agent, chosen, clock=clock) if agent else None)
+            app = build_app(chosen, make_service(agent, chosen, clock=clock or fake) if agent else None)
             url = await stack.enter_async_context(serving(app))
-            return Site(request.param, app.state.service, clock, url, stack)
+            return Site(request.param, app.state.service, fake, url, stack)
 
         yield serve_over
