@@ -25,6 +25,7 @@ from tests.behaviour.dialogues import AguiDialogue, Dialogue
 from tests.behaviour.fake_models import ConfiguredModel, FakeBedrock, FakeOffline, FakeOpenAI
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_grpc import KontekstDialogue, RozDialogue
+from tests.behaviour.over_platform import behind_platform, platform_ways
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
@@ -34,6 +35,13 @@ from tests.sockets.process import announced
 
 WAYS = ["offline-inprocess", "offline-ws", "bedrock-sse", "openai-sse"]
 """Each model, and each transport."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run conversations with each model, on each transport, and behind the platform but for a reason."""
+    if "way" in metafunc.fixturenames:
+        ways = [f"offline-{way}" for way in platform_ways(metafunc.definition)]
+        metafunc.parametrize("way", [*WAYS, *ways], indirect=True)
 
 
 class ConnectModel(Protocol):
@@ -55,7 +63,7 @@ def boto() -> object:
     return botocore.session.get_session()
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture
 def way(request: pytest.FixtureRequest) -> str:
     """A model and a transport."""
     chosen: str = request.param
@@ -105,7 +113,10 @@ async def open_client(way: str, settings: Settings, stack: AsyncExitStack) -> Cl
         stack.push_async_callback(service.drain, 0)
         return InProcess(service, clock, by_session=True)
     url = await stack.enter_async_context(serving(app))
-    client: Client = OverSse(service, clock, url) if way.endswith("sse") else OverWs(service, clock, url)
+    _, transport, *around = way.split("-")
+    if around:
+        return await stack.enter_async_context(behind_platform(transport, OverSse(service, clock, url)))
+    client: Client = OverSse(service, clock, url) if transport == "sse" else OverWs(service, clock, url)
     stack.push_async_callback(client.close)
     return client
 
