@@ -24,6 +24,7 @@ from agui_container.ports import Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import FACTS
 from tests.behaviour.client import begin_run
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import ask
 from tests.requirements import requirement
@@ -119,6 +120,7 @@ async def test_a_run_that_is_cancelled_or_read_twice_has_one_line(
 
 
 @requirement("log.end")
+@refusals_are_folded
 async def test_a_request_that_is_refused_is_no_run(connect: Connect, caplog: pytest.LogCaptureFixture) -> None:
     async def silent(_: RunAgentInput) -> AsyncIterator[Item]:
         yield "hi"

@@ -257,7 +257,10 @@ class Run:
                 self._end(event, Status.ERROR, failure=event.message)
 
     def _on_first_event(self) -> None:
-        self._trace.first_event(self._clock.time() - self.started_at)
+        self._trace.first_event(self._seconds_until(self._clock.time()))
+
+    def _seconds_until(self, moment: float) -> float:
+        return max(0.0, moment - self.started_at)  # the clock may have been set back
 
     def _send_started(self) -> None:
         """Write RUN_STARTED and the warnings of the store."""
@@ -351,7 +354,7 @@ class Run:
         self.status = status
         self.log.end()
         self._on_end(self)
-        seconds = max(0.0, self.ended_at - self.started_at)  # the clock may have been set back
+        seconds = self._seconds_until(self.ended_at)
         self._trace.end(event, status, seconds)
         self._log_end(event, status, seconds)
 
