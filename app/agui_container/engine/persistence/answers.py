@@ -1,7 +1,8 @@
 """Answers to the interrupts of a thread, beside their questions, for clients that load the thread later.
 
 Rule: an approval is left out, because the result of its call has the decision. The answers of one run are one record
-of the interrupt store, in a scope of their own. They are kept as long as the thread.
+of the interrupt store, in a scope of their own. They are kept as long as the thread. The record is not settled, because
+a store that cannot be reached then warns, if it can, and the run goes on.
 """
 
 from collections.abc import Collection, Sequence
