@@ -2,7 +2,7 @@
 
 Rule: an approval is left out, because the result of its call has the decision. The answers of one run are one record
 of the interrupt store, in a scope of their own. They are kept as long as the thread. The record is not settled, because
-a store that cannot be reached then warns, if it can, and the run goes on.
+AgentCore Memory, if it cannot be reached, warns of an open record and refuses a settled one, which would end the run.
 """
 
 from collections.abc import Collection, Sequence
