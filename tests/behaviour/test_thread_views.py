@@ -48,6 +48,57 @@ async def test_a_thread_says_what_an_agent_of_ones_own_has_asked(connect: Connec
     await wait_for_thread(client, lambda thread: (thread["status"], thread["waiting"]) == ("user_turn", []))
 
 
+@requirement("thread.answers")
+async def test_a_thread_keeps_what_its_questions_were_answered_with(connect: Connect) -> None:
+    client = await connect(ask_two_questions)
+    await client.run(ask())
+    asked = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    assert asked["answers"] == []
+    resume = [
+        {"interruptId": "i2", "status": "cancelled"},
+        {"interruptId": "i1", "status": "resolved", "payload": {"city": "Zürich"}},
+        {"interruptId": "i3", "status": "resolved"},
+    ]
+    await client.run(ask(run="r2", messages=[], resume=resume))
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn" and thread["answers"])
+    question = asked["messages"][-1]["id"]
+    kept = [
+        {"runId": "r2", "messageId": question, "interruptId": "i2", "reason": "size", "status": "cancelled"},
+        {
+            "runId": "r2",
+            "messageId": question,
+            "interruptId": "i1",
+            "reason": "choice",
+            "message": "Which?",
+            "status": "resolved",
+            "payload": {"city": "Zürich"},
+        },
+    ]
+    assert thread["answers"] == kept
+    fork = await send_command(client, "fork", threadId="t1", messageId=thread["messages"][-1]["id"])
+    assert (await send_command(client, "get", threadId=fork["threadId"]))["answers"] == kept
+    last = await send_command(client, "get", threadId="t1", limit=1)
+    assert last["answers"] == []
+    assert (await send_command(client, "get", threadId="t1", limit=1, before=last["before"]))["answers"] == kept
+
+
+@requirement("thread.answers")
+async def test_the_answer_to_a_question_before_any_message_comes_with_the_first_page(connect: Connect) -> None:
+    client = await connect(ask_two_questions)
+    await client.run(ask(messages=[]))
+    resume = [{"interruptId": "i1", "status": "resolved"}, {"interruptId": "i2", "status": "cancelled"}]
+    await client.run(ask(run="r2", messages=[], resume=resume))
+    await client.run(ask(run="r3"))
+    await wait_for_thread(client, lambda thread: (thread["status"], len(thread["messages"])) == ("user_turn", 2))
+    last = await send_command(client, "get", threadId="t1", limit=1)
+    assert last["answers"] == []
+    first = await send_command(client, "get", threadId="t1", limit=1, before=last["before"])
+    assert [(each["interruptId"], each["status"]) for each in first["answers"]] == [
+        ("i1", "resolved"),
+        ("i2", "cancelled"),
+    ]
+
+
 @requirement("thread.waiting")
 async def test_a_thread_says_which_calls_wait_for_an_approval(connect: Connect) -> None:
     client = await connect(team())

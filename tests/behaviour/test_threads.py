@@ -121,6 +121,7 @@ async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
         "goals": [],
         "feedback": [],
         "waiting": [],
+        "answers": [],
     }
 
 

@@ -223,6 +223,30 @@ async def test_a_form_that_is_put_off_is_answered_as_cancelled(visit: Visit, scr
     await expect(form).to_have_count(0)
 
 
+async def test_answered_forms_keep_question_and_answer_after_the_page_was_loaded_again(
+    visit: Visit, scripted: str
+) -> None:
+    user = await visit(scripted)
+    await user.say("consent")
+    await user.press("Not now")
+    await user.reads("Nothing was sent: cancelled.")
+    await user.say("ask_by_model")
+    form = user.page.get_by_role("form", name="Which?")
+    await form.get_by_label("Email").fill("a@example.com")
+    await form.get_by_role("button", name="Send").click()
+    await user.reads("You answered: {'kind': 'order'")
+    await user.is_done()
+    put_off = user.conversation.get_by_role("group", name="Open the link and allow the access.")
+    answered = user.conversation.get_by_role("group", name="Which?")
+    for is_loaded_again in (False, True):
+        if is_loaded_again:
+            await user.page.reload()
+        await expect(put_off).to_contain_text("Not answered")
+        await expect(answered.locator("dt")).to_have_text(["kind", "note", "email"])
+        await expect(answered.locator("dd")).to_have_text(["order", "null", "a@example.com"])
+        await expect(answered.locator("xpath=following-sibling::*[1]")).to_contain_text("You answered:")
+
+
 async def test_the_assistant_sets_the_theme_when_the_user_allows_it(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say('call set_theme {"theme": "dark"}')

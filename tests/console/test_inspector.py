@@ -145,6 +145,32 @@ async def test_a_trace_has_the_model_calls_the_tools_and_the_waits_of_a_turn(vis
     await expect(names).to_have_count(6)
 
 
+async def test_a_trace_of_runs_that_the_page_has_not_received_comes_from_the_server(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.press("Allow")
+    await user.is_done()
+    await user.say("stream 1")
+    await user.is_done()
+    other = await user.open_tab(user.page.url)
+    await other.inspect("Trace")
+    spans = other.page.get_by_role("list", name="Trace").get_by_role("listitem")
+    await expect(spans.locator(".span-name")).to_have_text(["run", "model"])
+    await other.page.get_by_label("Turn").select_option(label="1. calculate 6*7")
+    await expect(spans.locator(".span-name")).to_have_text(
+        ["run", "model", "waits for you", "run", "calculate", "model"]
+    )
+    await expect(spans.filter(has_text="calculate")).to_contain_text("ms")
+    await expect(spans.filter(has_text="model").locator(".span-time")).to_have_count(0)
+    await expect(spans.first).to_contain_text("interrupt ·")
+    await other.say("what time is it")
+    await other.is_done()
+    turns = other.page.get_by_label("Turn").locator("option")
+    await expect(turns).to_have_text(["1. calculate 6*7", "2. stream 1", "3. what time is it"])
+
+
 async def test_deltas_are_one_row_and_raw_rows_are_not_folded(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     await user.inspect("Events")

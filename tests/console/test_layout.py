@@ -81,6 +81,19 @@ async def test_every_control_of_a_touch_screen_is_large(visit: Visit) -> None:
         await has_large_targets(user)
 
 
+IS_ONE_LINE = "(element) => element.offsetHeight < 2 * parseFloat(getComputedStyle(element).fontSize)"
+
+
+async def test_the_use_of_the_context_is_one_line_beside_a_choice_of_models_on_a_phone(visit: Visit) -> None:
+    with serve_page(AGUI_MODELS="spare=offline", AGUI_CONTEXT_TOKENS="4000") as server:
+        user = await visit(server.url, viewport=PHONE, has_touch=True, is_mobile=True)
+        await user.say("what time is it")
+        await expect(user.page.get_by_label("Model")).to_be_visible()
+        meter = user.page.locator(".context-meter")
+        await expect(meter).to_have_text("Context3 %")
+        assert await meter.evaluate(IS_ONE_LINE)
+
+
 async def test_every_control_of_a_form_and_of_a_state_is_large_on_a_touch_screen(visit: Visit, scripted: str) -> None:
     user = await visit(scripted, viewport=PHONE, has_touch=True, is_mobile=True)
     await user.say("hello")

@@ -5,7 +5,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from playwright.async_api import Route, expect
+from playwright.async_api import Page, Route, WebSocketRoute, expect
 
 from tests.console.conftest import Visit, over_both
 from tests.console.driver import NO_NETWORK, PageServer, release
@@ -122,16 +122,28 @@ async def test_an_idle_page_notices_that_its_server_has_ended(visit: Visit, last
     user.expect_complaints(*NO_NETWORK)
 
 
-async def test_an_idle_page_says_within_5_seconds_that_its_server_hangs(profiles: Profiles, scripted: str) -> None:
+async def test_an_idle_page_says_within_5_seconds_that_its_server_hangs_and_that_it_answers_again(
+    profiles: Profiles, scripted: str
+) -> None:
     async with await profiles.browser.new_context() as context:  # the clock is one of all pages of a context
         page = await context.new_page()
         await page.clock.install()
         await page.goto(scripted)
         await expect(page.get_by_text("Your chats will be here.")).to_be_visible()
         await page.clock.pause_at(datetime.now(UTC) + timedelta(minutes=1))
-        await page.route(re.compile("/(ping|threads)$"), lambda _: None)
+        is_hanging = True
+
+        async def hang(route: Route) -> None:
+            if not is_hanging:
+                await route.continue_()
+
+        await page.route(re.compile("/(ping|threads)$"), hang)
         await page.clock.run_for(5000)
         await expect(page.get_by_text("Offline")).to_be_visible()
+        await page.clock.run_for(5000)
+        is_hanging = False  # what was asked for before gets no answer
+        await page.clock.resume()
+        await expect(page.get_by_text("Offline")).to_have_count(0)
 
 
 REFUSAL = {
@@ -142,16 +154,33 @@ REFUSAL = {
 }
 
 
-async def test_edited_arguments_are_sent_again_after_a_refusal(visit: Visit, assistant: str) -> None:
-    user = await visit(assistant)
-    await user.say("calculate 6*7")
-    await user.press("Edit")
-    await user.page.get_by_label("Expression").fill("6*8")
+async def refuse_run(page: Page) -> None:
+    """Refuse the next run, whichever transport it comes by."""
 
     async def refuse(route: Route) -> None:
         await route.fulfill(content_type="text/event-stream", body=f"data: {json.dumps(REFUSAL)}\n\n")
 
-    await user.page.route("**/invocations", refuse, times=1)
+    refused: list[WebSocketRoute] = []
+
+    def refuse_socket(socket: WebSocketRoute) -> None:
+        if refused:
+            socket.connect_to_server()
+        else:
+            refused.append(socket)
+            socket.on_message(lambda _: socket.send(json.dumps(REFUSAL)))
+
+    await page.route("**/invocations", refuse, times=1)
+    await page.route_web_socket("**/ws?*", refuse_socket)
+
+
+@over_both
+async def test_edited_arguments_are_sent_again_after_a_refusal(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.is_done()
+    await refuse_run(user.page)
+    await user.press("Edit")
+    await user.page.get_by_label("Expression").fill("6*8")
     await user.press("Allow with these")
     await expect(user.page.get_by_role("alert")).to_contain_text("Too many runs.")
     await user.press("Try again")

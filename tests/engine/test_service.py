@@ -221,7 +221,7 @@ async def test_a_queued_run_tries_again_only_when_a_reader_has_left(monkeypatch:
     service, asked = make_service(forever), list[str]()
     start = service.start
 
-    def counted(run_input: RunAgentInput, who: Caller, *_: object) -> Subscription:
+    def counted(run_input: RunAgentInput, who: Caller, *_: object, **__: object) -> Subscription:
         asked.append(run_input.run_id)
         return start(run_input, who)
 

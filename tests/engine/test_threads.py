@@ -56,12 +56,7 @@ RUN = RunKey("everybody", "t1", "r1")
 
 def threads_of(store: Store, runs: RunControl | None = None, quota: Quota | None = None) -> ThreadCommands:
     cluster = Cluster(store, MemoryBus(), FakeClock(), durable=False, new_id=lambda: "replica")
-    return ThreadCommands(cluster, quota or make_quota(), lambda: "fork", runs or NoRuns(), no_interrupts)
-
-
-async def no_interrupts(*_: object) -> list[Interrupt]:
-    """Return no interrupts, as for a thread without pending ones."""
-    return []
+    return ThreadCommands(cluster, quota or make_quota(), lambda: "fork", runs or NoRuns())
 
 
 class NoRuns:
@@ -73,6 +68,9 @@ class NoRuns:
     async def cancel(self, *_: object) -> None:
         self.cancels += 1
         raise AppError(ErrorCode.RUN_NOT_FOUND, "There is no such run.")
+
+    async def waiting(self, *_: object) -> list[Interrupt]:
+        return []
 
     def forget_thread(self, _: ThreadKey) -> None:
         """Do nothing, because there are no runs."""
@@ -144,7 +142,7 @@ async def test_the_deltas_of_a_thread_merged_equal_the_thread(steps: list[Change
         assert follower.token == whole["continuationToken"]
         assert follower.rest == {
             name: whole[name]
-            for name in whole.keys() - {"messages", "runs", "feedback", "waiting", "continuationToken"}
+            for name in whole.keys() - {"messages", "runs", "feedback", "waiting", "answers", "continuationToken"}
         }
 
 

@@ -2,10 +2,15 @@
 
 import asyncio
 
-from agui_container.ports.records import InterruptScope, PendingInterrupt, ThreadKey
+from ag_ui.core import Interrupt, ResumeEntry
+
+from agui_container.engine.persistence.answers import answers_of, keep_answers
+from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey, ThreadKey
 from agui_container.ports.store import Store
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
+from agui_container.testing import user_input
 from tests.stores.conftest import Replica
+from tests.stores.doubles import claim_run
 
 PLACE = InterruptScope(0, "owner", "t1")
 OTHERS = (
@@ -104,3 +109,27 @@ async def test_in_memory_the_place_that_was_written_to_longest_ago_makes_room() 
     assert [len(await interrupts.list_open(place, 1.0)) for place in places] == [2, 0, 1, 1]
     await interrupts.put(places[3], [PendingInterrupt("b", b"x" * 8, 50.0)])
     assert [len(await interrupts.list_open(place, 1.0)) for place in places] == [2, 0, 0, 2]
+
+
+async def test_answers_stay_beside_their_questions_until_the_thread_is_deleted(replica: Replica) -> None:
+    store, run = await replica(), RunKey("owner", "t1", "r2")
+    await claim_run(store, run)
+    question, later = Interrupt(id="a", reason="place", message="Where to?"), 9e9
+    resume = [ResumeEntry(interrupt_id="a", status="resolved", payload={"city": "Zürich"})]
+    answered = user_input("").model_copy(update={"resume": resume})
+    await keep_answers(store.interrupts, run, answered, [question], "m1")
+    await store.interrupts.expire(later)
+    other = await replica()
+    assert await answers_of(other.interrupts, run.thread, later) == [
+        {
+            "runId": "r2",
+            "messageId": "m1",
+            "interruptId": "a",
+            "reason": "place",
+            "message": "Where to?",
+            "status": "resolved",
+            "payload": {"city": "Zürich"},
+        }
+    ]
+    await other.threads.delete(run.thread)
+    assert await answers_of(store.interrupts, run.thread, later) == []

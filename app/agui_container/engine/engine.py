@@ -107,8 +107,8 @@ class Engine:
         self.readers = Readers(self.registry, self.quota, policy.on_disconnect, clock)
         self._counts = EngineCounts(self.registry, self.readers, self.quota)
         self.local_runs = LocalRuns(self.registry, self.readers, clock)
-        self.runs = RunFinder(self.registry, cluster, clock)
-        self.threads = ThreadCommands(cluster, self.quota, new_id, self.runs, self._pending_interrupts, thread_cleanup)
+        self.runs = RunFinder(self.registry, cluster, clock, responder)
+        self.threads = ThreadCommands(cluster, self.quota, new_id, self.runs, thread_cleanup)
         self._draining = False
         self._drain_callbacks: list[Callable[[], None]] = []
         self._opening = asyncio.Lock()
@@ -116,13 +116,15 @@ class Engine:
 
     # --- runs ---
 
-    def start(
+    def start(  # noqa: PLR0913 - all that is known of the request
         self,
         run_input: RunAgentInput,
         caller: Caller,
         size: int = 0,
         condition: ThreadCondition = NO_CONDITION,
         fingerprint: bytes | None = None,
+        *,
+        questions: Sequence[Interrupt] = (),
     ) -> Subscription:
         """Start a run and read it from its first event. If these ids are known in this process, join that run instead.
 
@@ -133,6 +135,7 @@ class Engine:
             condition: condition on the thread. It is checked here for runs of this process only, and again when the run
                 claims the thread.
             fingerprint: fingerprint of the messages, or None if any input with these ids is a retry.
+            questions: interrupts of the thread that ``resume`` may answer.
 
         Raises:
             AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry after the
@@ -144,12 +147,10 @@ class Engine:
         if existing is not None:
             check_same_messages(fingerprint, existing.recorder.fingerprint)
             return self.readers.open(existing, 0, caller)
-        self._check_startable(key)
+        self._check_startable(key, condition)
         chosen = busy_choice(run_input.forwarded_props, self._policy.on_busy)
         on_busy = OnBusy.REJECT if condition.latest_run else chosen
         queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
-        if condition.latest_run and queue:
-            raise thread_busy()
         to_cancel = runs_to_cancel(queue, on_busy, now)  # first, because ``admit`` may try a busy thread many times
         recorder = RunRecorder(
             self.cluster,
@@ -160,6 +161,7 @@ class Engine:
             size=size,
             condition=condition,
             fingerprint=fingerprint,
+            questions=questions,
         )
         quota = self.quota.of(caller.identity)
         run = self._run(run_input, caller, self._log(recorder, quota), recorder)
@@ -175,11 +177,13 @@ class Engine:
             other.cancel(CancelReason.NEW_RUN)
         self.registry.add(run, size)
 
-    def _check_startable(self, key: RunKey) -> None:
+    def _check_startable(self, key: RunKey, condition: ThreadCondition) -> None:
         if self.registry.is_forgotten(key) and not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         if self._draining:
             raise shutting_down()
+        if condition.latest_run and self.registry.queue(key.owner, key.thread_id):
+            raise thread_busy()
 
     def _log(self, recorder: RunRecorder, quota: IdentityQuota) -> EventLog:
         memory = LogMemory(self._policy.limits.run_bytes, quota.amounts(Limit.LOG_BYTES))
@@ -266,7 +270,8 @@ class Engine:
             latest = await self.runs.find_or_none(caller, run_input.thread_id)
             if latest is not None and latest.key.run_id != condition.latest_run:
                 raise thread_busy()
-        return await wait_with(self.start(run_input, caller, size, condition, fingerprint))
+        questions = await self.threads.waiting(caller, run_input.thread_id) if run_input.resume else ()
+        return await wait_with(self.start(run_input, caller, size, condition, fingerprint, questions=questions))
 
     async def _show(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
         """Read the stored thread as a run. Return None if it is empty and the agent may produce its first message."""
@@ -276,7 +281,7 @@ class Engine:
             thread = await self.cluster.store.threads.changes(ThreadKey(caller.owner, run_input.thread_id))
         if self._responder is None and (thread is None or not thread.messages):
             return None
-        interrupts = await self._pending_interrupts(caller, run_input.thread_id)
+        interrupts = await self.runs.waiting(caller, run_input.thread_id)
         quota = self.quota.of(caller.identity)
         quota.check(Limit.STREAMS)
         quota.check(Limit.LOG_BYTES, 0 if thread is None else thread.size)
@@ -285,12 +290,6 @@ class Engine:
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         shown = ThreadSnapshot(key, events, self.registry.flusher, quota.amounts(Limit.LOG_BYTES))
         return self.readers.open(shown, 0, caller)
-
-    async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
-        """Return the unanswered interrupts of a thread: the responder's, or those of the thread's last run."""
-        if self._responder is not None:
-            return await self._responder.pending_interrupts(caller, thread_id)
-        return await self.runs.pending_interrupts(await self.runs.find_or_none(caller, thread_id))
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder) -> Run:
         pipeline = EventPipeline(run_input, self.new_id, log)

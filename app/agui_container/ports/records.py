@@ -162,7 +162,8 @@ class InterruptScope(NamedTuple):
     """Scope of pending interrupts: an assistant's level on a thread.
 
     Attributes:
-        depth: level below the first assistant, from 0. The value -1 is the scope of the goals of an open turn.
+        depth: level below the first assistant, from 0. The value -1 is the scope of the goals of an open turn, and -2
+            that of the answers that are kept with their questions.
         owner, thread_id: the client's thread.
         part: id of a subagent's own thread; empty for the client's thread.
     """

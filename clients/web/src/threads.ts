@@ -61,9 +61,11 @@ class Threads {
   async refresh(): Promise<void> {
     const request = ++this.requests;
     try {
-      const page = await api.threads();
+      if (!this.isReachable.value) await ping(); // to wait for the list could take as long as the server hangs
       if (request !== this.requests) return;
       this.isReachable.set(true);
+      const page = await api.threads();
+      if (request !== this.requests) return;
       this.refusal.set("");
       this.putFirst(page.threads, page.next);
     } catch (error) {
@@ -86,15 +88,11 @@ class Threads {
   }
 
   private async look(): Promise<void> {
-    const look = new AbortController();
-    const timer = setTimeout(() => look.abort(), ANSWER_MS);
     try {
-      await api.ping(look.signal);
+      await ping();
     } catch (error) {
       if ((error as RequestError).code === "UNREACHABLE") this.isReachable.set(false);
       void this.refresh();
-    } finally {
-      clearTimeout(timer);
     }
   }
 
@@ -178,6 +176,17 @@ class Threads {
       this.problem.set(`${failure} ${error instanceof Error ? error.message : String(error)}`);
       return false;
     }
+  }
+}
+
+/** Wait until the server answers, but not longer than for a look. */
+async function ping(): Promise<void> {
+  const look = new AbortController();
+  const timer = setTimeout(() => look.abort(), ANSWER_MS);
+  try {
+    await api.ping(look.signal);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -17,6 +17,7 @@ const THREAD: StoredThread = {
   goals: [],
   feedback: [],
   waiting: [],
+  answers: [],
 };
 
 function run(runId: string, status: string, error?: RunFacts["error"]): RunFacts {

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowsOf } from "../src/components/events";
+import type { RunFacts } from "../src/connection/api";
 import type { Frame } from "../src/connection/frames";
+import { storedFramesOf, storedTurns } from "../src/state/stored-trace";
 import { spansOf, turnsOf } from "../src/state/trace";
 
 function frames(...events: [at: number, event: Record<string, unknown>][]): Frame[] {
@@ -105,5 +107,62 @@ test("the input of a run is a row with what the user said, also with files, and 
   assert.deepEqual(
     rowsOf(log, false).map(({ text }) => text),
     ["pay", "Files", "continued"],
+  );
+});
+
+function stored(runId: string, status: string, startedAt: number): RunFacts {
+  return { runId, threadId: "t", status, startedAt, seconds: 1, events: 1 };
+}
+
+test("stored runs are turns, and a run after questions belongs to the turn that has asked them", () => {
+  const runs = [stored("r3", "finished", 3), stored("r2", "finished", 2), stored("r1", "interrupted", 1)];
+  const messages = [
+    { id: "u1", role: "user" as const, content: "pay" },
+    { id: "a1", role: "assistant" as const, content: "" },
+    { id: "u2", role: "user" as const, content: "thanks" },
+    { id: "a2", role: "assistant" as const, content: "Welcome." },
+  ];
+  assert.deepEqual(
+    storedTurns(runs, { messages, runs: { a1: "r1", a2: "r3" } }).map((turn) => [
+      turn.title,
+      turn.runs.map(({ runId }) => runId),
+    ]),
+    [
+      ["pay", ["r1", "r2"]],
+      ["thanks", ["r3"]],
+    ],
+  );
+});
+
+test("a stored turn has the times of its runs and its measured tools, and of nothing else", () => {
+  const first = [
+    { type: "RUN_STARTED", timestamp: 1000 },
+    { type: "TOOL_CALL_START", toolCallId: "c", toolCallName: "pay" },
+    { type: "TOOL_CALL_ARGS", toolCallId: "c", delta: "{}" },
+    { type: "TOOL_CALL_END", toolCallId: "c" },
+    { type: "RUN_FINISHED", timestamp: 1300, outcome: { type: "interrupt" } },
+  ];
+  const second = [
+    { type: "RUN_STARTED", timestamp: 9000 },
+    { type: "TOOL_CALL_RESULT", toolCallId: "c", metadata: { durationMs: 40 } },
+    { type: "TEXT_MESSAGE_START", messageId: "m" },
+    { type: "TEXT_MESSAGE_END", messageId: "m" },
+    { type: "RUN_FINISHED", timestamp: 9500 },
+  ];
+  const text = (events: object[]) => events.map((event) => JSON.stringify(event));
+  const found = [
+    ...storedFramesOf(stored("r1", "interrupted", 1), text(first)),
+    ...storedFramesOf(stored("r2", "finished", 9), text(second)),
+  ];
+  assert.deepEqual(
+    spansOf(found, {}, true).map((span) => [span.name, span.isTimed ? span.end! - span.start : "", span.detail]),
+    [
+      ["run", 300, "interrupt"],
+      ["model", "", ""],
+      ["waits for you", 7700, ""],
+      ["run", 500, "success"],
+      ["pay", 40, "waits for a decision"],
+      ["model", "", ""],
+    ],
   );
 });

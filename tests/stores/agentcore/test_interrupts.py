@@ -4,12 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from ag_ui.core import ResumeEntry, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
+from ag_ui.core import Interrupt, ResumeEntry, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
 from agui_container.engine.engine import Engine
+from agui_container.engine.persistence.answers import answers_of, keep_answers
 from agui_container.main import build_service
 from agui_container.ports import Caller
-from agui_container.ports.records import InterruptScope, PendingInterrupt
+from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey
 from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
 from agui_container.testing import EVENT, user_input
@@ -33,6 +34,16 @@ async def test_a_question_and_its_answer_are_there_for_the_next_process(process:
     later = process()
     assert await later.interrupts.list_open(SCOPE, NOW) == [settled]
     assert not await later.interrupts.settle(SCOPE, "call-1", b'"again"', UNTIL, NOW)
+
+
+async def test_an_answer_is_beside_its_question_for_the_next_process(process: Process) -> None:
+    store, run = process(), RunKey("owner", "t1", "r2")
+    await turn(store)
+    resume = [ResumeEntry(interrupt_id="a", status="cancelled")]
+    answered = user_input("").model_copy(update={"resume": resume})
+    await keep_answers(store.interrupts, run, answered, [Interrupt(id="a", reason="place")], None)
+    kept = [{"runId": "r2", "interruptId": "a", "reason": "place", "status": "cancelled"}]
+    assert await answers_of(process().interrupts, run.thread, NOW) == kept
 
 
 async def test_of_two_answers_at_once_one_counts_and_one_is_written(process: Process, service: Memory) -> None:

@@ -11,9 +11,10 @@ import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from enum import Enum, auto
 
-from ag_ui.core import RunAgentInput, RunErrorEvent
+from ag_ui.core import Interrupt, RunAgentInput, RunErrorEvent
 
 from agui_container.engine.log.event_log import EventLog
+from agui_container.engine.persistence.answers import keep_answers
 from agui_container.engine.persistence.backlog import cut_unstored, early_end
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.merged_input import merge_in_turn, with_state
@@ -95,6 +96,7 @@ class RunRecorder:
         size: bytes of the request.
         condition: condition on the thread, which is checked with the claim.
         fingerprint: fingerprint of the messages of the run's input.
+        questions: interrupts of the thread that the input may answer.
     """
 
     def __init__(  # noqa: PLR0913 - the service hands over each part
@@ -108,10 +110,12 @@ class RunRecorder:
         size: int = 0,
         condition: ThreadCondition = NO_CONDITION,
         fingerprint: bytes | None = None,
+        questions: Sequence[Interrupt] = (),
     ) -> None:
         self.cluster = cluster
         self.key = key
         self.fingerprint = fingerprint
+        self._questions = questions
         self._identity = identity
         self._size = size
         self._condition = condition
@@ -190,6 +194,8 @@ class RunRecorder:
         merged = await merge_in_turn(self._identity, self._size, run_input, stored, self.predecessors)
         if merged.change is not None:
             await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), merged.change)
+        last = stored.messages[-1].id if stored.messages else None
+        await keep_answers(cluster.store.interrupts, self.key, run_input, self._questions, last)
         self._unstored_input = None
         return merged.run_input
 

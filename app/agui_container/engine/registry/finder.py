@@ -22,7 +22,7 @@ from agui_container.engine.registry.repeated_inputs import (
 from agui_container.engine.run.run import Run
 from agui_container.engine.service import View
 from agui_container.engine.threads.views import run_view, stored_run_view
-from agui_container.ports import Caller, Clock
+from agui_container.ports import Caller, Clock, Responder
 from agui_container.ports.records import RunKey, RunRecord, RunStatus, ThreadKey
 from agui_container.ports.store import PAGE, store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -31,10 +31,11 @@ from agui_container.protocol.errors import AppError, ErrorCode
 class RunFinder:
     """Finds, lists and cancels the runs of this process and of the store."""
 
-    def __init__(self, registry: RunRegistry, cluster: Cluster, clock: Clock) -> None:
+    def __init__(self, registry: RunRegistry, cluster: Cluster, clock: Clock, responder: Responder | None) -> None:
         self._registry = registry
         self._cluster = cluster
         self._clock = clock
+        self._responder = responder
 
     def find_local(self, caller: Caller, thread_id: str | None, run_id: str | None) -> Run | None:
         """Return the run if it is in this process.
@@ -105,6 +106,12 @@ class RunFinder:
             if error.code is not ErrorCode.RUN_NOT_FOUND:
                 raise
             return None
+
+    async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
+        """Return the unanswered interrupts of a thread: the responder's, or those of the thread's last run."""
+        if self._responder is not None:
+            return await self._responder.pending_interrupts(caller, thread_id)
+        return await self.pending_interrupts(await self.find_or_none(caller, thread_id))
 
     async def pending_interrupts(self, run: Run | RunRecord | None) -> Sequence[Interrupt]:
         """Return the interrupts of a run that has ended with some, as long as its events are stored."""

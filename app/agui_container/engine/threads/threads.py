@@ -6,7 +6,7 @@ field (``views``), so internal fields of the store do not reach clients.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Protocol
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
+from agui_container.engine.persistence.answers import answers_after, answers_of, copy_answers
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.service import View
 from agui_container.engine.threads.search import threads_with
@@ -73,6 +74,9 @@ class RunControl(Protocol):
     async def cancel(self, caller: Caller, thread_id: str | None, run_id: str | None) -> object:
         """Cancel a run. Raises ``AppError`` RUN_NOT_FOUND."""
 
+    async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
+        """Return the unanswered interrupts of a thread."""
+
     def forget_thread(self, thread: ThreadKey) -> None:
         """Remove the ended runs of a deleted thread from memory."""
 
@@ -84,25 +88,22 @@ class ThreadCommands:
         cluster: the store and the clock.
         quota: counts the bytes of large results.
         new_id: makes the ids of forks.
-        runs: ends and removes the runs of a deleted thread.
-        pending_interrupts: returns the unanswered interrupts of a thread.
+        runs: finds the interrupts of a thread, and ends and removes the runs of a deleted one.
         thread_cleanup: the agent, if it stores data of threads by itself.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the engine hands over each part
+    def __init__(
         self,
         cluster: Cluster,
         quota: Quota,
         new_id: Callable[[], str],
         runs: RunControl,
-        pending_interrupts: Callable[[Caller, str], Awaitable[Sequence[Interrupt]]],
         thread_cleanup: ThreadCleanup | None = None,
     ) -> None:
         self._cluster = cluster
         self._quota = quota
         self._new_id = new_id
         self._runs = runs
-        self._pending_interrupts = pending_interrupts
         self._thread_cleanup = thread_cleanup
 
     @asynccontextmanager
@@ -138,7 +139,7 @@ class ThreadCommands:
     async def waiting(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:
         """Return the interrupts of a thread that wait for an answer. Raises ``AppError`` STORE_UNAVAILABLE."""
         with store_errors_as_app_errors():
-            return await self._pending_interrupts(caller, thread_id)
+            return await self._runs.waiting(caller, thread_id)
 
     async def delta(
         self, caller: Caller, thread_id: str, since: str | None = None, *, messages: bool = True
@@ -209,19 +210,22 @@ class ThreadCommands:
 
     async def _get(self, caller: Caller, command: ThreadsGet, lease: QuotaLease) -> View:
         key = ThreadKey(caller.owner, command.thread_id)
-        waiting = [interrupt_view(it) for it in await self._pending_interrupts(caller, command.thread_id)]
+        waiting = [interrupt_view(it) for it in await self._runs.waiting(caller, command.thread_id)]
         delta = await self._changes(key, messages=command.messages and not command.is_page)
         page = await self._page(key, command) if command.messages and command.is_page else Page(delta.messages)
         delta = replace(delta, messages=page.items)
         lease.resize(delta.size)
         feedback = await self._cluster.store.feedbacks.list_for(key)
+        answers = await answers_of(self._cluster.store.interrupts, key, self._cluster.clock.time())
+        if command.is_page:
+            answers = answers_after(answers, {message.id for message in page.items}, is_first=page.next is None)
         size, build = (
             delta.size + size_of_feedback(feedback),
             partial(shown_thread_view, with_messages=command.messages),
         )
         lease.resize(size)
         view = await offload_if_large(caller.identity, size, build, delta, feedback)
-        view["waiting"] = waiting
+        view |= {"waiting": waiting, "answers": answers}
         return view if page.next is None else {**view, "before": page.next}
 
     async def _page(self, key: ThreadKey, command: ThreadsGet) -> Page[StoredMessage]:
@@ -310,13 +314,15 @@ class ThreadCommands:
         turn = await turn_after_message(threads, key, message)
         new_id, now = command.new_thread_id or self._new_id(), self._cluster.clock.time()
         try:
-            return thread_view(await threads.fork(key, command.message_id, new_id, now, turn))
+            fork = await threads.fork(key, command.message_id, new_id, now, turn)
         except CannotFork as error:
             if error.id_exists:
                 raise AppError(ErrorCode.VALIDATION_ERROR, "newThreadId: there is another thread of this id.") from None
             if error.active:
                 raise AppError(ErrorCode.THREAD_BUSY, "messageId: this message is still being written.") from None
             raise message_not_found() from None
+        await copy_answers(self._cluster.store.interrupts, key, fork.key, now)
+        return thread_view(fork)
 
     async def _feedback(self, key: ThreadKey, command: ThreadsFeedback) -> View:
         """Store the feedback on a message of the assistant."""

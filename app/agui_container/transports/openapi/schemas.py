@@ -117,6 +117,18 @@ def _server_answers() -> dict[str, Schema]:
     }
 
 
+def _answer() -> Schema:
+    status = {"type": "string", "enum": ["resolved", "cancelled"]}
+    return record(
+        "Answer to an interrupt, with its question.",
+        {"runId": TEXT, "interruptId": TEXT, "reason": TEXT, "status": status},
+        messageId={**TEXT, "description": "Last message before the answer."},
+        message=TEXT,
+        toolCallId=TEXT,
+        payload={"description": "Any JSON."},
+    )
+
+
 def _thread_answers() -> dict[str, Schema]:
     thread = {"threadId": TEXT, "status": choice(ThreadStatus), "createdAt": TIME, "changedAt": TIME}
     origin = record("Origin of a fork.", {"threadId": TEXT, "messageId": TEXT})
@@ -142,6 +154,7 @@ def _thread_answers() -> dict[str, Schema]:
                 "continuationToken": TEXT,
                 "feedback": array(ref("Feedback")),
                 "waiting": array(ref("Interrupt")),
+                "answers": array(ref("Answer")),
             },
             **summary,
             **contents,
@@ -155,6 +168,7 @@ def _thread_answers() -> dict[str, Schema]:
             **thread_data,
             order={**array(TEXT), "description": "Ids of all messages, in order."},
         ),
+        "Answer": _answer(),
         "Goal": record(
             "A goal of a turn.",
             {"runId": TEXT, "type": TEXT, "status": choice(GoalStatus), "createdAt": TIME},

@@ -1,16 +1,15 @@
 /** Runs of this thread, to be played again. */
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { chat } from "../chat";
-import { type RunFacts, runsOf } from "../connection/api";
 import { closeReplay, openReplay, pause, play, type Replay, replay, seek } from "../replay";
-import { textOf } from "../state/messages";
-import type { ChatState } from "../state/types";
+import { questionOf } from "../state/stored-trace";
 import { useStore } from "../store";
 import { EventRows } from "./EventRows";
 import { rowsOf } from "./events";
 import { count, duration, shortened } from "./format";
 import { IconButton } from "./icons";
+import { useRuns } from "./runs";
 
 export function Replays() {
   const threadId = useStore(chat, (state) => state.threadId);
@@ -42,22 +41,7 @@ function ReplayEvents({ shown: { frames, at } }: { shown: Replay }) {
 
 function RunList({ threadId }: { threadId: string }) {
   const state = useStore(chat);
-  const { status } = state.run;
-  const [runs, setRuns] = useState<readonly RunFacts[]>([]);
-  const [error, setError] = useState("");
-  const fail = (failure: unknown) => setError(failure instanceof Error ? failure.message : String(failure));
-  useEffect(() => {
-    let isCurrent = true;
-    const load = async () => {
-      const found = await runsOf(threadId);
-      if (isCurrent) setRuns(found);
-    };
-    setError("");
-    load().catch(fail);
-    return () => {
-      isCurrent = false;
-    };
-  }, [status]);
+  const { runs, error, fail } = useRuns(threadId);
   return (
     <div class="facts">
       {error !== "" && (
@@ -70,7 +54,7 @@ function RunList({ threadId }: { threadId: string }) {
         {runs.map((run) => (
           <li key={run.runId}>
             <button type="button" class="run-row" onClick={() => openReplay(threadId, run.runId).catch(fail)}>
-              <span class="run-text">{questionOf(run, state)}</span>
+              <span class="run-text">{shortened(questionOf(run, state))}</span>
               <span>{new Date(run.startedAt * 1000).toLocaleTimeString()}</span>
               <span>{run.status}</span>
               <span>{count(run.events)} events</span>
@@ -81,13 +65,6 @@ function RunList({ threadId }: { threadId: string }) {
       </ul>
     </div>
   );
-}
-
-/** What the user had said before a run, if the page has it. */
-function questionOf(run: RunFacts, { messages, runs }: ChatState): string {
-  const at = messages.findIndex(({ id }) => runs[id] === run.runId);
-  const asked = messages.slice(0, Math.max(0, at)).findLast((message) => message.role === "user");
-  return asked === undefined ? "" : shortened(textOf(asked), 60);
 }
 
 /** The controls of a replay, in the place of the composer. */

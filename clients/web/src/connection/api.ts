@@ -1,6 +1,6 @@
 /** Requests to the routes for threads, runs, feedback and capabilities. */
 
-import type { AgentCapabilities, Interrupt, Message, RunErrorEvent } from "@ag-ui/core";
+import type { AgentCapabilities, Interrupt, Message, ResumeEntry, RunErrorEvent } from "@ag-ui/core";
 import { endpoint, SESSION_HEADER, session } from "../config";
 import { authorization } from "../token";
 
@@ -28,6 +28,14 @@ export interface StoredGoal {
   data?: unknown;
 }
 
+/** What a question of the agent was answered with, after a message. Decisions on calls are with their results. */
+export interface StoredAnswer extends Omit<ResumeEntry, "metadata"> {
+  runId: string;
+  messageId?: string;
+  reason: string;
+  message?: string;
+}
+
 export interface StoredThread extends ThreadFacts {
   /** A page of messages: the last ones, or those before a place. */
   messages: Message[];
@@ -38,6 +46,7 @@ export interface StoredThread extends ThreadFacts {
   goals: StoredGoal[];
   feedback: Feedback[];
   waiting: Interrupt[];
+  answers: StoredAnswer[];
   continuationToken: string;
 }
 

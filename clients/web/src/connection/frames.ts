@@ -75,7 +75,8 @@ export class FrameLog {
   }
 }
 
-function typeOf(text: string): string {
+/** The type of an event, or of a control frame. */
+export function typeOf(text: string): string {
   const [, event, control] = TYPE.exec(text) ?? [];
   return event ?? control ?? "FRAME";
 }

@@ -72,9 +72,14 @@ function withNotice(state: ChatState, text: string, answer?: string): ChatState 
 export function withAnswer(
   state: ChatState,
   { message, reason }: Interrupt,
-  { status, payload }: Omit<ResumeEntry, "interruptId">,
+  entry: Omit<ResumeEntry, "interruptId">,
 ): ChatState {
-  return withNotice(state, message ?? reason, status === "cancelled" ? "" : JSON.stringify(payload));
+  return withNotice(state, message ?? reason, answerText(entry));
+}
+
+/** What was answered, as JSON; empty if the question was put off. */
+export function answerText({ status, payload }: Omit<ResumeEntry, "interruptId">): string {
+  return status === "cancelled" ? "" : JSON.stringify(payload ?? null);
 }
 
 function compacted(data: Record<string, unknown>): string {

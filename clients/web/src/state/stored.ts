@@ -1,9 +1,10 @@
 /** A stored thread as a chat. */
 
 import type { RunFacts, StoredThread } from "../connection/api";
+import { answerText } from "./custom";
 import { openCalls } from "./messages";
 import { failureOf, withWaiting } from "./reducer";
-import { type ChatState, emptyChat, type RunEnding, type RunState } from "./types";
+import { type ChatState, emptyChat, type Notice, type RunEnding, type RunState } from "./types";
 
 /**
  * Return the chat of a thread.
@@ -19,12 +20,23 @@ export function chatOf(stored: StoredThread, runs: readonly RunFacts[]): ChatSta
     runs: stored.runs,
     shared: { value: stored.state, changed: [] },
     goals: latestGoals(stored),
+    notices: answersIn(stored),
     endings: endingsOf(runs),
     run: runOf(stored, runs[0]),
     interrupts: stored.waiting,
     calls: withWaiting({}, stored.waiting),
     pendingCalls: stored.status === "client_tool_turn" ? openCalls(stored.messages).map(({ id }) => id) : [],
   };
+}
+
+/** Questions of the agent with their answers, each after the message that was the last one then. */
+export function answersIn({ answers }: StoredThread): Notice[] {
+  return answers.map((answer) => ({
+    id: `${answer.runId}-${answer.interruptId}`,
+    afterMessageId: answer.messageId ?? null,
+    text: answer.message ?? answer.reason,
+    answer: answerText(answer),
+  }));
 }
 
 function runOf(stored: StoredThread, latest: RunFacts | undefined): RunState {

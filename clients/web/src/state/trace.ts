@@ -1,7 +1,7 @@
 /**
  * The spans of a turn, from the frames that have arrived: model calls, tools, subagents, steps, and waits for the user.
  *
- * Times are those at which the page got the frames. A span that has no end yet lasts until now.
+ * Times are those at which the page got the frames, or those of a stored run. A span that has no end yet lasts until now.
  */
 
 import type { RunAgentInput, TokenUsage } from "@ag-ui/core";
@@ -20,6 +20,8 @@ export interface Span {
   end?: number;
   depth: number;
   detail: string;
+  /** False if the time is not known. The span then only has its place among the others. */
+  isTimed: boolean;
 }
 
 /** What the user asked for, and the frames of the runs that answered it. */
@@ -67,18 +69,32 @@ export function requestOf(frame: Frame): { threadId: string; text?: string } {
   return said === undefined ? { threadId } : { threadId, text: textOf(said) || "Files" };
 }
 
-/** Return the spans of a turn, in the order in which they began. Runs have their cost, where models have a price. */
-export function spansOf(frames: readonly Frame[], prices: Readonly<Record<string, Price>> = {}): Span[] {
-  const trace = new Trace(prices);
+/**
+ * Return the spans of a turn, in the order in which they began. Runs have their cost, where models have a price.
+ *
+ * @param isStored true for frames of stored events, which have times of runs, waits and measured tools only
+ */
+export function spansOf(
+  frames: readonly Frame[],
+  prices: Readonly<Record<string, Price>> = {},
+  isStored = false,
+): Span[] {
+  const trace = new Trace(prices, isStored);
   for (const frame of frames) {
     if (frame.direction === "out") trace.begin(frame.at);
-    else if (SPANS.test(frame.type)) trace.add(parsed(frame) as TraceEvent, frame.at);
+    else if (isInTrace(frame.type)) trace.add(parsed(frame) as TraceEvent, frame.at);
   }
-  return trace.spans.sort((one, other) => one.start - other.start);
+  const isRun = (span: Span) => Number(span.kind === "run");
+  return trace.spans.sort((one, other) => one.start - other.start || isRun(other) - isRun(one));
 }
 
 /** Events that begin or end a span. Others may have megabytes, and are not parsed. */
 const SPANS = /^(?:RUN|STEP|SUBAGENT)_|^(?:TEXT|REASONING)_MESSAGE_(?:START|END)$|^TOOL_CALL_(?:START|END|RESULT)$/;
+
+/** True for events that begin or end a span. */
+export function isInTrace(type: string): boolean {
+  return SPANS.test(type);
+}
 
 const known = new WeakMap<Frame, unknown>();
 
@@ -93,7 +109,10 @@ const ROOT = "";
 class Trace {
   readonly spans: Span[] = [];
 
-  constructor(private readonly prices: Readonly<Record<string, Price>>) {}
+  constructor(
+    private readonly prices: Readonly<Record<string, Price>>,
+    private readonly isStored: boolean,
+  ) {}
 
   private run: Span | undefined;
   private wait: Span | undefined;
@@ -159,7 +178,8 @@ class Trace {
   }
 
   private open(kind: SpanKind, name: string, start: number, depth: number): Span {
-    const span: Span = { kind, name, start, depth, detail: "" };
+    const isTimed = !this.isStored || kind === "run" || kind === "wait";
+    const span: Span = { kind, name, start, depth, detail: "", isTimed };
     this.spans.push(span);
     return span;
   }
@@ -178,7 +198,7 @@ class Trace {
   private say(lane: string, at: number): void {
     const open = this.models.get(lane);
     const model = open ?? this.open("model", "model", this.idleSince.get(lane) ?? at, this.depthOf(lane));
-    if (open === undefined) model.detail = `first token after ${at - model.start} ms`;
+    if (open === undefined && model.isTimed) model.detail = `first token after ${at - model.start} ms`;
     delete model.end;
     this.models.set(lane, model);
   }
@@ -191,7 +211,10 @@ class Trace {
     const tool = this.tools.get(toolCallId!);
     this.close(tool, at, metadata?.denied ? "denied" : metadata?.failed ? "failed" : "");
     const measured = metadata?.durationMs;
-    if (tool !== undefined && measured !== undefined) tool.start = Math.min(tool.start, at - measured);
+    if (tool !== undefined && measured !== undefined) {
+      tool.start = tool.isTimed ? Math.min(tool.start, at - measured) : at - measured;
+      tool.isTimed = true;
+    }
     this.models.delete(lane);
     this.idleSince.set(lane, at);
   }
