@@ -182,7 +182,7 @@ class Engine:
             raise shutting_down()
 
     def _log(self, recorder: RunRecorder, quota: IdentityQuota) -> EventLog:
-        memory = LogMemory(self._policy.limits.run_bytes, quota.amounts(Limit.LOG_BYTES))
+        memory = LogMemory(self._policy.limits.run_bytes, quota)
         on_flush = recorder.notify if self.cluster.durable else None
         return EventLog(recorder.key.run_id, memory, self.registry.flusher, on_flush)
 
@@ -283,7 +283,7 @@ class Engine:
         quota.count(Limit.RUNS_PER_MINUTE)
         events = snapshot_events(run_input, caller, thread, interrupts, int(self.clock.time() * 1000))
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        shown = ThreadSnapshot(key, events, self.registry.flusher, quota.amounts(Limit.LOG_BYTES))
+        shown = ThreadSnapshot(key, events, self.registry.flusher, quota)
         return self.readers.open(shown, 0, caller)
 
     async def _pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:

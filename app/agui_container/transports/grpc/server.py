@@ -10,7 +10,7 @@ from dataclasses import replace
 from grpclib.const import Handler as Method
 
 from agui_container.engine.service import Service
-from agui_container.telemetry import RefusalLog, count_refusal
+from agui_container.telemetry import RefusalLog
 from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.grpc.call import CallAdmission, Servable
 from agui_container.transports.grpc.connection import GrpcProtocol
@@ -45,7 +45,6 @@ class GrpcConnections:
         """Count a new connection. Returns False if there is no room for it."""
         if len(self._open) >= MAX_CONNECTIONS:
             if (oldest := next(iter(self._waiting), None)) is None:
-                count_refusal(LIMIT_NAME, "process")
                 self._refusal_log.report(LIMIT_NAME)
                 return False
             self.remove(oldest)
