@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
-from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import IdentityQuota, Limit, Quota
 from agui_container.engine.counts import EngineCounts
 from agui_container.engine.health import Health
@@ -39,6 +38,7 @@ from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, Ru
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.runtime.offload import offload_if_large
 from agui_container.telemetry import observe_engine
 
 agent_logger = logging.getLogger("agent")
