@@ -3,8 +3,8 @@
 Rule: only an open run whose readers have left gives way, the one whose last reader left first ends first. If an
 identity is at its own limit, only its own runs give way. A run with a reader on another replica stays.
 
-Rule: the oldest ended run is forgotten first, unless it has a reader here. Stores in memory do so with threads
-(``app/agui_container/runtime/eviction_queue.py``).
+Rule: the oldest ended run is forgotten first, unless it has a reader here. Stores in memory forget the oldest thread
+first (``app/agui_container/runtime/eviction_queue.py``).
 """
 
 from collections.abc import Callable, Hashable, Iterator

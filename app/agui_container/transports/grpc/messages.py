@@ -98,7 +98,7 @@ def decompress(body: bytes, max_bytes: int) -> bytes:
 
 
 def content_size(body: bytes) -> int:
-    """Return the number of bytes of the content of a gzip file, up to one that is large. It is 0 if it is invalid."""
+    """Return the bytes of the content of a gzip file, counted up to ``LARGE_BYTES`` + 1. An invalid one has 0."""
     try:
         return len(zlib.decompressobj(GZIP).decompress(body, LARGE_BYTES + 1))
     except zlib.error:
