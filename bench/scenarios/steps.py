@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 from ag_ui.core import BaseEvent, RunStartedEvent, TextMessageContentEvent
 from ag_ui.encoder import EventEncoder
 
+from agui_container.engine.admission.quota import Quota
 from agui_container.engine.engine import Engine
 from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
+from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.engine.run.fairness import BURST
 from agui_container.main import build_service
 from agui_container.ports import Caller
@@ -26,6 +28,7 @@ from agui_container.protocol.validator import RunSequence
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.protocol.wire.sse_frames import sse_frames
 from agui_container.protocol.wire.ws_frames import make_frames
+from agui_container.runtime.clock import SystemClock
 from agui_container.settings import Settings
 from bench.client import run_body
 from bench.options import Extra, MeasureError, Options, Section
@@ -77,7 +80,8 @@ async def parts() -> list[tuple[str, float]]:
     transcript = Transcript()
     for each in (start, event):
         transcript.feed(each)
-    sequence, log = RunSequence(), EventLog("run", LogMemory(1 << 40), Flusher())
+    quota = Quota(CapacityLimits(all_bytes=1 << 40), IdentityLimits(), SystemClock())
+    sequence, log = RunSequence(), EventLog("run", LogMemory(1 << 40, quota.of("")), Flusher())
     for first in (RunStartedEvent(thread_id="thread", run_id="run"), start):
         sequence.feed(first)
     expander = Expander(lambda: MESSAGE)

@@ -18,8 +18,10 @@ from agui_container.agents.assistant.goals import goal_tracker, schema_validatio
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
 from agui_container.ports import Delta, GoalRecord, GoalStatus, Item, RunContext, TextDelta
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.offload import offload
 from tests.agents.doubles import ScriptedModel, asks
 from tests.contexts import client_tool, run_context, run_input
+from tests.engine.doubles import WAIT, caller
 
 DONE = [TextDelta("Done.")]
 NOTE = {"type": "note", "schema": {"type": "object"}}
@@ -107,6 +109,23 @@ async def test_the_checks_of_a_run_have_a_limit_together(monkeypatch: pytest.Mon
     results = [str(message.content) for message in model.prompts[-1].messages if isinstance(message, ToolMessage)]
     assert "is a required property" in results[0]
     assert "takes too much work to check" in results[-1]
+
+
+async def test_checks_of_goals_wait_behind_other_large_work_of_their_identity_and_of_no_other() -> None:
+    released = threading.Event()
+
+    def track(identity: str) -> Awaitable[object]:
+        ctx = replace(run_context(), caller=caller(identity))
+        return goal_tracker.track_goals(asking(NOTE), StoredGoalRecords(), 1, ctx)
+
+    large = asyncio.ensure_future(offload("first", released.wait, WAIT))
+    own = asyncio.ensure_future(track("first"))
+    for _ in range(3):
+        await track("second")
+    assert not own.done()
+    released.set()
+    assert await large
+    await own
 
 
 async def test_the_data_of_one_goal_is_checked_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

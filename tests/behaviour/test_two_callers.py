@@ -126,7 +126,9 @@ async def test_large_requests_of_one_caller_leave_room_for_those_of_others(conne
 
 
 @requirement("caller.logs")
-async def test_events_of_one_caller_do_not_end_the_runs_of_another(connect: Connect) -> None:
+async def test_events_of_one_caller_do_not_end_the_runs_of_another(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
     worker = Worker()
     client = await connect(
         worker, CapacityLimits(all_bytes=40_000), IdentityLimits(log_bytes=20_000), limit_by="session"
@@ -137,6 +139,7 @@ async def test_events_of_one_caller_do_not_end_the_runs_of_another(connect: Conn
     ends = [(await flood.rest())[-1] for flood in floods]
     assert {(end["code"], end["metadata"]["retryable"]) for end in ends} == {("RATE_LIMIT_EXCEEDED", True)}
     assert "AGUI_CALLER_LIMITS, logBytes" in ends[0]["message"]
+    assert caplog.text.count("limit reached limit=logBytes identity=") == 1
     worker.may_end.set()
     assert outcome(await waiting.rest()) == "success"
     assert await is_served(second)

@@ -12,7 +12,7 @@ from ag_ui.core import PROTOCOL_VERSION, RunAgentInput
 
 from agui_container.agents.as_agent import as_agent, responder_of, thread_cleanup_of
 from agui_container.agents.run_limits import LimitedAgent
-from agui_container.engine.admission.quota import Amount, IdentityQuota, Limit, Quota
+from agui_container.engine.admission.quota import IdentityQuota, Quota
 from agui_container.engine.engine import Engine
 from agui_container.engine.log.event_log import LogMemory
 from agui_container.engine.log.subscription import Subscription
@@ -141,7 +141,7 @@ def bytes_in_flight(most: int, identity: str = "first") -> IdentityQuota:
 
 def log_memory(run_bytes: int = 1 << 40, all_bytes: int = 1 << 40) -> LogMemory:
     """Return the memory limits of a run and of all runs."""
-    return LogMemory(run_bytes, (Amount(Limit.LOG_BYTES, all_bytes),))
+    return LogMemory(run_bytes, make_quota(CapacityLimits(all_bytes=all_bytes)).of(""))
 
 
 def asking(thread: str = "t1", run: str = "r1", **fields: Any) -> RunAgentInput:  # noqa: ANN401 - as in JSON

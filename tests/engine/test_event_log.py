@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from ag_ui.core import CustomEvent, EventType
 
+from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.event_log import BATCH_BYTES, BATCH_EVENTS, ENVELOPE_BYTES, EventLog, Flusher, LogMemory
 from agui_container.engine.log.subscription import LocalSubscription
 from agui_container.protocol.encoder import encode
@@ -19,6 +20,10 @@ UNLIMITED = 10**9
 def make_log(memory: LogMemory | None = None, flusher: Flusher | None = None, *, is_stored: bool = False) -> EventLog:
     on_flush = (lambda: None) if is_stored else None
     return EventLog("r1", memory or log_memory(UNLIMITED, UNLIMITED), flusher or Flusher(), on_flush)
+
+
+def used_of(memory: LogMemory) -> int:
+    return memory.quota.amounts(Limit.LOG_BYTES)[0].used
 
 
 def append(log: EventLog, *values: str) -> None:
@@ -294,7 +299,7 @@ async def test_unpublished_events_can_be_replaced_by_those_of_another_replica() 
     log.append_foreign([Envelope("r1", 3, EventType.RUN_ERROR, b"12")])
     assert log.watermark == 3
     assert log.batch(0, 9).data == [b'{"n":0}', b'{"n":1}', b"12"]
-    assert (len(log), log.bytes) == (3, memory.amounts[0].used)
+    assert (len(log), log.bytes) == (3, used_of(memory))
     assert log.bytes == sum(len(data) + ENVELOPE_BYTES for data in log.batch(0, 9).data)
 
 
@@ -315,9 +320,9 @@ async def test_a_log_whose_end_another_replica_wrote_counts_what_it_holds(*, has
     batch = [each for batch in await batches(log) for each in batch]
     size = sum(len(envelope.data) + ENVELOPE_BYTES for envelope in batch)
     assert [envelope.data for envelope in batch][1:] == [b"1234567", b"12"]
-    assert (log.bytes, memory.amounts[0].used) == (size, size)
+    assert (log.bytes, used_of(memory)) == (size, size)
     log.discard()
-    assert memory.amounts[0].used == 0
+    assert used_of(memory) == 0
 
 
 # --- limits ---
@@ -340,4 +345,4 @@ async def test_a_log_says_when_it_or_all_logs_hold_too_much() -> None:
     assert other.limit_error().code is ErrorCode.RUN_LIMIT_EXCEEDED
     assert "it produced" in other.limit_error().message
     other.discard()
-    assert memory.amounts[0].used == one.bytes
+    assert used_of(memory) == one.bytes

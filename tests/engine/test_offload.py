@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from agui_container.engine.admission.offload import LARGE_BYTES, WORKERS, offload, offload_if_large
+from agui_container.runtime.offload import LARGE_BYTES, WORKERS, offload, offload_if_large
 from tests.engine.doubles import eventually
 from tests.requirements import requirement
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from ag_ui.core import CustomEvent, EventType, RunAgentInput, StateSnapshotEvent
 
-from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.engine import Engine
 from agui_container.engine.persistence import merged_input, recorder
 from agui_container.engine.persistence.cluster import LEASE_SECONDS, Cluster, ReplicaCommand, encode_command
@@ -28,6 +27,7 @@ from agui_container.ports.records import (
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.errors import ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
+from agui_container.runtime.offload import LARGE_BYTES
 from agui_container.settings import Settings
 from agui_container.stores.memory import MemoryStore
 from tests.buses.memory_bus import MemoryBus

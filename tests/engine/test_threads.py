@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import fields
 
-from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.admission.quota import Quota
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import CapacityLimits
@@ -43,6 +42,7 @@ from agui_container.protocol.commands import (
 )
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import parse_command
+from agui_container.runtime.offload import LARGE_BYTES
 from agui_container.stores.memory import MemoryStore
 from tests.buses.memory_bus import MemoryBus
 from tests.counted_bytes import record_used_bytes

@@ -3,11 +3,7 @@
 import asyncio
 import contextlib
 
-import pytest
-from h2.errors import ErrorCodes
-
 from agui_container.server.connections import MIN_RESERVED, ConnectionLimit
-from agui_container.transports.grpc import server
 from tests.engine.doubles import WAIT
 from tests.grpc.h2 import Raw
 from tests.grpc.in_loop_clients import begin_run, beside, port_of, raw
@@ -24,35 +20,6 @@ def is_cut(client: Raw) -> bool:
     return not client.is_open
 
 
-@requirement("grpc.floods", "caller.streams")
-async def test_one_more_grpc_connection_than_there_may_be_gets_a_goaway(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
-    agent = WaitingAgent()
-    async with port_of(agent) as port, raw(port) as one, raw(port) as two:
-        stream = await begin_run(one, "one")
-        await begin_run(two, "two")
-        with Raw(port) as third:
-            assert await beside(third.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
-        assert "limit reached limit=grpcConnections" in caplog.messages
-        agent.may_end.set()
-        assert (await beside(one.status, stream))[0] == "0"
-
-
-@requirement("grpc.floods")
-async def test_a_connection_without_calls_gives_way_to_a_new_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
-    agent = WaitingAgent()
-    async with port_of(agent) as port, raw(port) as busy, raw(port) as idle:
-        stream = await begin_run(busy)
-        async with raw(port) as new:
-            assert await beside(is_cut, idle)
-            await begin_run(new, "new")
-        agent.may_end.set()
-        assert (await beside(busy.status, stream))[0] == "0"
-
-
 @requirement("grpc.floods")
 async def test_a_grpc_connection_without_calls_gives_way_as_other_idle_connections_do() -> None:
     agent = WaitingAgent()
@@ -67,9 +34,9 @@ async def test_a_grpc_connection_without_calls_gives_way_as_other_idle_connectio
 
 
 @requirement("grpc.floods")
-async def test_connections_that_have_ended_leave_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
-    async with port_of(WaitingAgent()) as port, asyncio.timeout(WAIT):
+async def test_connections_that_have_ended_leave_room() -> None:
+    limit = ConnectionLimit(MIN_RESERVED + 2)
+    async with port_of(WaitingAgent(), limit=limit) as port, asyncio.timeout(WAIT):
         served = 0
         while served < 3:
             with contextlib.suppress(ConnectionError):  # the server has not noticed the end of the one before

@@ -7,9 +7,10 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.struct_pb2 import Struct
 
-from agui_container.engine.admission.offload import LARGE_BYTES, offload
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
+from agui_container.runtime import offload as offload_module
+from agui_container.runtime.offload import LARGE_BYTES, offload
 from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc import call, messages
@@ -43,7 +44,8 @@ class CountingWork:
 def large_work(monkeypatch: pytest.MonkeyPatch) -> CountingWork:
     """The work that calls do in a thread."""
     work = CountingWork()
-    monkeypatch.setattr(call, "offload", work)
+    for module in (call, offload_module):
+        monkeypatch.setattr(module, "offload", work)
     return work
 
 

@@ -25,10 +25,9 @@ from ag_ui.core import Tool as ToolSpec
 from agui_container.models import offline
 from agui_container.models.offline import (
     HELP,
-    LARGE_PROMPT,
-    MANY_MESSAGES,
     MAX_DELTAS,
     MAX_SECONDS,
+    MESSAGE_COST,
     CallTool,
     OfflineModel,
     Repeat,
@@ -37,10 +36,11 @@ from agui_container.models.offline import (
 )
 from agui_container.ports import Delta, Prompt, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.offload import LARGE_BYTES
 from tests.contexts import run_input
 
 BUILTIN = ("calculate", "current_time")
-NEWLINES = "\n" * LARGE_PROMPT
+NEWLINES = "\n" * LARGE_BYTES
 
 
 @dataclass
@@ -268,7 +268,7 @@ def test_no_message_takes_long_to_read(start: str, filler: str) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    [("\n" * 5_000_000,), (f"call a{NEWLINES}x",), ("hello",) * (MANY_MESSAGES + 1)],
+    [("\n" * 5_000_000,), (f"call a{NEWLINES}x",), ("hello",) * (LARGE_BYTES // MESSAGE_COST)],
     ids=["newlines", "lines after a call", "messages"],
 )
 async def test_a_large_prompt_is_read_and_counted_in_a_thread(

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 from ag_ui.core import Message
 
-from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.admission.quota import IdentityQuota, Limit
 from agui_container.ports.records import GoalStatus, StoredGoal, ThreadDelta
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.offload import LARGE_BYTES
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from agui_container.transports.roboto import turn
 from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage

@@ -77,15 +77,6 @@ async def test_more_requests_than_may_wait_are_refused_and_the_rest_of_the_read_
     assert transport.is_closing()
 
 
-async def test_heads_of_requests_that_wait_take_the_memory_of_one() -> None:
-    transport = RecordingTransport()
-    connection = connect_http(RecordingApp(), transport)
-    for _ in range(3):
-        connection.data_received(HEAD + b"a: " + b"x" * (MAX_HEAD // 2) + b"\r\n\r\n")
-    assert transport.written.endswith(b"The head of the request is too large.")
-    assert transport.is_closing()
-
-
 async def test_as_many_requests_as_may_wait_are_answered_in_order() -> None:
     transport, app = RecordingTransport(), RecordingApp()
     connection = connect_http(app, transport)

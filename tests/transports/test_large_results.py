@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from pydantic_core import from_json, to_json
 
-from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.admission.quota import SMALL_BYTES, Limit, Quota
 from agui_container.main import build_app
+from agui_container.runtime.offload import LARGE_BYTES
 from agui_container.settings import Settings
 from agui_container.transports.commands import encode_result
 from agui_container.transports.plain_response import PlainResponse

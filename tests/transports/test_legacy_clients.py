@@ -20,10 +20,10 @@ from ag_ui.core import (
     UserMessage,
 )
 
-from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.ports import Item
 from agui_container.protocol.encoder import encode
 from agui_container.protocol.wire.envelope import Batch
+from agui_container.runtime.offload import LARGE_BYTES
 from agui_container.transports import legacy_clients
 from agui_container.transports.formats import PROTOBUF
 from agui_container.transports.legacy_clients import LegacySseFormat

@@ -9,11 +9,11 @@ import pytest
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.admission.quota import IdentityQuota, Limit
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
 from agui_container.protocol.errors import AppError
+from agui_container.runtime.offload import LARGE_BYTES
 from agui_container.settings import Settings
 from agui_container.transports import request_body
 from agui_container.transports.caller_middleware import QUOTA

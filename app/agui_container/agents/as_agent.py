@@ -32,7 +32,7 @@ from agui_container.runtime.daemon_threads import (
     ThreadStream,
 )
 from agui_container.runtime.log_values import format_fields
-from agui_container.telemetry import RefusalLog, count_refusal
+from agui_container.telemetry import RefusalLog
 
 T = TypeVar("T")
 
@@ -257,8 +257,7 @@ class ThreadAgent(Struct, frozen=True):
 
     def _refusal(self, scope: str, identity: str, message: str) -> AppError:
         """Return the error for a run without a thread, count it, and log it now and then."""
-        count_refusal(LIMIT_NAME, scope)
-        self.refusal_log.report(LIMIT_NAME, identity)
+        self.refusal_log.report(LIMIT_NAME, identity, scope)
         return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message)
 
     def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[Item]) -> None:

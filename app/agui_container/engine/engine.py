@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
-from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import IdentityQuota, Limit, Quota
 from agui_container.engine.counts import EngineCounts
 from agui_container.engine.health import Health
@@ -39,6 +38,7 @@ from agui_container.ports import Agent, Caller, Clock, Responder, RunContext, Ru
 from agui_container.ports.records import RunKey, RunRecord, ThreadKey
 from agui_container.ports.store import store_errors_as_app_errors
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
+from agui_container.runtime.offload import offload_if_large
 from agui_container.telemetry import observe_engine
 
 agent_logger = logging.getLogger("agent")
@@ -186,7 +186,7 @@ class Engine:
             raise thread_busy()
 
     def _log(self, recorder: RunRecorder, quota: IdentityQuota) -> EventLog:
-        memory = LogMemory(self._policy.limits.run_bytes, quota.amounts(Limit.LOG_BYTES))
+        memory = LogMemory(self._policy.limits.run_bytes, quota)
         on_flush = recorder.notify if self.cluster.durable else None
         return EventLog(recorder.key.run_id, memory, self.registry.flusher, on_flush)
 
@@ -288,7 +288,7 @@ class Engine:
         quota.count(Limit.RUNS_PER_MINUTE)
         events = snapshot_events(run_input, caller, thread, interrupts, int(self.clock.time() * 1000))
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        shown = ThreadSnapshot(key, events, self.registry.flusher, quota.amounts(Limit.LOG_BYTES))
+        shown = ThreadSnapshot(key, events, self.registry.flusher, quota)
         return self.readers.open(shown, 0, caller)
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder) -> Run:

@@ -11,7 +11,6 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
-from typing import ParamSpec, TypeVar
 
 from ag_ui.core import AssistantMessage, ContentPart, Message, TextPart, TokenUsage, ToolMessage, UserMessage
 from msgspec import Struct
@@ -19,6 +18,7 @@ from msgspec import Struct
 from agui_container.ports import Delta, Prompt, ReasoningDelta, TextDelta, ToolCallDelta, UsageDelta
 from agui_container.protocol.conversation.transcript import has_failed
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.offload import offload_if_large
 
 MAX_DELTAS = 400_000
 MAX_SECONDS = 3600.0
@@ -223,17 +223,11 @@ HELP = "I am the offline model: I follow simple commands and need no network. Tr
 NAME = "offline"
 """Name of the model and of its provider."""
 
-LARGE_PROMPT = 100_000
-"""Prompts of at least this many characters are read and counted in a thread, not on the event loop."""
-
-MANY_MESSAGES = 500
-"""Prompts of more messages are read and counted in a thread, too."""
+MESSAGE_COST = 200
+"""Characters that take as long to read and to count as one message does."""
 
 PIECE_LENGTH = 50_000
 """Number of characters that are split into words at a time."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 _WORD = re.compile(r"\S+\s*")
 
@@ -254,7 +248,8 @@ class OfflineModel:
         Raises:
             AppError: ``MODEL_ERROR`` if the plan has a ``Fail`` step.
         """
-        steps = await _off_loop_if_large(prompt, make_plan, prompt.messages, {tool.name for tool in prompt.tools})
+        size, tools = _size(prompt), {tool.name for tool in prompt.tools}
+        steps = await offload_if_large("", size, make_plan, prompt.messages, tools)
         calls = 0
         for step in steps:
             if isinstance(step, Repeat):
@@ -270,7 +265,7 @@ class OfflineModel:
                 for piece in _pieces(step, calls):
                     yield piece
                 calls += isinstance(step, CallTool)
-        yield UsageDelta(await _off_loop_if_large(prompt, usage_of, prompt, steps))
+        yield UsageDelta(await offload_if_large("", size, usage_of, prompt, steps))
 
     def count(self, text: str) -> int:
         """Return the number of words in ``text``, counted as in the usage."""
@@ -287,13 +282,9 @@ def _pieces(step: Say | Reason | CallTool, index: int) -> Iterator[Delta]:
     return iter((first, ToolCallDelta(index, step.arguments[half:])))
 
 
-async def _off_loop_if_large(prompt: Prompt, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function, in a thread if the prompt is so large that the call would block the event loop."""
-    is_large = (
-        len(prompt.messages) > MANY_MESSAGES
-        or sum(len(text) for message in prompt.messages for text in _texts(message)) >= LARGE_PROMPT
-    )
-    return await asyncio.to_thread(work, *args, **kwargs) if is_large else work(*args, **kwargs)
+def _size(prompt: Prompt) -> int:
+    """Return the number of characters that the work on a prompt depends on."""
+    return sum(MESSAGE_COST + sum(map(len, _texts(message))) for message in prompt.messages)
 
 
 def usage_of(prompt: Prompt, steps: Plan) -> TokenUsage:

@@ -10,13 +10,11 @@ import logging
 import resource
 import select
 from collections.abc import Mapping
-from enum import StrEnum
 
 from starlette.types import Receive, Scope, Send
 
 from agui_container.engine.admission.quota import STALLED_SECONDS
-from agui_container.runtime.log_values import format_fields
-from agui_container.telemetry import count_refusal
+from agui_container.telemetry import RefusalLog
 
 MAX_DESCRIPTORS = 65_536
 """Open files that the process asks for, if its hard limit allows as many."""
@@ -32,11 +30,8 @@ MIN_DESCRIPTORS = MIN_RESERVED + 16
 MAX_SURPLUS = 16
 """Connections beyond the limit, which can only ask for ``/ping``."""
 
-MAX_HEAD_BYTES = 32_000_000
-"""Memory for heads that are incomplete, on all connections together."""
-
-LOG_SECONDS = 5.0
-"""Seconds between two log lines about too many connections."""
+LIMIT_NAME = "connections"
+"""Name of this limit in metrics and in the log."""
 
 CLOSING_SECONDS = 10.0
 """The same as ``STALLED_SECONDS`` for a connection that is being closed."""
@@ -50,15 +45,6 @@ CONNECTION_LIMIT = "agui.connection_limit"
 """Key in the application's lifespan state. The value is the ``ConnectionLimit`` of the process."""
 
 logger = logging.getLogger(__name__)
-
-
-class ConnectionEvent(StrEnum):
-    """Events of connections at the limit, by their names in the log."""
-
-    CLOSED_WITHOUT_REQUEST = "closed_without_request"
-    CLOSED_IN_HEAD = "closed_in_head"
-    REFUSED = "refused"
-    LIMITED_TO_PING = "limited_to_ping"
 
 
 def raise_descriptor_limit() -> int:
@@ -87,40 +73,31 @@ class ConnectionLimit:
         self._open: dict[asyncio.Transport, None] = {}
         self._surplus: dict[asyncio.Transport, None] = {}
         self._waiting: dict[asyncio.Transport, None] = {}
-        self._heads: dict[asyncio.Transport, int] = {}
-        self._head_bytes = 0
         self._unsent: dict[asyncio.Transport, tuple[int, float]] = {}
-        self._events: dict[str, int] = dict.fromkeys(ConnectionEvent, 0)
-        self._logged_at = float("-inf")
+        self._refusal_log = RefusalLog()
 
     # --- the beginning and the end of a connection ---
 
-    def admit(self, transport: asyncio.Transport, now: float) -> bool:
-        """Admit a new connection, which waits for a head. Return False if it can only ask for ``/ping``.
-
-        Args:
-            transport: the connection.
-            now: the event loop's time, in seconds.
-        """
-        if self._has_room(now):
+    def admit(self, transport: asyncio.Transport) -> bool:
+        """Admit a new connection, which waits for a head. Return False if it can only ask for ``/ping``."""
+        if self._has_room():
             self._open[transport] = None
             self.begin_waiting(transport)
             return True
-        self._count_event(ConnectionEvent.LIMITED_TO_PING, now)
         self._surplus[transport] = None
         if len(self._surplus) > MAX_SURPLUS:
-            self._abort(next(iter(self._surplus)), ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
+            self._abort(next(iter(self._surplus)))
         return False
 
-    def readmit(self, transport: asyncio.Transport, now: float) -> bool:
+    def readmit(self, transport: asyncio.Transport) -> bool:
         """Admit a connection that could only ask for ``/ping`` and asks for something else.
 
         Return False if the request must be refused.
         """
         if transport not in self._surplus:
             return False
-        if not self._has_room(now):
-            self._count_event(ConnectionEvent.REFUSED, now)
+        if not self._has_room():
+            self._refusal_log.report(LIMIT_NAME)
             return False
         del self._surplus[transport]
         self._open[transport] = None
@@ -143,37 +120,17 @@ class ConnectionLimit:
     def end_waiting(self, transport: asyncio.Transport) -> None:
         """Note that the head is complete."""
         self._waiting.pop(transport, None)
-        self._head_bytes -= self._heads.pop(transport, 0)
 
-    def count_head(self, transport: asyncio.Transport, size: int, now: float) -> None:
-        """Count the memory of a head that is incomplete. If all are too large, the oldest are cut off."""
-        if transport not in self._open and transport not in self._surplus:
-            return
-        self._head_bytes += size - self._heads.get(transport, 0)
-        self._heads[transport] = size
-        while self._head_bytes > MAX_HEAD_BYTES:
-            self._abort(next(iter(self._heads)), ConnectionEvent.CLOSED_IN_HEAD, now)
-
-    def _has_room(self, now: float) -> bool:
+    def _has_room(self) -> bool:
         """Return True if another connection fits, perhaps because one that waits is closed for it."""
         if len(self._open) >= self.limit and self._waiting:
-            self._abort(next(iter(self._waiting)), ConnectionEvent.CLOSED_WITHOUT_REQUEST, now)
+            self._abort(next(iter(self._waiting)))
         return len(self._open) < self.limit
 
-    def _abort(self, transport: asyncio.Transport, event: ConnectionEvent, now: float) -> None:
-        self._count_event(event, now)
+    def _abort(self, transport: asyncio.Transport) -> None:
+        self._refusal_log.report(LIMIT_NAME)
         self.remove(transport)
         transport.abort()
-
-    def _count_event(self, event: ConnectionEvent, now: float) -> None:
-        """Count an event, and log the numbers once in a while."""
-        self._events[event] += 1
-        if event is not ConnectionEvent.LIMITED_TO_PING:
-            count_refusal("connections", "process")
-        if now - self._logged_at >= LOG_SECONDS:
-            state = {"open": len(self._open), "limit": self.limit}
-            logger.warning("too many connections %s %s", format_fields(state), format_fields(self._events))
-            self._logged_at, self._events = now, dict.fromkeys(ConnectionEvent, 0)
 
     # --- clients that do not read ---
 

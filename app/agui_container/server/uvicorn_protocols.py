@@ -59,7 +59,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     _unparsed_bytes = 0
     _head_bytes = 0
-    """Memory of the head that is being read, and of the heads of requests that wait."""
+    """Memory of the head that is being read."""
     _is_in_head = True
     """False while a body or trailers are being read."""
     _refusal: str | None = None
@@ -97,7 +97,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Start the timeout for the first head."""
         super().connection_made(transport)
         self.limit = connection_limit(self.app_state)
-        self._is_surplus = not self.limit.admit(transport, self.loop.time())
+        self._is_surplus = not self.limit.admit(transport)
         hand_over = self.app_state.get(HTTP2)
         self._opening = hand_over() if hand_over is not None else None
         self._restart_head_timeout(self.timeout_keep_alive)
@@ -154,10 +154,10 @@ class HttpProtocol(HttpToolsProtocol):
     # --- reading ---
 
     def data_received(self, data: bytes) -> None:
-        """Parse the data. Refuse heads that are too large or too many."""
+        """Parse the data. Refuse a head that is too large."""
         if self._opening is not None:
             if self._is_surplus and data.startswith(PREFACE[:1]):  # a request for ``/ping`` begins with another byte
-                self._is_surplus = not self.limit.readmit(self.transport, self.loop.time())
+                self._is_surplus = not self.limit.readmit(self.transport)
             data = data if self._is_surplus else self._opening.read(self, data)
             if not data:
                 return
@@ -168,8 +168,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._is_reading = False
         if self._unparsed_bytes > MAX_UNPARSED and not self.transport.is_closing():
             self.send_400_response("The head of the request is too large.")
-        if self._is_in_head:
-            self.limit.count_head(self.transport, self._head_bytes + self._unparsed_bytes, self.loop.time())
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that cannot be parsed. uvicorn calls this for every exception of a method below."""
@@ -184,9 +182,7 @@ class HttpProtocol(HttpToolsProtocol):
         """Begin a head. Refuse one more request behind the one that is being answered than may wait."""
         if len(self.pipeline) >= MAX_PIPELINED:
             self._refuse("Too many requests wait on this connection.")
-        self._is_in_head = True
-        if not self.pipeline:  # otherwise the heads of the requests that wait count, too
-            self._head_bytes = 0
+        self._is_in_head, self._head_bytes = True, 0
         super().on_message_begin()
         self.scope["extensions"] = {CONNECTION_EXTENSION: self}  # type: ignore[dict-item] # uvicorn's type is narrower
         self._restart_head_timeout(self.timeout_keep_alive)
@@ -205,7 +201,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """End the head."""
         if self._is_surplus and self.url != b"/ping":
-            self._is_surplus = not self.limit.readmit(self.transport, self.loop.time())
+            self._is_surplus = not self.limit.readmit(self.transport)
             if self._is_surplus:
                 self.app = answer_overloaded
         self._add_to_head(len(self.url))

@@ -20,7 +20,7 @@ def count_refusal(name: str, scope: str) -> None:
 
 
 class RefusalLog:
-    """Log lines about limits that were reached, once in ``REPORT_SECONDS`` for each limit of an identity.
+    """Refusals by limits: all in the metric, and in the log one in ``REPORT_SECONDS`` for each limit of an identity.
 
     Args:
         now: returns seconds.
@@ -30,8 +30,12 @@ class RefusalLog:
         self._now = now
         self._reported_at: OrderedDict[tuple[str, str], float] = OrderedDict()
 
-    def report(self, name: str, identity: str = "") -> None:
-        """Log that a limit was reached, unless that was logged a short while ago. ``identity`` is empty without one."""
+    def report(self, name: str, identity: str = "", scope: str = "process") -> None:
+        """Count a refusal, and log it unless the same limit was logged a short while ago.
+
+        ``identity`` is the one that was refused, empty without one. ``scope`` is as for ``count_refusal``.
+        """
+        count_refusal(name, scope)
         now = self._now()
         while self._reported_at and now - next(iter(self._reported_at.values())) >= REPORT_SECONDS:
             self._reported_at.popitem(last=False)

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 
 from pydantic_core import to_json
 
-from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.engine.service import Service, View
 from agui_container.ports import Caller
 from agui_container.protocol.commands import Attach, Cancel, Capabilities, Command, Ping, RunsGet, RunsList
+from agui_container.runtime.offload import LARGE_BYTES
 
 
 class CommandResponder:

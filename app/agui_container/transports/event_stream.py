@@ -19,12 +19,12 @@ from typing import Protocol
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
-from agui_container.engine.admission.offload import offload
 from agui_container.engine.admission.quota import SMALL_BYTES, STALLED_SECONDS, Limit, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.offload import offload
 from agui_container.transports.caller_middleware import OUTER_SEND, quota_of
 from agui_container.transports.formats import Format
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import orjson
 
-from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.protocol.parser import CommandRequest, Request
 from agui_container.protocol.wire import envelope
 from agui_container.protocol.wire.sse_frames import sse_frames
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.offload import LARGE_BYTES
 from agui_container.transports.formats import SseFormat
 
 logger = logging.getLogger(__name__)

@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Limit, QuotaLease
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.protocol.parser import Request as AgentRequest
 from agui_container.protocol.parser import parse, parse_fields
+from agui_container.runtime.offload import offload_if_large
 from agui_container.transports.caller_middleware import caller_of, quota_of
 
 logger = logging.getLogger(__name__)

@@ -1,27 +1,33 @@
-"""Open runs that end so that a new run fits within the limits.
+"""Runs that give way: open ones, which end so that a new run fits within the limits, and ended ones in memory.
 
-Rule: only a run whose readers have left gives way, the one whose last reader left first ends first. If an identity is
-at its own limit, only its own runs give way. A run with a reader on another replica stays.
+Rule: only an open run whose readers have left gives way, the one whose last reader left first ends first. If an
+identity is at its own limit, only its own runs give way. A run with a reader on another replica stays.
 
-The oldest ended runs and threads in memory are forgotten first (``app/agui_container/runtime/eviction_queue.py``).
+Rule: the oldest ended run is forgotten first, unless it has a reader here. Stores in memory forget the oldest thread
+first (``app/agui_container/runtime/eviction_queue.py``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from agui_container.engine.admission.quota import Amount, Freed, IdentityQuota, Limit
 from agui_container.ports import RunContext
+from agui_container.runtime.eviction_queue import EvictionQueue
 
 
 class RunPresence(Protocol):
     """Presence of the readers of a run."""
 
+    @property
+    def local(self) -> int:
+        """Number of readers in this process."""
+
     def is_abandoned(self, now: float) -> bool:
         """Return True if the run has no reader on any replica."""
 
 
-class EvictableRun(Protocol):
-    """An open run."""
+class EvictableRun(Hashable, Protocol):
+    """A run, open or ended."""
 
     @property
     def ctx(self) -> RunContext:
@@ -61,28 +67,56 @@ class EvictionPlan(Generic[R]):
     Args:
         quota: what the identity of the new run has in use.
         size: bytes of the new run's request.
+        size_of: returns the bytes of the request of an open run.
     """
 
-    def __init__(self, quota: IdentityQuota, size: int) -> None:
+    def __init__(self, quota: IdentityQuota, size: int, size_of: Callable[[R], int]) -> None:
         self.runs: dict[R, None] = {}
         self._quota = quota
         self._size = size
+        self._size_of = size_of
         self._counts, self._bytes = Freed(), Freed()
 
-    def add(self, run: R, size: int) -> None:
-        """Add a run, with the size of its request in bytes."""
+    def add(self, run: R) -> None:
+        """Add a run."""
         self.runs[run] = None
         is_own = run.ctx.caller.identity == self._quota.identity
-        for freed, amount in ((self._counts, 1), (self._bytes, size)):
+        for freed, amount in ((self._counts, 1), (self._bytes, self._size_of(run))):
             freed.all += amount
             freed.own += amount if is_own else 0
 
-    def shortage(self) -> Amount | None:
+    def add_until_room(self, unread: UnreadRuns[R], now: float) -> None:
+        """Add abandoned runs until the new run fits. Raises ``AppError`` RATE_LIMIT_EXCEEDED if it does not."""
+        while (full := self._shortage()) is not None:
+            oldest = next((run for run in unread.abandoned(now) if self._may_end(run, full)), None)
+            if oldest is None:
+                raise self._quota.refusal(full)
+            self.add(oldest)
+
+    def _shortage(self) -> Amount | None:
         """Return the amount that has no room for the new run when these runs have ended, or None."""
         runs = self._quota.shortage(Limit.RUNS, 1, self._counts)
         return runs or self._quota.shortage(Limit.REQUEST_BYTES, self._size, self._bytes)
 
-    def may_end(self, run: R, full: Amount) -> bool:
+    def _may_end(self, run: R, full: Amount) -> bool:
         """Return True if the end of a run frees what ``full`` lacks."""
         is_own = run.ctx.caller.identity == self._quota.identity
         return run not in self.runs and (is_own or not full.is_of_identity)
+
+
+class EndedRuns(EvictionQueue[R]):
+    """Ended runs in memory, in the order of their ends."""
+
+    def surplus(self, quota: IdentityQuota) -> Iterator[R]:
+        """Iterate the runs to forget, the oldest first, until the limits are met.
+
+        The caller removes each of them, except one that is being stored. An identity, whose ``quota`` it is, leaves
+        half of its bytes of events to its open runs.
+        """
+        amount = quota.amounts(Limit.LOG_BYTES)[0]
+        for run in list(self):
+            is_over = amount.is_of_identity and amount.used > amount.most // 2
+            if not (is_over or self.is_full):
+                return
+            if not run.presence.local and (self.is_full or run.ctx.caller.identity == quota.identity):
+                yield run

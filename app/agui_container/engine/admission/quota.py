@@ -19,7 +19,7 @@ from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.ports import Clock
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.token_bucket import TokenBucket
-from agui_container.telemetry import RefusalLog, count_refusal
+from agui_container.telemetry import RefusalLog
 
 MINUTE = 60.0
 
@@ -68,8 +68,7 @@ NOUNS = {
 
 
 def limit_error(limit: Limit, most: int, *, is_of_identity: bool, wait_seconds: float | None = None) -> AppError:
-    """Return RATE_LIMIT_EXCEEDED for a limit that is reached, and count it. ``most`` is what is allowed."""
-    count_refusal(limit, "identity" if is_of_identity else "process")
+    """Return RATE_LIMIT_EXCEEDED for a limit that is reached. ``most`` is what is allowed."""
     if limit is Limit.BYTES_IN_FLIGHT:
         message, wait_seconds = (
             "Too many bytes are being sent or are unread; see AGUI_MAX_BYTES_IN_FLIGHT.",
@@ -107,10 +106,6 @@ class Amount:
         """
         used = self.used - freed
         return used + amount <= self.most or (not used and self.name is Limit.REQUEST_BYTES)
-
-    def error(self) -> AppError:
-        """Return the error for the client, and count it."""
-        return limit_error(self.name, self.most, is_of_identity=self.is_of_identity)
 
 
 class Freed(Struct):
@@ -213,9 +208,9 @@ class IdentityQuota:
             raise self.refusal(full)
 
     def refusal(self, full: Amount) -> AppError:
-        """Return the error for an amount without room, and log it now and then."""
-        self._quota.refusal_log.report(full.name, self.identity)
-        return full.error()
+        """Return the error for an amount without room, count it, and log it now and then."""
+        self._quota.refusal_log.report(full.name, self.identity, "identity" if full.is_of_identity else "process")
+        return limit_error(full.name, full.most, is_of_identity=full.is_of_identity)
 
     def acquire(self, name: Limit, amount: int = 1) -> QuotaLease:
         """Take an amount. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for it."""
@@ -252,7 +247,7 @@ class IdentityQuota:
             return
         most, bucket = self._rates[rate]
         if (delay := bucket.delay()) > 0:
-            self._quota.refusal_log.report(rate, self.identity)
+            self._quota.refusal_log.report(rate, self.identity, "identity")
             raise limit_error(rate, most, is_of_identity=True, wait_seconds=delay)
 
     @property

@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from ag_ui.core import EventType
 from msgspec import Struct
 
-from agui_container.engine.admission.quota import Amount
+from agui_container.engine.admission.quota import IdentityQuota, Limit
 from agui_container.engine.log.subscription import LocalSubscription
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch, Envelope
@@ -37,11 +37,11 @@ class LogMemory(Struct, frozen=True):
 
     Attributes:
         run_bytes: limit of the run's events. The event that exceeds it is still appended.
-        amounts: the events of all runs, of the identity and of the process.
+        quota: what the identity of the run has in use. The events count in it.
     """
 
     run_bytes: int
-    amounts: tuple[Amount, ...] = ()
+    quota: IdentityQuota
 
 
 class EventLog:
@@ -65,7 +65,8 @@ class EventLog:
         self.bytes = 0
         """Size of the run by the events it has produced."""
         self._run_bytes = memory.run_bytes
-        self._amounts = memory.amounts
+        self._quota = memory.quota
+        self._amounts = memory.quota.amounts(Limit.LOG_BYTES)
         self._flusher = flusher
         self._on_flush = on_flush
         self._is_dirty = False
@@ -178,13 +179,14 @@ class EventLog:
         return True
 
     def limit_error(self) -> AppError:
-        """Return the error with the limit that was exceeded.
+        """Return the error with the limit that was exceeded, which is logged as all refusals are.
 
         RUN_LIMIT_EXCEEDED if the run itself is too large, RATE_LIMIT_EXCEEDED if the same run may succeed later.
         """
         if self.bytes > self._run_bytes:
             return AppError(ErrorCode.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
-        return next((amount for amount in self._amounts if amount.used > amount.most), self._amounts[-1]).error()
+        full = next((amount for amount in self._amounts if amount.used > amount.most), self._amounts[-1])
+        return self._quota.refusal(full)
 
     def discard(self) -> None:
         """Give the memory back. The run has ended and can no longer be found."""

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-import anyio.to_thread
 from ag_ui.core import BaseEvent, RunErrorEvent
 from pydantic_core import from_json, to_json
 
@@ -38,6 +37,7 @@ from agui_container.protocol.conversation.recovery import RecoveredRun, recover_
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.offload import offload
 
 RENEW_SECONDS = 2.0
 """Pause between two renewals, reports and searches for expired leases."""
@@ -198,7 +198,7 @@ class Leases:
             envelopes += page
         thread = await cluster.store.threads.changes(key.thread)
         events = [each.data for each in envelopes]
-        recovered = await anyio.to_thread.run_sync(recover, key, events, thread, error.message)
+        recovered = await offload("", recover, key, events, thread, error.message)
         now = cluster.clock.time()
         last: list[BaseEvent] = [] if envelopes else [start_event(key, None, int(now * 1000))]
         last += recovered.closers if recovered else ()

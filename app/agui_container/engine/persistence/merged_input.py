@@ -8,14 +8,14 @@ from collections.abc import Collection, Sequence
 from ag_ui.core import Message, RunAgentInput
 from msgspec import Struct
 
-from agui_container.engine.admission.offload import LARGE_BYTES, offload
 from agui_container.ports.records import Change, StoredMessage, ThreadDelta
 from agui_container.protocol.conversation.merge import MergedHistory, merge_after_others, merge_history
 from agui_container.protocol.conversation.state import dump_state, load_state
 from agui_container.protocol.conversation.stored_parts import ResultAuthors, restore_call_values
+from agui_container.runtime.offload import offload_if_large
 
-MERGED_AT_ONCE = 1_000
-"""Messages up to which a history is merged on the event loop."""
+MESSAGE_BYTES = 100
+"""Bytes whose merge takes as long as that of one small message."""
 
 
 class MergedInput(Struct, frozen=True):
@@ -40,9 +40,8 @@ async def merge_in_turn(
     """
     count = len(stored.messages) + len(run_input.messages)
     size += len(stored.state or b"") + sum(len(message.data) for message in stored.messages)
-    if count <= MERGED_AT_ONCE and size <= LARGE_BYTES:
-        return merge(run_input, stored, predecessors)
-    return await offload(identity, merge, run_input, stored, tuple(predecessors))
+    size = max(size, MESSAGE_BYTES * count)
+    return await offload_if_large(identity, size, merge, run_input, stored, tuple(predecessors))
 
 
 def merge(run_input: RunAgentInput, stored: ThreadDelta, predecessors: Collection[str]) -> MergedInput:

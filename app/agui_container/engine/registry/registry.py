@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from itertools import islice
 
-from agui_container.engine.admission.eviction import EvictionPlan, UnreadRuns
+from agui_container.engine.admission.eviction import EndedRuns, EvictionPlan, UnreadRuns
 from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import Flusher
@@ -69,8 +69,7 @@ class RunRegistry:
         """The place of each open run, and the bytes of its request."""
         self.queues = ThreadQueues()
         self.by_key: dict[RunKey, Run] = {}
-        self._ended_runs: dict[RunKey, Run] = {}
-        self._eviction = EvictionQueue[RunKey](limits.kept_runs, limits.kept_bytes)
+        self._ended = EndedRuns[Run](limits.kept_runs, limits.kept_bytes)
         self._forgotten = EvictionQueue[RunKey](limits.remembered_ids)
         self._forgotten_of: dict[ThreadKey, dict[RunKey, None]] = {}
         self.tasks: set[asyncio.Task[None]] = set()
@@ -103,7 +102,7 @@ class RunRegistry:
     @property
     def open_count(self) -> int:
         """Number of runs that have not ended."""
-        return len(self.by_key) - len(self._ended_runs)
+        return len(self.by_key) - len(self._ended)
 
     @property
     def queued_count(self) -> int:
@@ -141,14 +140,10 @@ class RunRegistry:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
         quota = self._quota.of(new.ctx.caller.identity)
         quota.check(Limit.BACKGROUND_TASKS)
-        plan = EvictionPlan[Run](quota, size)
+        plan = EvictionPlan[Run](quota, size, self._size)
         for run in to_cancel:
-            plan.add(run, self._size(run))
-        while (full := plan.shortage()) is not None:
-            oldest = next((run for run in self.unread.abandoned(now) if plan.may_end(run, full)), None)
-            if oldest is None:
-                raise quota.refusal(full)
-            plan.add(oldest, self._size(oldest))
+            plan.add(run)
+        plan.add_until_room(self.unread, now)
         return list(plan.runs)
 
     def add(self, run: Run, size: int) -> None:
@@ -178,8 +173,7 @@ class RunRegistry:
         if run.status is Status.QUEUED or run.recorder.state is StoreState.DUPLICATE:
             self._remove_refused(run)
         else:
-            self._ended_runs[run.key] = run
-            self._eviction.put(run.key, run.log.bytes)
+            self._ended.put(run, run.log.bytes)
             self._start_recorder(run)
         # The recorder has started: an in-memory store has this end before the next run's claim.
         following = self.queues.remove(run)
@@ -213,49 +207,26 @@ class RunRegistry:
             logger.exception("run recording failed %s", format_fields({"run": run.ctx.run_id}))
         finally:
             self.recorder_tasks.pop(run, None)
-            if self._ended_runs.get(run.key) is run and recorder.state is StoreState.DUPLICATE:
-                self._pop_ended(run.key)  # it ended before the store answered that these ids are another run's
+            if run in self._ended and recorder.state is StoreState.DUPLICATE:
+                self._ended.remove(run)  # it ended before the store answered that these ids are another run's
                 self._remove_refused(run)
             self.release_unread(run)
 
     def release_unread(self, run: Readable) -> None:
-        """Remove an ended run without local readers if it is in a durable store, where late readers find it."""
-        is_persisted = isinstance(run, Run) and run.recorder.state is StoreState.STORED
-        if is_persisted and not run.presence.local and self._ended_runs.get(run.key) is run:
+        """Remove an ended run without local readers if it is in a durable store, where late readers find it.
+
+        Then remove the oldest ended runs without readers until the limits are met.
+        """
+        if not isinstance(run, Run):
+            return
+        if run.recorder.state is StoreState.STORED and not run.presence.local and run in self._ended:
             self._forget(run)
-        if isinstance(run, Run):
-            self._trim_identity(run.ctx.caller.identity)
-        self.trim()
-
-    def trim(self) -> None:
-        """Remove ended runs without readers until the limits are met, the oldest ones first."""
-        while self._eviction.is_full:
-            if not self._forget_first(iter(self._eviction)):
-                return
-
-    def _trim_identity(self, identity: str) -> None:
-        """Remove the oldest ended runs of an identity until half of its bytes of events are left to open runs."""
-        amount = self._quota.of(identity).amounts(Limit.LOG_BYTES)[0]
-        while amount.is_of_identity and amount.used > amount.most // 2:
-            if not self._forget_first(
-                key for key in self._eviction if self.by_key[key].ctx.caller.identity == identity
-            ):
-                return
-
-    def _forget_first(self, keys: Iterator[RunKey]) -> bool:
-        """Forget the first of these ended runs that is not needed. Return False if there is none."""
-        ended = (self._ended_runs[key] for key in keys)
-        run = next((run for run in ended if not run.presence.local and run not in self.recorder_tasks), None)
-        if run is not None:
-            self._forget(run)
-        return run is not None
-
-    def _pop_ended(self, key: RunKey) -> Run:
-        self._eviction.remove(key)
-        return self._ended_runs.pop(key)
+        for oldest in self._ended.surplus(self._quota.of(run.ctx.caller.identity)):
+            if oldest not in self.recorder_tasks:
+                self._forget(oldest)
 
     def _forget(self, run: Run) -> None:
-        self._pop_ended(run.key)
+        self._ended.remove(run)
         self._remove_refused(run)
         self._forgotten.put(run.key)
         self._forgotten_of.setdefault(run.key.thread, {})[run.key] = None
@@ -269,8 +240,8 @@ class RunRegistry:
 
     def forget_thread(self, thread: ThreadKey) -> None:
         """Remove the ended runs of a deleted thread. Their ids may be used again."""
-        for run in [run for run in self.newest_first(*thread) if run.key in self._ended_runs]:
-            self._pop_ended(run.key)
+        for run in [run for run in self.newest_first(*thread) if run in self._ended]:
+            self._ended.remove(run)
             self._remove_refused(run)
         for key in self._forgotten_of.pop(thread, ()):
             self._forgotten.remove(key)

@@ -17,7 +17,7 @@ from ag_ui.core import (
     StateSnapshotEvent,
 )
 
-from agui_container.engine.admission.quota import Amount
+from agui_container.engine.admission.quota import IdentityQuota
 from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
 from agui_container.engine.log.subscription import LocalSubscription, Presence
 from agui_container.engine.outcome import CancelReason
@@ -52,14 +52,12 @@ class ThreadSnapshot:
         key: owner, thread and run.
         events: the events of the run.
         flusher: makes them readable.
-        amounts: the bytes of the events count in these until the reader has left.
+        quota: the bytes of the events count in it until the reader has left.
     """
 
-    def __init__(
-        self, key: RunKey, events: Sequence[EncodedEvent], flusher: Flusher, amounts: tuple[Amount, ...]
-    ) -> None:
+    def __init__(self, key: RunKey, events: Sequence[EncodedEvent], flusher: Flusher, quota: IdentityQuota) -> None:
         self.key = key
-        self.log = EventLog(key.run_id, LogMemory(run_bytes=0, amounts=amounts), flusher)
+        self.log = EventLog(key.run_id, LogMemory(run_bytes=0, quota=quota), flusher)
         self.presence = Presence()
         for event_type, data in events:
             self.log.append(event_type, data)

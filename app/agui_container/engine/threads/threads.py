@@ -14,7 +14,6 @@ from typing import Protocol
 from ag_ui.core import Interrupt
 from msgspec.structs import replace
 
-from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.persistence.answers import answers_after, answers_of, copy_answers
 from agui_container.engine.persistence.cluster import Cluster
@@ -55,6 +54,7 @@ from agui_container.protocol.commands import (
 )
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.offload import offload_if_large
 
 ExistingThreadCommand = ThreadsGet | ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
 

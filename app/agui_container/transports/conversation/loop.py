@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 
 from ag_ui.core import PROTOCOL_VERSION, EventType, RunAgentInput
 
-from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.offload import offload_if_large
 from agui_container.transports.conversation import following
 from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict, resume_entry
 from agui_container.transports.conversation.events import (

@@ -25,18 +25,18 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
-from agui_container.engine.admission.offload import LARGE_BYTES, offload
 from agui_container.engine.admission.quota import STALLED_SECONDS, Limit, Quota, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.offload import offload, offload_if_large
 from agui_container.transports.authentication import server_url
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.conversation.events import Event, decoded_events
-from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed, is_larger
+from agui_container.transports.grpc.messages import PREFIX, check_size, content_size, decode, decode_compressed
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
 from agui_container.transports.grpc.status import status_of
@@ -243,11 +243,11 @@ class Call(Generic[In, Out]):
     async def _decode(self, body: bytes, *, is_compressed: bool) -> In:
         message_type: type[In] = self._stream._recv_type
         if not is_compressed:
-            return await self._work(len(body) > LARGE_BYTES, partial(decode, message_type, body))
+            return await offload_if_large(self.caller.identity, len(body), decode, message_type, body)
         if self.metadata.get("grpc-encoding") != "gzip":
             raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
         work = partial(decode_compressed, message_type, body, self._admission.options.max_bytes)
-        return await self._work(is_larger(body, LARGE_BYTES), work)
+        return await offload_if_large(self.caller.identity, content_size(body), work)
 
     def keep(self, size: int) -> QuotaLease:
         """Count bytes of messages as in flight while they are kept. Raises ``AppError`` RATE_LIMIT_EXCEEDED."""
@@ -255,10 +255,9 @@ class Call(Generic[In, Out]):
 
     async def translate(self, size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that translates ``size`` bytes, in a thread if they are many."""
-        return await self._work(size > TRANSLATED_BYTES, partial(work, *args, **kwargs))
-
-    async def _work(self, is_large: bool, work: Callable[[], T]) -> T:  # noqa: FBT001 - private
-        return await offload(self.caller.identity, work) if is_large else work()
+        if size <= TRANSLATED_BYTES:
+            return work(*args, **kwargs)
+        return await offload(self.caller.identity, work, *args, **kwargs)
 
     # --- out ---
 

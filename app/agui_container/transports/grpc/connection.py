@@ -11,7 +11,7 @@ use, so that an incompatible release is noticed.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 from grpclib.config import Configuration
@@ -206,25 +206,16 @@ class GrpcProtocol(H2Protocol):
     Args:
         methods: the services' methods by path.
         connections: set of open connections, which the server shuts down at its end.
-        limits: limits of open connections, in which a connection without calls waits.
-        has_room: False if the server has too many connections; this one is then closed.
+        limit: the limit of open connections, in which a connection without calls waits.
     """
 
     handler: CallTasks
     connection: H2State
 
-    def __init__(
-        self,
-        methods: dict[str, Method],
-        connections: set[asyncio.Protocol],
-        limits: Sequence[OpenConnections],
-        *,
-        has_room: bool,
-    ) -> None:
+    def __init__(self, methods: dict[str, Method], connections: set[asyncio.Protocol], limit: OpenConnections) -> None:
         super().__init__(CallTasks(methods, self._calls_changed), CONFIG, H2_CONFIG)
         self._connections = connections
-        self._limits = limits
-        self._has_room = has_room
+        self._limit = limit
         self._loop = asyncio.get_running_loop()
         self._idle: asyncio.TimerHandle | None = None
         self._frames = CountedFrames(server=True)
@@ -249,8 +240,6 @@ class GrpcProtocol(H2Protocol):
         self.connection.initialize()
         self.processor = H2EventDispatcher(self.handler, self.connection)
         self._connections.add(self)
-        if not self._has_room:
-            self._end(ErrorCodes.ENHANCE_YOUR_CALM, "too many connections")
         self._calls_changed()
 
     def data_received(self, data: bytes) -> None:
@@ -293,8 +282,7 @@ class GrpcProtocol(H2Protocol):
         """End the calls of a lost connection."""
         self._connections.discard(self)
         self._stop_idling()
-        for limit in self._limits:
-            limit.remove(self.transport)
+        self._limit.remove(self.transport)
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
@@ -323,15 +311,13 @@ class GrpcProtocol(H2Protocol):
             return
         self._stop_idling()
         if self.processor.streams:
-            for limit in self._limits:
-                limit.end_waiting(self.transport)
+            self._limit.end_waiting(self.transport)
             return
         if self.handler.draining:
             self._idle = self._loop.call_later(LINGER_SECONDS, self.processor.close, "Shut down")
         else:
             self._idle = self._loop.call_later(IDLE_SECONDS, self.shutdown)
-            for limit in self._limits:
-                limit.begin_waiting(self.transport)
+            self._limit.begin_waiting(self.transport)
 
     def _stop_idling(self) -> None:
         if self._idle is not None:

@@ -15,9 +15,9 @@ from typing import Protocol, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from agui_container.engine.admission.offload import LARGE_BYTES
 from agui_container.protocol.commands import MAX_ID
 from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.runtime.offload import LARGE_BYTES
 
 PREFIX = Layout(">?I")
 """Prefix of a message: a flag for compression, and the length in bytes."""
@@ -97,12 +97,12 @@ def decompress(body: bytes, max_bytes: int) -> bytes:
     return data
 
 
-def is_larger(body: bytes, size: int) -> bool:
-    """Return True if the content of a gzip file has more than ``size`` bytes."""
+def content_size(body: bytes) -> int:
+    """Return the bytes of the content of a gzip file, counted up to ``LARGE_BYTES`` + 1. An invalid one has 0."""
     try:
-        return len(zlib.decompressobj(GZIP).decompress(body, size + 1)) > size
+        return len(zlib.decompressobj(GZIP).decompress(body, LARGE_BYTES + 1))
     except zlib.error:
-        return False
+        return 0
 
 
 def decode(message_type: type[M], body: bytes) -> M:

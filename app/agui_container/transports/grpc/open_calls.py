@@ -12,7 +12,7 @@ from grpclib.const import Status
 from grpclib.exceptions import GRPCError
 from grpclib.protocol import Stream
 
-from agui_container.telemetry import RefusalLog, count_refusal
+from agui_container.telemetry import RefusalLog
 
 MAX_UNVERIFIED_CALLS = 400
 """Open calls of health, reflection and callers that are being verified, on all connections together."""
@@ -41,7 +41,6 @@ class UnverifiedCalls:
 
     def _end(self, stream: Stream) -> None:
         self._refusal_log.report(LIMIT_NAME)
-        count_refusal(LIMIT_NAME, "process")
         del self._open[stream]
         if stream.wrapper is not None:
             stream.wrapper.cancel(

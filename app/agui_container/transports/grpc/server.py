@@ -3,14 +3,12 @@
 Rule: this module and all below it are imported by the first HTTP/2 connection (``handover``).
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from grpclib.const import Handler as Method
 
 from agui_container.engine.service import Service
-from agui_container.telemetry import RefusalLog, count_refusal
 from agui_container.transports.authentication import NO_AUTHENTICATION
 from agui_container.transports.grpc.call import CallAdmission, Servable
 from agui_container.transports.grpc.connection import GrpcProtocol
@@ -22,50 +20,6 @@ from agui_container.transports.grpc.reflection import with_reflection
 
 BuildServices = Callable[[Service, CallAdmission], Sequence[Servable]]
 """Builds the services of a protocol (``transports/registration.py``)."""
-
-MAX_CONNECTIONS = 1_000
-"""Number of gRPC connections that one process accepts."""
-
-LIMIT_NAME = "grpcConnections"
-"""Name of this limit in metrics and in the log."""
-
-
-class GrpcConnections:
-    """Open gRPC connections. The name of a connection is its transport. Implements ``OpenConnections``.
-
-    Rule: a connection without calls gives way to a new one, the oldest first.
-    """
-
-    def __init__(self) -> None:
-        self._open: set[asyncio.Transport] = set()
-        self._waiting: dict[asyncio.Transport, None] = {}
-        self._refusal_log = RefusalLog()
-
-    def admit(self, transport: asyncio.Transport) -> bool:
-        """Count a new connection. Returns False if there is no room for it."""
-        if len(self._open) >= MAX_CONNECTIONS:
-            if (oldest := next(iter(self._waiting), None)) is None:
-                count_refusal(LIMIT_NAME, "process")
-                self._refusal_log.report(LIMIT_NAME)
-                return False
-            self.remove(oldest)
-            oldest.abort()
-        self._open.add(transport)
-        return True
-
-    def begin_waiting(self, transport: asyncio.Transport) -> None:
-        """Note that a connection has no call."""
-        if transport in self._open:
-            self._waiting[transport] = None
-
-    def end_waiting(self, transport: asyncio.Transport) -> None:
-        """Note that a connection has a call."""
-        self._waiting.pop(transport, None)
-
-    def remove(self, transport: asyncio.Transport) -> None:
-        """Forget a connection that has ended."""
-        self._waiting.pop(transport, None)
-        self._open.discard(transport)
 
 
 class GrpcServer:
@@ -79,13 +33,10 @@ class GrpcServer:
         self._methods: dict[str, Method] = {}
         for service in services:
             self._methods.update(service.__mapping__())
-        self._connections = GrpcConnections()
 
     def connect(self, connection: HttpConnection) -> GrpcProtocol:
-        """Return the protocol of a connection. The connection is closed if there are too many."""
-        has_room = self._connections.admit(connection.transport)
-        limits = connection.limit, self._connections
-        return GrpcProtocol(self._methods, connection.connections, limits, has_room=has_room)
+        """Return the protocol of a connection."""
+        return GrpcProtocol(self._methods, connection.connections, connection.limit)
 
 
 def build_server(service: Service, options: GrpcOptions, protocols: Sequence[BuildServices]) -> GrpcServer:

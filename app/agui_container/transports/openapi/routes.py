@@ -4,12 +4,12 @@ Rule: the document is built at the first request for it. Its modules are importe
 it delays neither the start of the process nor a run.
 """
 
-import anyio.to_thread
 from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from agui_container.runtime.offload import offload
 from agui_container.transports.html_page import PAGE_HEADERS, html_document
 from agui_container.transports.plain_response import PlainResponse
 
@@ -21,11 +21,11 @@ def routes() -> list[BaseRoute]:
     """Return the routes."""
 
     async def document(request: Request) -> Response:
-        body = await anyio.to_thread.run_sync(_document, request)
+        body = await offload("", _document, request)
         return PlainResponse(body, headers=NO_CACHE, media_type="application/json")
 
     async def page(request: Request) -> Response:
-        body = await anyio.to_thread.run_sync(_page, request)
+        body = await offload("", _page, request)
         return PlainResponse(body, headers={**PAGE_HEADERS, **NO_CACHE}, media_type="text/html")
 
     return [Route("/openapi.json", document), Route("/docs", page)]

@@ -12,7 +12,6 @@ from functools import partial
 
 from ag_ui.core import BaseEvent
 
-from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Limit
 from agui_container.engine.policy import ThreadCondition
 from agui_container.engine.service import Service
@@ -20,6 +19,7 @@ from agui_container.ports import Caller
 from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
+from agui_container.runtime.offload import offload_if_large
 from agui_container.transports.conversation.translator import Opening
 from agui_container.transports.roboto import inputs
 from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage, calls_awaiting_client

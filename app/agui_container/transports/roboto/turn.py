@@ -17,7 +17,6 @@ from ag_ui.core import (
     ToolCallStartEvent,
 )
 
-from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
@@ -25,6 +24,7 @@ from agui_container.ports import Caller
 from agui_container.ports.records import RunKey, ThreadRecord
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.wire.envelope import Batch
+from agui_container.runtime.offload import offload_if_large
 from agui_container.transports.conversation.events import Event, decoded_events
 from agui_container.transports.conversation.loop import ConversationLoop
 from agui_container.transports.conversation.translator import Opening

@@ -15,7 +15,6 @@ from typing import TypeVar
 from ag_ui.core import BaseEvent
 from msgspec import Struct
 
-from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import IdentityQuota, Limit
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
@@ -23,6 +22,7 @@ from agui_container.ports import Caller
 from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.errors import AppError
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.offload import offload_if_large
 from agui_container.transports.conversation.approvals import approval_request
 from agui_container.transports.conversation.translator import Opening
 from agui_container.transports.roboto.position import NOTHING, Position

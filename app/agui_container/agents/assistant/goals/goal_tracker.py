@@ -20,7 +20,6 @@ from typing import Annotated
 
 from ag_ui.core import CustomEvent, Message, RunAgentInput, ToolMessage, UserMessage
 from ag_ui.core import Tool as ToolSpec
-from anyio import to_thread
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic_core import to_json
@@ -30,8 +29,8 @@ from agui_container.ports import Goal, GoalRecord, GoalRecords, GoalStatus, RunC
 from agui_container.ports.goals import ACHIEVED, DECLARED, FAILED
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import read_forwarded_prop
-from agui_container.runtime.identity_limiter import IdentityLimiter
 from agui_container.runtime.log_values import format_fields
+from agui_container.runtime.offload import offload
 
 FIELD = "goals"
 MAX_GOALS = 16
@@ -94,9 +93,6 @@ def parse_goals(props: object) -> Sequence[Goal]:
 
 PROMPTED = "goals.prompted"
 
-_turns = IdentityLimiter("goal_schemas", total=2, per_identity=1)
-"""Turns of work with schemas of callers, in threads: the check of a schema itself, and of data against it."""
-
 RUN_WORK = 240_000
 """Work units of all validations of one run. See ``schema_validation.MAX_WORK`` for those of one."""
 
@@ -121,8 +117,7 @@ async def track_goals(request: RunAgentInput, records: GoalRecords, prompts: int
     previous = await records.load(ctx)
     if not has_goals(request.forwarded_props):
         return GoalTracker(previous, records, prompts, ctx)
-    async with _turns.turn(ctx.caller.identity):
-        goals = await to_thread.run_sync(parse_goals, request.forwarded_props)
+    goals = await offload(ctx.caller.identity, parse_goals, request.forwarded_props)
     current = [
         next((record for record in previous if record.goal == goal), GoalRecord(goal, run_id=ctx.run_id, index=index))
         for index, goal in enumerate(goals)
@@ -279,8 +274,7 @@ class GoalTracker:
         async with self._order:
             if self._goals[goal.type].status is GoalStatus.ACHIEVED:
                 raise ToolError(f"the goal {goal.type} is achieved already; the data that was given first counts.")
-            async with _turns.turn(ctx.caller.identity):
-                errors, self._work = await to_thread.run_sync(_validate, goal, data, self._work)
+            errors, self._work = await offload(ctx.caller.identity, _validate, goal, data, self._work)
             if errors:
                 raise ToolError(f"{tool_name(goal)}: {'; '.join(errors)}.")
             self._emit(ACHIEVED, {"type": goal.type, "toolCallId": ctx.tool_call_id, "data": data})
