@@ -123,6 +123,15 @@ def test_figures_of_speed_are_those_of_the_benchmarks() -> None:
     assert f"one delta costs {run_there} of CPU there and {run} here" in GUIDES["why-not"].text
 
 
+def test_figures_of_attacks_that_miss_an_aim_are_marked() -> None:
+    prose = " ".join(GUIDES["limits"].prose.split())
+    first_event, ping = map(int, re.findall(r"aims are (\d+) ms to the first event and (\d+) ms for `/ping`", prose)[0])
+    for attack, _, *cells in GUIDES["limits"].table("the first caller"):
+        for cell, aim in zip(cells, (first_event, first_event, ping), strict=True):
+            misses = float(cell.strip("*").removesuffix(" ms").replace(",", "")) > aim
+            assert cell.startswith("**") == misses, f"{attack}: {cell}"
+
+
 def test_the_table_of_mcp_servers_has_every_field() -> None:
     rows = {
         name: code(default)
