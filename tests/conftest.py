@@ -19,13 +19,13 @@ from agui_container.stores import open_store
 from tests import secret_search
 from tests.behaviour.client import Client
 from tests.behaviour.inprocess import InProcess
-from tests.behaviour.over_platform import behind_platform, client_behind_platform
+from tests.behaviour.over_platform import behind_platform, platform_ways
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
 from tests.engine.doubles import FakeClock, make_service
 
-pytest_plugins = ["tests.servers"]
+pytest_plugins = ["tests.servers", "tests.wheels"]
 
 # The same examples in every run, however slow the machine is.
 hypothesis.settings.register_profile(
@@ -39,8 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["PYTHONPATH"] = f"{root / 'app'}{os.pathsep}{root / 'clients' / 'python' / 'src'}"
     config.addinivalue_line("markers", "requirement(*ids): the behaviours of tests/requirements.py that a test shows")
     config.pluginmanager.register(secret_search)
-    config.addinivalue_line("markers", "behind_platform: what the local AgentCore must leave as it is")
-    config.addinivalue_line("markers", "not_behind_platform: a test of such a module about what it must change")
+    config.addinivalue_line("markers", "not_behind_platform(reason, *ways): what the local AgentCore must change")
     config.addinivalue_line("markers", "durable: what must be true with a database, too")
 
 
@@ -105,19 +104,11 @@ DURABLE_WAYS = ["ws-sqlite"]
 """One of them with a database, for what must be as true there."""
 
 
-PLATFORM_WAYS = ["sse-platform", "ws-platform"]
-"""The same with the local AgentCore in between, for what it must leave as it is."""
-
-EXTRA_WAYS = {"durable": DURABLE_WAYS, "behind_platform": PLATFORM_WAYS}
-"""Further ways of the modules that are marked so, but for their tests that are marked ``not_…``."""
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test body on every transport, and in further ways where a module is marked so."""
+    """One test body on every transport, behind the platform but for a reason, and on a database where that is asked."""
     if "connect" in metafunc.fixturenames:
-        marked = metafunc.definition.get_closest_marker
-        marks = (mark for mark in EXTRA_WAYS if marked(mark) and not marked(f"not_{mark}"))
-        metafunc.parametrize("connect", [*WAYS, *(way for mark in marks for way in EXTRA_WAYS[mark])], indirect=True)
+        durable = DURABLE_WAYS if metafunc.definition.get_closest_marker("durable") else []
+        metafunc.parametrize("connect", [*WAYS, *durable, *platform_ways(metafunc.definition)], indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -142,7 +133,9 @@ async def connect(
 ) -> AsyncIterator[Connect]:
     """A server around an agent, over the transport and with the store of the parameter."""
     transport, _, around = request.param.partition("-")
-    kept = {"store": await copied(database, tmp_path)} if around == "sqlite" else {}
+    own: dict[str, Any] = {"store": await copied(database, tmp_path)} if around == "sqlite" else {}
+    if around == "platform":
+        own["scope"] = Scope.NONE  # the platform adds a session's id, and the threads of the tests are everybody's
     async with AsyncExitStack() as stack:
 
         async def connect(
@@ -152,10 +145,9 @@ async def connect(
             **settings: Any,  # noqa: ANN401 - the fields of Settings
         ) -> Client:
             if transport != "inprocess":
-                over_sse, over_ws = await serve(agent, limits, caller_limits, **kept, **settings)
+                over_sse, over_ws = await serve(agent, limits, caller_limits, **{**own, **settings})
                 if around == "platform":
-                    url = await stack.enter_async_context(behind_platform(over_sse.url))
-                    return client_behind_platform(transport, over_sse.service, over_sse.clock, url)
+                    return await stack.enter_async_context(behind_platform(transport, over_sse))
                 return over_sse if transport == "sse" else over_ws
             chosen, clock = Settings(**settings), FakeClock()
             service = make_service(agent, chosen, clock=clock, limits=limits, caller_limits=caller_limits)

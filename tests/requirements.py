@@ -105,6 +105,7 @@ FAILURES = {
         "docs/http-api.md#errors",
         "RUN_ERROR carries the request id under which the log has the cause.",
     ),
+    "clock.jump": ("docs/reliability.md", "A clock that jumps ends no run, and no reader sees it."),
     "process.stopped": ("docs/reliability.md", "A process that is stopped and continued sends its streams on."),
     "fuzz.bodies": (
         "docs/reliability.md",

@@ -16,6 +16,7 @@ from grpclib.client import Channel
 
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
+from agui_container.ports import Clock
 from agui_container.settings import Settings
 from tests.behaviour.approval_tools import POLICY, TOOLS
 from tests.behaviour.client import Client
@@ -24,6 +25,7 @@ from tests.behaviour.dialogues import AguiDialogue, Dialogue
 from tests.behaviour.fake_models import ConfiguredModel, FakeBedrock, FakeOffline, FakeOpenAI
 from tests.behaviour.inprocess import InProcess
 from tests.behaviour.over_grpc import KontekstDialogue, RozDialogue
+from tests.behaviour.over_platform import behind_platform, platform_ways
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
 from tests.behaviour.server import serving
@@ -33,6 +35,13 @@ from tests.sockets.process import announced
 
 WAYS = ["offline-inprocess", "offline-ws", "bedrock-sse", "openai-sse"]
 """Each model, and each transport."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run conversations with each model, on each transport, and behind the platform but for a reason."""
+    if "way" in metafunc.fixturenames:
+        ways = [f"offline-{way}" for way in platform_ways(metafunc.definition)]
+        metafunc.parametrize("way", [*WAYS, *ways], indirect=True)
 
 
 class ConnectModel(Protocol):
@@ -54,7 +63,7 @@ def boto() -> object:
     return botocore.session.get_session()
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture
 def way(request: pytest.FixtureRequest) -> str:
     """A model and a transport."""
     chosen: str = request.param
@@ -104,7 +113,10 @@ async def open_client(way: str, settings: Settings, stack: AsyncExitStack) -> Cl
         stack.push_async_callback(service.drain, 0)
         return InProcess(service, clock, by_session=True)
     url = await stack.enter_async_context(serving(app))
-    client: Client = OverSse(service, clock, url) if way.endswith("sse") else OverWs(service, clock, url)
+    _, transport, *around = way.split("-")
+    if around:
+        return await stack.enter_async_context(behind_platform(transport, OverSse(service, clock, url)))
+    client: Client = OverSse(service, clock, url) if transport == "sse" else OverWs(service, clock, url)
     stack.push_async_callback(client.close)
     return client
 
@@ -152,9 +164,18 @@ class Site:
 
 
 class ServeOver(Protocol):
-    """Serve an agent, the assistant where there is none, and reach it over the protocol of the parameter."""
+    """Serve an agent, the assistant where there is none, and reach it over the protocol of the parameter.
 
-    async def __call__(self, agent: object = None, **settings: Any) -> Site: ...  # noqa: ANN401 - the fields of Settings
+    The agent's server has ``clock``, or one that stands still.
+    """
+
+    async def __call__(
+        self,
+        agent: object = None,
+        clock: Clock | None = None,
+        /,
+        **settings: Any,  # noqa: ANN401 - the fields of Settings
+    ) -> Site: ...
 
 
 @pytest.fixture(params=PROTOCOLS)
@@ -162,11 +183,16 @@ async def serve_over(request: pytest.FixtureRequest) -> AsyncIterator[ServeOver]
     """One test body over every protocol. A test that only some of them can say names those as parameters."""
     async with AsyncExitStack() as stack:
 
-        async def serve_over(agent: object = None, **settings: Any) -> Site:  # noqa: ANN401 - the fields of Settings
-            clock = FakeClock()
+        async def serve_over(
+            agent: object = None,
+            clock: Clock | None = None,
+            /,
+            **settings: Any,  # noqa: ANN401 - the fields of Settings
+        ) -> Site:
+            fake = FakeClock()
             chosen = Settings(**({} if agent else {"tools": TOOLS, "tool_policy": POLICY}), **settings)
-            app = build_app(chosen, make_service(agent, chosen, clock=clock) if agent else None)
+            app = build_app(chosen, make_service(agent, chosen, clock=clock or fake) if agent else None)
             url = await stack.enter_async_context(serving(app))
-            return Site(request.param, app.state.service, clock, url, stack)
+            return Site(request.param, app.state.service, fake, url, stack)
 
         yield serve_over

@@ -6,7 +6,9 @@ differ from the others in what the platform does to requests and answers.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
+import pytest
 import uvicorn
 
 from agui_container.engine.engine import Engine
@@ -17,42 +19,76 @@ from agui_container.platform.headers import SESSION_ID
 from agui_container.platform.limits import PlatformLimits
 from tests.behaviour.client import Client
 from tests.behaviour.over_sse import OverSse
-from tests.behaviour.over_ws import OverWs, WsStream
+from tests.behaviour.over_ws import OverWs, Socket, WsStream
 from tests.behaviour.server import listening, port_of
 from tests.engine.doubles import FakeClock, Json
 from tests.platform.doubles import RUNTIME, SESSION, AttachedContainer
 
+PLATFORM_WAYS = ["sse-platform", "ws-platform"]
+"""Ways of every test of behaviour, but for those that say why not with ``not_behind_platform``."""
 
-@asynccontextmanager
-async def behind_platform(url: str) -> AsyncIterator[str]:
-    """Put the platform in front of a server; gives the runtime's address.
+refusals_are_folded = pytest.mark.not_behind_platform("a refusal of the container is AGENT_ERROR", "sse-platform")
+"""Mark of tests of refusals. Only those on a socket arrive as they are."""
 
-    It counts no frames: a slow machine may read in one second all that was sent in two.
-    """
-    port, limits = port_of(url), PlatformLimits(frames_per_second=1_000_000)
-    app = build_platform(PlatformOptions(lambda: AttachedContainer(port), NoAuthorizer(), limits))
-    config = uvicorn.Config(app, log_config=None, access_log=False, ws_max_size=limits.frame_bytes)
-    async with listening(app, config) as platform:
-        yield f"{platform}{RUNTIME}"
+leaving_is_not_noticed = pytest.mark.not_behind_platform("callers who leave stay readers", "sse-platform")
+"""Mark of tests of runs that nobody reads. Only the end of a socket reaches the container."""
+
+sessions_are_apart = pytest.mark.not_behind_platform("each session has a container of its own")
+"""Mark of tests of several sessions that one server tells apart."""
+
+
+def platform_ways(test: pytest.Item) -> list[str]:
+    """Return the ways of a test behind the platform."""
+    mark = test.get_closest_marker("not_behind_platform")
+    excluded = () if mark is None else mark.args[1:] or PLATFORM_WAYS
+    return [way for way in PLATFORM_WAYS if way not in excluded]
+
+
+class SseBehindPlatform(OverSse):
+    """``POST /runtimes/ARN/invocations``."""
+
+    def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(service, clock, url, {SESSION_ID: SESSION, **(headers or {})})
 
 
 class CountedStream(WsStream):
     """The frames of one run, counted: the platform does not pass the query that asks for numbers."""
 
+    def __init__(self, service: Engine, socket: Socket, after: int) -> None:
+        super().__init__(service, socket)
+        self._after = after
+
     def _take_number(self, event: Json) -> int:
         assert "metadata" not in event or "seq" not in event["metadata"]
-        return len(self.seqs) + 1
+        return self._after + len(self.seqs) + 1
 
 
 class WsBehindPlatform(OverWs):
     """``/runtimes/ARN/ws``."""
 
+    def __init__(self, service: Engine, clock: FakeClock, url: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(service, clock, url, {SESSION_ID: SESSION, **(headers or {})})
+
     async def start(self, body: Json | str) -> CountedStream:
         stream = await super().start(body)
-        return CountedStream(self.service, stream.socket)
+        command = body.get("command", {}) if isinstance(body, dict) else {}
+        return CountedStream(self.service, stream.socket, command.get("after", 0))
 
 
-def client_behind_platform(transport: str, service: Engine, clock: FakeClock, url: str) -> Client:
-    """A client of one session."""
-    kind = OverSse if transport == "sse" else WsBehindPlatform
-    return kind(service, clock, url, {SESSION_ID: SESSION})
+@asynccontextmanager
+async def behind_platform(transport: str, direct: OverSse) -> AsyncIterator[Client]:
+    """Put the platform in front of the server of a client. Gives a client of the runtime.
+
+    It counts no frames: a slow machine may read in one second all that was sent in two. The runs end before it does,
+    because it reads them to their end, whoever has left.
+    """
+    port, limits = port_of(direct.url), PlatformLimits(frames_per_second=1_000_000)
+    app = build_platform(PlatformOptions(lambda: AttachedContainer(port), NoAuthorizer(), limits))
+    config = uvicorn.Config(app, log_config=None, access_log=False, ws_max_size=limits.frame_bytes)
+    async with listening(app, config, partial(direct.service.drain, 0)) as platform:
+        kind = SseBehindPlatform if transport == "sse" else WsBehindPlatform
+        client = kind(direct.service, direct.clock, f"{platform}{RUNTIME}")
+        try:
+            yield client
+        finally:
+            await client.close()

@@ -22,8 +22,6 @@ from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, agent_of, ask, eventually, wait_for_event
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.behind_platform
-
 MESSAGE = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
 SESSION = "x-amzn-bedrock-agentcore-runtime-session-id"
 
@@ -68,7 +66,7 @@ async def test_an_object_with_run_is_an_agent(connect: Connect) -> None:
 
 
 @requirement("agent.context", "agent.cookies")
-@pytest.mark.not_behind_platform
+@pytest.mark.not_behind_platform("requests get ids of the platform, and few headers pass")
 async def test_the_context_says_who_asks_and_for_what(connect: Connect) -> None:
     async def agent(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         headers = {name: value for name, value in ctx.caller.headers.items() if name not in (SESSION, "x-request-id")}

@@ -11,6 +11,7 @@ from tests.behaviour.approval_tools import PAID
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import PAINT, ClientThread, answer, calls, cancelled_answer, interrupts, results
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.engine.doubles import WAIT, Json
 from tests.requirements import requirement
 
@@ -318,6 +319,7 @@ async def test_a_run_that_is_cancelled_before_it_asks_leaves_nothing_open(thread
 
 @requirement("approval.invalid")
 @pytest.mark.parametrize("resume", ["yes", [{"status": "resolved"}], [{"interruptId": "i", "status": "maybe"}]])
+@refusals_are_folded
 async def test_a_resume_that_is_none_is_refused_before_a_run_exists(thread: ClientThread, resume: object) -> None:
     with pytest.raises(Refused, match="VALIDATION_ERROR"):
         await thread.say("hi", resume=resume)

@@ -5,6 +5,7 @@ import pytest
 from tests.behaviour.client import outcome, text, types
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import ClientThread, results
+from tests.behaviour.over_platform import leaving_is_not_noticed
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 
@@ -83,6 +84,7 @@ async def test_a_cancel_ends_the_wait_for_a_model(thread: ClientThread) -> None:
 
 
 @requirement("assistant.model-stalls")
+@leaving_is_not_noticed
 async def test_a_model_is_let_go_when_its_last_reader_leaves(connect_model: ConnectModel) -> None:
     thread = await connect_model(on_disconnect="cancel")
     stream = await thread.start("wait 3600")

@@ -6,6 +6,7 @@ import pytest
 
 from agui_container.engine.policy import CapacityLimits
 from tests.behaviour.client import Client, Refused, begin_run, outcome, types
+from tests.behaviour.over_platform import leaving_is_not_noticed, refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json, ask
 from tests.requirements import requirement
@@ -25,6 +26,7 @@ async def conversation(client: Client) -> list[str]:
 
 
 @requirement("busy.reject")
+@refusals_are_folded
 async def test_a_second_run_is_refused(connect: Connect) -> None:
     agent = WaitingAgent(run_id)
     client = await connect(agent)
@@ -68,6 +70,7 @@ async def test_a_queued_run_keeps_messages_that_were_added_while_it_waited(conne
 
 
 @requirement("busy.enqueue")
+@leaving_is_not_noticed
 async def test_a_run_that_did_not_wait_replaces_the_history(connect: Connect) -> None:
     agent = WaitingAgent(run_id)
     client = await connect(agent, on_busy="enqueue")
@@ -108,6 +111,7 @@ async def test_an_interrupt_ends_those_that_wait_too(connect: Connect) -> None:
     ("policy", "asked", "result"),
     [("interrupt", "reject", "THREAD_BUSY"), ("reject", "enqueue", "success"), ("enqueue", None, "success")],
 )
+@refusals_are_folded
 async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, asked: str | None, result: str) -> None:
     agent = WaitingAgent(run_id)
     client = await connect(agent, on_busy=policy)
@@ -127,6 +131,7 @@ async def test_a_request_may_choose_for_itself(connect: Connect, policy: str, as
 
 @requirement("busy.invalid")
 @pytest.mark.parametrize("choice", ["later", "", 1, ["reject"], {"a": 1}])
+@refusals_are_folded
 async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) -> None:
     client = await connect(WaitingAgent(run_id))
     with pytest.raises(Refused) as refused:
@@ -136,6 +141,7 @@ async def test_an_unknown_choice_is_refused(connect: Connect, choice: object) ->
 
 
 @requirement("busy.bound")
+@refusals_are_folded
 async def test_the_queue_of_a_thread_is_bounded(connect: Connect) -> None:
     client = await connect(WaitingAgent(run_id), CapacityLimits(queued_runs=1), on_busy="enqueue")
     await begin_run(client, "r1")

@@ -16,6 +16,7 @@ from ag_ui.core import (
 
 from agui_container.ports import Item
 from tests.behaviour.client import Refused, begin_run, outcome, types
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import agent_of, ask, wait_for_event
 from tests.requirements import requirement
@@ -172,6 +173,7 @@ async def test_without_a_run_the_threads_active_one_is_cancelled(connect: Connec
 
 @requirement("cancel.unknown")
 @pytest.mark.parametrize(("thread", "run"), [("t1", "nobody"), ("nobody", None), ("nobody", "r1"), (None, None)])
+@refusals_are_folded
 async def test_cancelling_what_is_not_there_is_refused(connect: Connect, thread: str | None, run: str | None) -> None:
     client = await connect(silent)
     await begin_run(client)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.behaviour.client import Client, Refused, begin_run, outcome, types
+from tests.behaviour.over_platform import leaving_is_not_noticed
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, ask, caller, eventually, wait_for_event
 from tests.requirements import requirement
@@ -20,6 +21,7 @@ async def status(client: Client, run: str = "r1") -> object:
 
 @requirement("drop.cancel")
 @pytest.mark.parametrize("policy", ["cancel", "grace:0"])
+@leaving_is_not_noticed
 async def test_a_run_may_end_with_its_last_reader(connect: Connect, policy: str) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_disconnect=policy)
@@ -29,6 +31,7 @@ async def test_a_run_may_end_with_its_last_reader(connect: Connect, policy: str)
 
 
 @requirement("drop.continue")
+@leaving_is_not_noticed
 async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_disconnect="continue")
@@ -44,6 +47,7 @@ async def test_a_run_may_go_on_without_readers(connect: Connect) -> None:
 
 
 @requirement("drop.continue")
+@leaving_is_not_noticed
 async def test_a_run_that_may_go_on_without_readers_gives_way_to_nobody(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_disconnect="continue")
@@ -55,6 +59,7 @@ async def test_a_run_that_may_go_on_without_readers_gives_way_to_nobody(connect:
 
 
 @requirement("drop.grace")
+@leaving_is_not_noticed
 async def test_a_run_waits_for_a_reader_and_then_ends(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_disconnect="grace:30")
@@ -67,6 +72,7 @@ async def test_a_run_waits_for_a_reader_and_then_ends(connect: Connect) -> None:
 
 
 @requirement("drop.returns")
+@leaving_is_not_noticed
 async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_disconnect="grace:30")
@@ -80,6 +86,7 @@ async def test_a_reader_that_comes_back_keeps_the_run(connect: Connect) -> None:
 
 
 @requirement("drop.returns")
+@leaving_is_not_noticed
 async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
     client = await connect(WaitingAgent(), on_disconnect="grace:30")
     await (await begin_run(client)).leave()
@@ -94,6 +101,7 @@ async def test_the_grace_begins_anew_each_time(connect: Connect) -> None:
 
 @requirement("drop.gives-way")
 @pytest.mark.parametrize("on_busy", ["reject", "enqueue", "interrupt"])
+@leaving_is_not_noticed
 async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: str) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_disconnect="grace:30", on_busy=on_busy)
@@ -105,6 +113,7 @@ async def test_a_run_in_its_grace_gives_way_at_once(connect: Connect, on_busy: s
 
 
 @requirement("drop.others")
+@leaving_is_not_noticed
 async def test_a_reader_that_leaves_another_behind_changes_nothing(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, on_disconnect="cancel")
@@ -127,6 +136,7 @@ async def test_an_ended_run_does_not_mind(connect: Connect) -> None:
 
 
 @requirement("drop.grace")
+@leaving_is_not_noticed
 async def test_a_waiting_run_has_its_grace_too(connect: Connect) -> None:
     client = await connect(WaitingAgent(), on_disconnect="grace:30", on_busy="enqueue")
     first = await begin_run(client, "r1")

@@ -23,8 +23,6 @@ from tests.engine.doubles import agent_of, ask
 from tests.protocol.samples import CHUNKS, ERROR, FINISHED, INNER, SAMPLES, STARTED
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.behind_platform
-
 EXPANDED = [
     *("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"),
     *("REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END"),

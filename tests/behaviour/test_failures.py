@@ -29,8 +29,6 @@ from tests.engine.doubles import agent_of, ask
 from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.behind_platform
-
 SECRET = "sk-secret in /home/me/key.pem"  # noqa: S105 - it stands for one
 
 OPENERS: list[Item] = [
@@ -219,7 +217,7 @@ async def test_an_app_error_shows_its_code_and_message(connect: Connect) -> None
 
 
 @requirement("fail.request-id")
-@pytest.mark.not_behind_platform
+@pytest.mark.not_behind_platform("requests get ids of the platform")
 async def test_an_error_carries_the_request_id(connect: Connect) -> None:
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
         raise ValueError

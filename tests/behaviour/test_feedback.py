@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.behaviour.test_threads import refusal, send_command, silent, store_of
 from tests.conftest import Connect
 from tests.engine.conversations import store_conversation
@@ -30,6 +31,7 @@ async def test_feedback_is_given_and_given_again(connect: Connect) -> None:
 
 
 @requirement("feedback.assistant", "thread.unknown")
+@refusals_are_folded
 async def test_only_what_an_assistant_said_is_rated(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
@@ -44,6 +46,7 @@ async def test_only_what_an_assistant_said_is_rated(connect: Connect) -> None:
 
 
 @requirement("feedback.categories")
+@refusals_are_folded
 async def test_categories_fit_and_other_is_explained(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))

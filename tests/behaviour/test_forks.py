@@ -3,6 +3,7 @@
 import pytest
 
 from agui_container.ports.records import ThreadStatus
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.behaviour.test_threads import refusal, send_command, silent, store_of
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, CALLS, QUESTION, RESULT, store_active_run, store_conversation
@@ -29,6 +30,7 @@ async def test_a_fork_goes_its_own_way(connect: Connect) -> None:
 
 
 @requirement("thread.fork")
+@refusals_are_folded
 async def test_a_fork_that_is_named_can_be_asked_for_again(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
@@ -101,6 +103,7 @@ async def test_a_call_that_is_open_before_many_messages_waits_for_no_client_on_a
 
 
 @requirement("thread.fork-busy", "thread.unknown")
+@refusals_are_folded
 async def test_a_message_that_is_being_written_cannot_be_forked(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))

@@ -33,7 +33,7 @@ from tests.engine.doubles import START, agent_of, ask
 from tests.protocol.samples import without_validation
 from tests.requirements import requirement
 
-pytestmark = [pytest.mark.durable, pytest.mark.behind_platform]
+pytestmark = pytest.mark.durable
 
 
 @requirement("run.starts", "run.succeeds")

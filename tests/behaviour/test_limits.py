@@ -15,6 +15,7 @@ from agui_container.engine.run.run import Run
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
 from tests.behaviour.client import Client, Refused, begin_run, outcome, types
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import START, ask, eventually
 from tests.requirements import requirement
@@ -121,6 +122,7 @@ async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(co
 
 
 @requirement("limit.open")
+@refusals_are_folded
 async def test_open_runs_are_bounded(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, CapacityLimits(open_runs=2))
@@ -133,6 +135,7 @@ async def test_open_runs_are_bounded(connect: Connect) -> None:
 
 
 @requirement("limit.open")
+@refusals_are_folded
 async def test_the_input_bytes_of_open_runs_are_bounded(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, CapacityLimits(open_bytes=5_000))
@@ -164,6 +167,7 @@ async def wait_until_unread(client: Client) -> None:
 
 
 @requirement("limit.kept")
+@refusals_are_folded
 async def test_the_oldest_runs_are_forgotten_first(connect: Connect) -> None:
     client = await connect(emit_one_event, CapacityLimits(kept_runs=2))
     for run in ("r1", "r2", "r3", "r4"):
@@ -228,6 +232,7 @@ def threads_of_runs() -> set[str]:
 
 
 @requirement("busy.admitted", "limit.open")
+@refusals_are_folded
 async def test_a_run_that_is_refused_interrupts_nothing(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, CapacityLimits(open_bytes=5_000), on_busy="interrupt")
@@ -250,6 +255,7 @@ async def test_an_interrupted_run_makes_room_for_the_next_one(connect: Connect) 
 
 
 @requirement("limit.open")
+@refusals_are_folded
 async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(connect: Connect) -> None:
     client = await connect(WaitingAgent(), CapacityLimits(open_runs=1))
     await begin_run(client, thread="t1")
@@ -264,6 +270,7 @@ async def test_a_run_that_is_refused_is_gone_without_the_garbage_collector(conne
 
 
 @requirement("limit.kept-bytes")
+@refusals_are_folded
 async def test_the_bytes_of_ended_runs_are_bounded(connect: Connect) -> None:
     client = await connect(emit_one_event, CapacityLimits(kept_bytes=3_300))
     for run in ("r1", "r2", "r3"):
@@ -273,6 +280,7 @@ async def test_the_bytes_of_ended_runs_are_bounded(connect: Connect) -> None:
 
 
 @requirement("limit.read")
+@refusals_are_folded
 async def test_a_run_that_is_being_read_is_kept(connect: Connect) -> None:
     agent = WaitingAgent()
     client = await connect(agent, CapacityLimits(kept_runs=0))
@@ -329,6 +337,7 @@ async def test_a_run_that_waits_is_not_begun_within_the_grace(connect: Connect) 
 
 
 @requirement("drain.refuses")
+@refusals_are_folded
 async def test_new_runs_are_refused_while_it_drains(connect: Connect) -> None:
     client = await connect(emit_one_event)
     await client.run(ask(run="r1"))
@@ -362,6 +371,7 @@ async def test_the_status_follows_the_runs_and_is_stamped_once(connect: Connect)
 
 
 @requirement("retry.forgotten")
+@refusals_are_folded
 async def test_a_forgotten_run_is_refused_and_never_run_again(connect: Connect) -> None:
     started = []
 

@@ -13,6 +13,7 @@ from agui_container.engine.run.run import Run
 from agui_container.ports import Item
 from agui_container.transports.websocket import WebSocketConnection
 from tests.behaviour.client import Client, begin_run
+from tests.behaviour.over_platform import leaving_is_not_noticed
 from tests.conftest import Connect, Serve
 from tests.engine.doubles import ask, eventually
 from tests.requirements import requirement
@@ -58,6 +59,7 @@ async def leave_run(client: Client) -> None:
 
 
 @requirement("limit.kept")
+@leaving_is_not_noticed
 async def test_a_run_whose_reader_has_left_is_gone(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     client, runs = (
         await connect(wait_forever, CapacityLimits(kept_runs=0), on_disconnect="cancel"),
@@ -69,6 +71,7 @@ async def test_a_run_whose_reader_has_left_is_gone(connect: Connect, monkeypatch
 
 
 @requirement("limit.kept")
+@leaving_is_not_noticed
 async def test_a_run_that_ends_before_its_grace_does_is_gone(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = WaitingAgent()
     client = await connect(agent, CapacityLimits(kept_runs=0), on_disconnect="grace:3600")

@@ -10,6 +10,7 @@ from ag_ui.core import CustomEvent, RunAgentInput
 from agui_container.ports import Item
 from agui_container.protocol.commands import COMMANDS
 from tests.behaviour.client import Client, Refused, outcome, types
+from tests.behaviour.over_platform import refusals_are_folded, sessions_are_apart
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
@@ -39,6 +40,7 @@ def sessions(client: Client) -> tuple[Client, Client, Client]:
 
 
 @requirement("scope.session")
+@sessions_are_apart
 async def test_another_sessions_runs_are_not_found(connect: Connect) -> None:
     alice, bob, nobody = sessions(await connect(silent))
     stream = await alice.start(ask())
@@ -54,6 +56,7 @@ async def test_another_sessions_runs_are_not_found(connect: Connect) -> None:
 
 
 @requirement("scope.threads")
+@sessions_are_apart
 async def test_two_sessions_may_use_the_same_ids(connect: Connect) -> None:
     alice, bob, nobody = sessions(await connect(silent))
     streams = [await client.start(ask()) for client in (alice, bob, nobody)]
@@ -66,6 +69,7 @@ async def test_two_sessions_may_use_the_same_ids(connect: Connect) -> None:
 
 
 @requirement("scope.none")
+@sessions_are_apart
 async def test_without_a_scope_everybody_sees_all_runs(connect: Connect) -> None:
     alice, bob, nobody = sessions(await connect(silent, scope="none"))
     stream = await alice.start(ask())
@@ -133,6 +137,7 @@ async def test_a_frameworks_own_command_reaches_the_agent(connect: Connect, comm
         (ask(forwardedProps={"command": {"type": "attach", "after": 1.5}}), "forwardedProps.command.after"),
     ],
 )
+@refusals_are_folded
 async def test_a_bad_command_is_refused_by_field(connect: Connect, body: Json, field: str) -> None:
     client = await connect(brief)
     with pytest.raises(Refused) as refused:
@@ -152,7 +157,7 @@ MALFORMED = {
     "NaN": '{"threadId":"t","runId":"r","messages":[],"state":NaN}',
     "an integer that no double holds": '{"threadId":"t","runId":"r","messages":[],"state":' + "1" * 310 + "}",
     "a key twice": '{"threadId":"t","threadId":"u","runId":"r","messages":[]}',
-    "too deep": '{"threadId":"t","runId":"r","messages":[],"state":' + "[" * 90_000 + "]" * 90_000 + "}",
+    "too deep": '{"threadId":"t","runId":"r","messages":[],"state":' + "[" * 30_000 + "]" * 30_000 + "}",
     "half a surrogate pair": '{"threadId":"\\ud800","runId":"r","messages":[]}',
     "an empty id": json.dumps(ask("", "r")),
     "a long id": json.dumps(ask("t", "r" * 513)),
@@ -162,6 +167,7 @@ MALFORMED = {
 
 @requirement("error.body")
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
+@refusals_are_folded
 async def test_malformed_input_is_refused_before_a_run_exists(connect: Connect, body: str) -> None:
     client = await connect(brief)
     with pytest.raises(Refused, match="VALIDATION_ERROR"):
@@ -171,6 +177,7 @@ async def test_malformed_input_is_refused_before_a_run_exists(connect: Connect, 
 
 
 @requirement("error.harmless")
+@refusals_are_folded
 async def test_a_refused_request_harms_no_run(connect: Connect) -> None:
     go_on = asyncio.Event()
 

@@ -8,6 +8,7 @@ from ag_ui.core import RunAgentInput
 
 from agui_container.engine.policy import CapacityLimits
 from tests.behaviour.client import Client, Refused, text
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask, caller, envelopes, eventually, forever
 from tests.engine.replicas import Replicas
@@ -61,6 +62,7 @@ REFUSAL = ("VALIDATION_ERROR", "runId: this run began with other messages. Send 
 
 @requirement("retry.other-messages")
 @pytest.mark.parametrize("messages", OTHERS.values(), ids=OTHERS)
+@refusals_are_folded
 async def test_other_messages_under_the_ids_of_an_active_run_are_refused(
     connect: Connect, messages: list[Json]
 ) -> None:
@@ -74,6 +76,7 @@ async def test_other_messages_under_the_ids_of_an_active_run_are_refused(
 
 @requirement("retry.other-messages")
 @pytest.mark.parametrize("messages", OTHERS.values(), ids=OTHERS)
+@refusals_are_folded
 async def test_other_messages_under_the_ids_of_an_ended_run_are_refused(connect: Connect, messages: list[Json]) -> None:
     agent = Counted()
     agent.may_end.set()
@@ -85,6 +88,7 @@ async def test_other_messages_under_the_ids_of_an_ended_run_are_refused(connect:
 
 
 @requirement("retry.other-messages")
+@refusals_are_folded
 async def test_other_messages_under_the_ids_of_a_run_whose_events_are_gone_are_refused(connect: Connect) -> None:
     agent = Counted()
     agent.may_end.set()

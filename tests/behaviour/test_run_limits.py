@@ -9,6 +9,7 @@ from agui_container.ports import Item, RunContext
 from tests.behaviour.client import Refused, outcome, text, types
 from tests.behaviour.conftest import ConnectModel
 from tests.behaviour.conversations import ClientThread, results
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import Json, agent_of, ask, forever
 from tests.requirements import requirement
@@ -84,6 +85,7 @@ async def test_a_caller_never_gets_more(connect_model: ConnectModel, settings: d
         ({"hours": 5}, "forwardedProps.budget.hours: Extra inputs are not permitted."),
     ],
 )
+@refusals_are_folded
 async def test_a_budget_with_a_bad_field_is_refused_by_its_name(
     thread: ClientThread, budget: object, message: str
 ) -> None:

@@ -18,7 +18,7 @@ from tests.conftest import Connect
 from tests.engine.doubles import WAIT, Json
 from tests.requirements import requirement
 
-pytestmark = [pytest.mark.durable, pytest.mark.behind_platform]
+pytestmark = pytest.mark.durable
 
 THINK: Sequence[Delta] = [ReasoningDelta("Hm."), EncryptedDelta("sealed")]
 

@@ -26,8 +26,6 @@ from tests.conftest import Connect
 from tests.engine.doubles import Json, ask
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.behind_platform
-
 LIST = {"items": ["tea"]}
 
 

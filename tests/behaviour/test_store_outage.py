@@ -21,6 +21,8 @@ from tests.behaviour.client import TERMINAL, Client, Refused, RunStream, outcome
 from tests.behaviour.conftest import ServeOver
 from tests.behaviour.dialogues import ERROR
 from tests.behaviour.inprocess import InProcess
+from tests.behaviour.over_sse import OverSse
+from tests.behaviour.over_ws import OverWs, WsStream
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, FakeClock, Json, ask, eventually
 from tests.requirements import requirement
@@ -220,23 +222,61 @@ async def test_a_shutdown_without_the_store_ends_every_reply(
     assert len(unstored(caplog)) == 1
 
 
+async def start_without_store(client: OverSse | OverWs, body: Json) -> RunStream:
+    """Start a run or an ``attach`` without the request that follows on a socket, which would meet the outage, too."""
+    if isinstance(client, OverSse):
+        return await client.start(body)
+    socket = await client.socket()
+    await socket.send(body)
+    await socket.control()  # of the attach; a refused run is answered here
+    return WsStream(client.service, socket)
+
+
+def corrupt(folder: Path) -> None:
+    """Overwrite the database and its log."""
+    for file in folder.glob("store.db*"):
+        with file.open("r+b") as raw:
+            raw.write(b"\xff" * file.stat().st_size)
+
+
 @requirement("durable.cut")
 @pytest.mark.parametrize("transport", ["sse", "ws"])
-async def test_a_database_that_is_corrupted_under_a_run_ends_it_for_its_reader(
+async def test_a_database_that_is_corrupted_under_a_run_ends_it_for_all_readers_and_refuses_new_runs(
     serve: Serve, tmp_path: Path, transport: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent = WaitingAgent(rest=" never stored")
     over_sse, over_ws = await serve(agent, store=f"sqlite:///{tmp_path}/store.db")
-    stream = await (over_sse if transport == "sse" else over_ws).start(ask())
+    client = over_sse if transport == "sse" else over_ws
+    stream = await client.start(ask())
     seen = await up_to(stream, "TEXT_MESSAGE_CONTENT")
-    for file in tmp_path.glob("store.db*"):  # noqa: ASYNC240 - a moment on a local disk
-        with file.open("r+b") as raw:
-            raw.write(b"\xff" * file.stat().st_size)
+    corrupt(tmp_path)
     agent.may_end.set()
     seen += await up_to(stream, *TERMINAL)
     assert (text(seen), outcome(seen)) == ("hi", "STORE_UNAVAILABLE")
     assert unstored(caplog) == ["run end not stored run=r1 thread=t1"]
-    assert await (await over_sse.attach("t1", "r1")).rest() == seen
+    attach = {"command": {"type": "attach", "threadId": "t1", "runId": "r1"}}
+    assert await up_to(await start_without_store(client, attach), *TERMINAL) == seen
     with pytest.raises(Refused) as refused:
-        await over_sse.start(ask(run="r2"))
+        await start_without_store(client, ask(run="r2"))
     assert refused.value.code == "STORE_UNAVAILABLE"
+
+
+@requirement("durable.cut", "protocol.same")
+@pytest.mark.parametrize("serve_over", ["roz-0.2", "roz-1.0", "kontekst"], indirect=True)
+async def test_a_database_that_is_corrupted_under_a_grpc_call_ends_its_reply_and_refuses_new_runs(
+    serve_over: ServeOver, tmp_path: Path
+) -> None:
+    agent = WaitingAgent(rest=" never stored")
+    site = await serve_over(agent, store=f"sqlite:///{tmp_path}/store.db")
+    dialogue = site.dialogue()
+    await dialogue.begin("hi")
+    await dialogue.first_text()
+    corrupt(tmp_path)
+    agent.may_end.set()
+    reply, [run] = await dialogue.reply(), site.service.registry.by_key
+    assert (reply.end, reply.text) == (ERROR, "hi")
+    again = await (await site.over_sse().attach(run.thread_id, run.run_id)).rest()
+    assert (text(again), outcome(again)) == ("hi", "STORE_UNAVAILABLE")
+    for refused in (await dialogue.say("again"), await site.dialogue("t2").say("hi")):
+        assert (refused.end, refused.text) == (ERROR, "")
+        assert refused.code in {"STORE_UNAVAILABLE", None}

@@ -33,8 +33,6 @@ from tests.conftest import Connect
 from tests.engine.doubles import WAIT, agent_of, ask, wait_for_event
 from tests.requirements import requirement
 
-pytestmark = pytest.mark.behind_platform
-
 
 @requirement("sub.attributed")
 async def test_all_events_of_a_subagent_are_attributed_to_it(connect: Connect) -> None:

@@ -8,6 +8,7 @@ from ag_ui.core import CustomEvent, RunAgentInput
 
 from agui_container.ports import Item
 from tests.behaviour.client import Refused, join_deltas, types
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.conftest import Connect
 from tests.engine.doubles import WAIT, agent_of, ask
 from tests.requirements import requirement
@@ -71,6 +72,7 @@ async def test_attaching_after_begins_with_the_next(connect: Connect, after: int
 
 
 @requirement("attach.ahead")
+@refusals_are_folded
 async def test_a_cursor_ahead_of_the_run_is_refused(connect: Connect) -> None:
     steps = Steps()
     client = await connect(steps)
@@ -104,6 +106,7 @@ async def test_a_late_reader_sees_the_whole_run(connect: Connect) -> None:
 
 @requirement("attach.unknown")
 @pytest.mark.parametrize(("thread", "run"), [("t1", "nobody"), ("nobody", "r1"), ("nobody", None), (None, None)])
+@refusals_are_folded
 async def test_attaching_to_what_is_not_there_is_refused(connect: Connect, thread: str | None, run: str | None) -> None:
     client = await connect(agent_of("hi"))
     await client.run(ask())

@@ -14,6 +14,7 @@ from ag_ui.core import (
 
 from agui_container.ports import Item
 from tests.behaviour.conversations import answer, interrupts
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.behaviour.subagents import team
 from tests.behaviour.test_threads import refusal, send_command, silent, store_of, wait_for_thread
 from tests.conftest import Connect
@@ -93,6 +94,7 @@ async def test_no_run_of_a_fork_has_made_what_it_began_with(connect: Connect) ->
 
 
 @requirement("thread.commands", "thread.brief")
+@refusals_are_folded
 async def test_a_thread_comes_without_its_messages(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), title="Sums", state={"n": 1})
@@ -138,6 +140,7 @@ async def test_a_delta_since_a_page_has_what_came_after_it(connect: Connect) -> 
 
 
 @requirement("thread.pages")
+@refusals_are_folded
 async def test_a_page_that_cannot_be_read_is_refused(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))

@@ -12,6 +12,7 @@ from agui_container.ports import Item
 from agui_container.ports.records import ThreadStatus
 from agui_container.ports.store import Store
 from tests.behaviour.client import Client, Refused, outcome
+from tests.behaviour.over_platform import refusals_are_folded, sessions_are_apart
 from tests.conftest import Connect
 from tests.engine.conversations import ANSWER, QUESTION, TALK, store_active_run, store_conversation
 from tests.engine.doubles import START, WAIT, Json, agent_of, ask, caller, forever
@@ -56,6 +57,7 @@ async def refusal(client: Client, kind: str, **fields: object) -> Refused:
 
 
 @requirement("thread.commands", "thread.list", "thread.status")
+@refusals_are_folded
 async def test_threads_are_listed_page_by_page(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), thread="t1", title="Sums", now=START)
@@ -154,6 +156,7 @@ async def test_a_thread_can_be_read_as_text(connect: Connect) -> None:
 
 
 @requirement("thread.commands", "thread.rename")
+@refusals_are_folded
 async def test_a_title_is_given_and_taken_away(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
@@ -165,6 +168,7 @@ async def test_a_title_is_given_and_taken_away(connect: Connect) -> None:
 
 
 @requirement("thread.commands", "thread.delete")
+@refusals_are_folded
 async def test_a_deleted_thread_is_gone(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client))
@@ -199,6 +203,7 @@ async def test_an_agent_that_keeps_threads_forgets_one_that_is_deleted(connect: 
 
 
 @requirement("thread.delete")
+@refusals_are_folded
 async def test_a_thread_that_its_agent_fails_to_forget_stays_and_can_be_deleted_again(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -213,6 +218,7 @@ async def test_a_thread_that_its_agent_fails_to_forget_stays_and_can_be_deleted_
 
 
 @requirement("thread.delete")
+@refusals_are_folded
 async def test_the_runs_of_a_deleted_thread_are_gone_and_their_ids_may_be_used_again(connect: Connect) -> None:
     begun: list[str] = []
 
@@ -277,6 +283,7 @@ async def test_a_delta_has_what_is_new(connect: Connect) -> None:
 
 
 @requirement("thread.own", "thread.unknown")
+@sessions_are_apart
 async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(store_of(client), owner="session:ann")
@@ -300,6 +307,7 @@ async def test_a_thread_of_somebody_else_is_not_there(connect: Connect) -> None:
 
 
 @requirement("thread.large")
+@pytest.mark.not_behind_platform("a frame of 9 MB closes a socket, and a refusal over SSE is AGENT_ERROR")
 async def test_a_thread_that_no_event_can_hold_is_refused_or_sent_whole(connect: Connect) -> None:
     client = await connect(silent)
     await store_conversation(

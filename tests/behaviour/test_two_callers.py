@@ -11,9 +11,12 @@ from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.ports import Item, RunContext
 from agui_container.transports.caller_middleware import SESSION_HEADER
 from tests.behaviour.client import Client, Refused, RunStream, outcome, text
+from tests.behaviour.over_platform import sessions_are_apart
 from tests.conftest import Connect
 from tests.engine.doubles import Json, ask, eventually
 from tests.requirements import requirement
+
+pytestmark = sessions_are_apart
 
 
 class Worker:

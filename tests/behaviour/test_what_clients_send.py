@@ -26,6 +26,7 @@ from tests.behaviour.client import Refused, outcome, text
 from tests.behaviour.conftest import ConnectModel, ServeOver
 from tests.behaviour.conversations import PAINT, ClientThread
 from tests.behaviour.dialogues import ERROR, SUCCESS
+from tests.behaviour.over_platform import refusals_are_folded
 from tests.behaviour.subagents import of_type
 from tests.behaviour.test_threads import wait_for_thread
 from tests.conftest import Connect
@@ -114,6 +115,7 @@ REFUSED: dict[str, tuple[Json, str]] = {
 
 @requirement("error.body")
 @pytest.mark.parametrize(("fields", "message"), REFUSED.values(), ids=REFUSED)
+@refusals_are_folded
 async def test_malformed_fields_are_refused_by_their_path(connect: Connect, fields: Json, message: str) -> None:
     client = await connect(show)
     with pytest.raises(Refused) as refused:

@@ -29,22 +29,27 @@ WAIT_SECONDS = 120.0
 class RecordingTerminal(StringIO):
     """A terminal that keeps each write, and the screen after each one."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: int = COLUMNS) -> None:
         super().__init__()
-        self.screen = pyte.Screen(COLUMNS, ROWS)
+        self.screen = pyte.Screen(columns, ROWS)
         self.screen.set_mode(pyte.modes.LNM)
         self.frames: list[tuple[str, str]] = []
         self._stream = pyte.Stream(self.screen)
         self._written = asyncio.Event()
 
+    def isatty(self) -> bool:
+        """Return True, as a file that is a terminal does."""
+        return True
+
     def write(self, text: str) -> int:
         """Show text, and keep it. Rich writes empty texts, too."""
+        written = super().write(text)
         if not text:
-            return 0
+            return written
         self._stream.feed(text)
         self.frames.append((text, "\n".join(line.rstrip() for line in self.screen.display)))
         self._written.set()
-        return super().write(text)
+        return written
 
     async def wait_for(self, text: str) -> None:
         """Wait until the screen shows a text."""

@@ -101,3 +101,20 @@ class Account(Aws):
         """Put an image into its repository."""
         repository, _, tag = image.partition("/")[2].partition(":")
         self.client("ecr").put_image(repositoryName=repository, imageTag=tag, imageManifest=MANIFEST)
+
+
+def call(service: str, operation: str, **parameters: object) -> dict[str, Any]:
+    """Make a call of the tests' own, which does not count."""
+    return Account("eu-central-1").answer(service, operation, parameters)
+
+
+def runtimes() -> list[dict[str, Any]]:
+    """The runtimes of the account."""
+    listed = call(CONTROL, "ListAgentRuntimes")["agentRuntimes"]
+    return [call(CONTROL, "GetAgentRuntime", agentRuntimeId=each["agentRuntimeId"]) for each in listed]
+
+
+def version_of(runtime: dict[str, Any], endpoint: str) -> str:
+    """The version of an endpoint."""
+    found = call(CONTROL, "GetAgentRuntimeEndpoint", agentRuntimeId=runtime["agentRuntimeId"], endpointName=endpoint)
+    return str(found["liveVersion"])

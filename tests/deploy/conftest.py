@@ -1,5 +1,6 @@
-"""A project of ``agui init`` in the working folder, and an account of AWS in this process."""
+"""A project of ``agui init`` in the working folder, an account of AWS in this process, and a program ``docker``."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,8 +9,10 @@ from moto import mock_aws
 
 from agui_container.cli import deploy
 from agui_container.cli.command_line import main
+from agui_container.deploy.image_build import find_builder
 from agui_container.settings import Settings
 from tests.deploy.account import Account
+from tests.deploy.docker import FakeDocker
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +44,14 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Account]]:
     Account.reset()
     with mock_aws():
         yield Account
+
+
+@pytest.fixture
+def docker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeDocker]:
+    """Docker with buildx and an engine, as the PATH has it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    find_builder.cache_clear()
+    yield FakeDocker(folder)
+    find_builder.cache_clear()

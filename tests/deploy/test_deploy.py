@@ -1,14 +1,14 @@
-"""``agui deploy`` from an empty account to a runtime, and on: changes, failures, versions and the end."""
+"""``agui deploy`` from an empty account to a runtime, and on: changes, failures and the end."""
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agui_container.cli.command_line import main
 from agui_container.deploy.existing import ExistingReader
-from tests.deploy.account import CONTROL, Account
+from tests.deploy.account import CONTROL, Account, call, runtimes, version_of
+from tests.deploy.docker import FakeDocker
 from tests.requirements import requirement
 
 DEPLOY = ("deploy", "--builder", "codebuild", "--no-test")
@@ -29,15 +29,6 @@ FIRST = [
 
 def run(*arguments: str) -> int:
     return main([*DEPLOY, *arguments])
-
-
-def call(service: str, operation: str, **parameters: object) -> dict[str, Any]:
-    return Account("eu-central-1").answer(service, operation, parameters)
-
-
-def runtimes() -> list[dict[str, Any]]:
-    listed = call(CONTROL, "ListAgentRuntimes")["agentRuntimes"]
-    return [call(CONTROL, "GetAgentRuntime", agentRuntimeId=each["agentRuntimeId"]) for each in listed]
 
 
 def set_deploy(project: Path, text: str) -> None:
@@ -106,10 +97,9 @@ def test_a_plan_says_what_would_change_and_changes_nothing(
 @requirement("deploy.makes")
 @pytest.mark.parametrize("options", [("--builder", "docker"), ("--image", "public.ecr.aws/a/b:1")], ids=" ".join)
 def test_rights_for_codebuild_are_needed_only_where_it_builds(
-    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, options: tuple[str, str]
+    project: Path, account: type[Account], docker: FakeDocker, options: tuple[str, str]
 ) -> None:
     account.refused = ("codebuild", "s3")
-    monkeypatch.setattr("subprocess.run", lambda *_, **__: None)
     assert run() == 2
     assert run(*options) == 0
     [runtime] = runtimes()
@@ -171,29 +161,6 @@ def test_a_change_that_fails_at_any_call_is_mended_by_the_next_one(
         account.calls.clear()
         assert run("--endpoint", "prod") == 0
         assert account.calls == []
-
-
-def version_of(runtime: dict[str, Any], endpoint: str) -> str:
-    """The version of an endpoint."""
-    found = call(CONTROL, "GetAgentRuntimeEndpoint", agentRuntimeId=runtime["agentRuntimeId"], endpointName=endpoint)
-    return str(found["liveVersion"])
-
-
-@requirement("deploy.continues", "deploy.versions")
-@pytest.mark.parametrize("is_lost", [False, True], ids=["refused", "response lost"])
-def test_a_rollback_to_a_version_may_be_repeated(
-    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, *, is_lost: bool
-) -> None:
-    for steps in ("2", "3", "4"):
-        monkeypatch.setenv("AGUI_MAX_STEPS", steps)
-        assert run("--endpoint", "prod") == 0
-    account.calls.clear()
-    account.fail_at, account.is_lost = 1, is_lost
-    assert run("--endpoint", "prod", "--rollback", "2") == 2
-    account.fail_at = 0
-    assert run("--endpoint", "prod", "--rollback", "2") == 0
-    [runtime] = runtimes()
-    assert version_of(runtime, "prod") == "2"
 
 
 @requirement("deploy.continues", "deploy.destroys")
@@ -258,51 +225,6 @@ def test_nothing_of_others_is_taken_over(
     assert run() == 2
     assert f"{taken} exists, and this deployment did not make it" in capsys.readouterr().err
     assert account.calls == []
-
-
-@requirement("deploy.versions")
-def test_an_endpoint_follows_the_new_version_and_goes_back(
-    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("--endpoint", "prod") == 0
-    monkeypatch.setenv("AGUI_MAX_STEPS", "3")
-    assert run("--endpoint", "prod") == 0
-    [runtime] = runtimes()
-    assert version_of(runtime, "prod") == "2"
-    account.calls.clear()
-    capsys.readouterr()
-    assert run("--endpoint", "prod", "--rollback") == 0
-    assert "/runtime-endpoint/prod version 1 is READY" in capsys.readouterr().out
-    assert account.calls == [f"{CONTROL}.UpdateAgentRuntimeEndpoint"]
-    assert version_of(runtime, "prod") == "1"
-
-
-@requirement("deploy.versions")
-def test_the_default_endpoint_goes_back_by_a_new_version_like_the_old_one(
-    project: Path, account: type[Account], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run() == 0
-    monkeypatch.setenv("AGUI_MAX_STEPS", "3")
-    assert run() == 0
-    assert run("--rollback") == 0
-    [runtime] = runtimes()
-    assert runtime["agentRuntimeVersion"] == "3"
-    assert "AGUI_MAX_STEPS" not in runtime["environmentVariables"]
-    capsys.readouterr()
-    assert main(["status", "--json"]) == 0
-    status = json.loads(capsys.readouterr().out)
-    assert (status["version"], status["versions"], status["status"]) == ("3", [3, 2, 1], "READY")
-
-
-@requirement("deploy.versions")
-def test_a_first_version_has_none_to_go_back_to(
-    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("--rollback") == 2
-    assert "does not exist" in capsys.readouterr().err
-    assert run() == 0
-    assert run("--rollback") == 2
-    assert "there is none to go back to" in capsys.readouterr().err
 
 
 @requirement("deploy.status")

@@ -9,7 +9,7 @@ A block of Python, JavaScript or shell is run as it stands. The marks say otherw
 - ``raises``, beside ``serves``: the log of that server is meant to show an exception.
 - ``output``: what the block before it prints; ``…`` stands for anything.
 - ``listens``: a program that is a server itself, which ``test_embedding.py`` runs.
-- ``needs-…``, ``not-here``: not run, and why.
+- ``needs-…``, ``not-here``: not run here, and why. ``test_first_steps.py`` runs ``needs-install``.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ PYTHON_CLIENT = Document.read(ROOT / "clients" / "python" / "README.md", ROOT)
 DOCUMENTS = [README, PYTHON_CLIENT, SECURITY, *GUIDES.values(), ARCHITECTURE, *DECISIONS, NOTES, CHANGELOG]
 BLOCKS = [block for document in DOCUMENTS for block in document.blocks]
 
-NPM, PROJECT = "needs-npm", "needs-project"
+NPM, INSTALL = "needs-npm", "needs-install"
 NOT_RUN = {
     "needs-aws": "needs an AWS account",
     "needs-kubernetes": "needs a cluster; tests/deploy/test_elsewhere.py reads its files",
@@ -63,7 +63,7 @@ NOT_RUN = {
     "needs-platform": "needs `agui platform`; tests/platform/test_guide.py runs it",
     "needs-platform-without-signatures": "needs `agui platform --auth none`; tests/platform/test_guide.py runs it",
     "needs-strands": "needs the environment of Strands; tests/frameworks serves its example from there",
-    PROJECT: "needs a project of `agui init`; tests/docs/test_first_steps.py runs it",
+    INSTALL: "needs the wheels and an environment of its own; tests/docs/test_first_steps.py runs it",
     "not-here": "installs packages, takes long, or needs a terminal or a server that these tests do not have",
     "listens": "listens until it is stopped; tests/docs/test_embedding.py runs it",
 }

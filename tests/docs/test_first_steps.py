@@ -1,75 +1,179 @@
-"""The commands of the guides for beginners run as they are pasted, in a new folder, with ports that are free."""
+"""The commands of the guides for beginners run as they are pasted: in an empty folder with a new environment.
+
+The two differences from a reader's machine are free ports, and a local repository in place of ``YOUR-HOST``.
+"""
 
 import os
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import PYTHONPATH
-from tests.docs.documents import GUIDES, PROJECT
+from tests.docs.documents import BLOCKS, GUIDES, INSTALL, NOT_RUN, PYTHON_CLIENT, README, SERVES, output_of
+from tests.docs.markdown import Document
 from tests.platform.process import NO_CREDENTIALS
+from tests.server.test_embedding import answer_of
 from tests.sockets.process import START_SECONDS, ServerProcess, environment
+from tests.wheels import BUILD, copy_sources
 
-START = [block.text for block in GUIDES["start"].blocks if PROJECT in block.marks]
-AGENTCORE = [block.text for block in GUIDES["agentcore"].blocks if PROJECT in block.marks]
 BASH = ("bash", "-euo", "pipefail", "-c")
 ALLOWED = 'call publish {"text": "hello"}\ny\n'
 
 
-@pytest.fixture
-def variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Variables of a machine that has the command ``agui``, and neither a browser nor an account."""
+def commands(document: Document) -> list[str]:
+    """Return the commands of a document that this module runs."""
+    return [block.text for block in document.blocks if INSTALL in block.marks]
+
+
+class GuideReader:
+    """A reader of the guides, with the wheels in an empty folder.
+
+    Args:
+        folder: empty.
+        wheels: folder with the wheels.
+        environment: folder whose ``.venv`` is active. Default: the reader's own folder.
+    """
+
+    def __init__(self, folder: Path, wheels: Path, environment: Path | None = None) -> None:
+        self.folder = folder
+        for wheel in wheels.glob("*.whl"):
+            shutil.copy(wheel, folder)
+        python = folder / "bin" / "python3"  # the one that the reader has, whatever the PATH of this machine says
+        python.parent.mkdir()
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        active = (environment or folder) / ".venv" / "bin"
+        path = {"PATH": f"{active}:{python.parent}:{os.environ['PATH']}", "PYTHONPATH": ""}
+        self.variables = {**path, "XDG_STATE_HOME": str(folder), "BROWSER": "true", **NO_CREDENTIALS}
+
+    def run(self, script: str, inside: str = ".", typed: str = "", **variables: str) -> str:
+        """Return the output of a block that ends by itself."""
+        done = subprocess.run(
+            [*BASH, script],
+            cwd=self.folder / inside,
+            env=environment({**self.variables, **variables}),
+            input=typed,
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def serving(self, script: str, inside: str = ".") -> ServerProcess:
+        """Run a block whose last command serves, in the place of the shell so that it gets signals."""
+        *before, last = script.splitlines()
+        served = "\n".join([*before, f"exec {last}"])
+        return ServerProcess((*BASH, served), self.folder / inside, **self.variables)
+
+
+@pytest.fixture(autouse=True)
+def no_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variables of an account of AWS."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "agui").write_text(f'#!/bin/sh\nexec {sys.executable} -m agui_container "$@"\n')
-    (folder / "agui").chmod(0o755)
-    path = f"{folder}:{os.environ['PATH']}"
-    own = {"PATH": path, "PYTHONPATH": PYTHONPATH, "XDG_STATE_HOME": str(tmp_path), "BROWSER": "true"}
-    return {**own, **NO_CREDENTIALS}
 
 
-def run(script: str, folder: Path, variables: dict[str, str], typed: str = "") -> str:
-    """Return the output of a block that ends by itself."""
-    done = subprocess.run(
-        [*BASH, script],
-        cwd=folder,
-        env=environment(variables),
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=START_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+@pytest.fixture(scope="module")
+def beginner(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> GuideReader:
+    """A reader who has made the environment of start.md."""
+    reader = GuideReader(tmp_path_factory.mktemp("beginner"), wheels)
+    reader.run(commands(GUIDES["start"])[0])
+    return reader
 
 
-def serving(script: str, folder: Path, variables: dict[str, str]) -> ServerProcess:
-    """Run a block whose last command serves, in the place of the shell so that it gets signals."""
-    *before, last = script.splitlines()
-    return ServerProcess((*BASH, "\n".join([*before, f"exec {last}"])), folder, **variables)
+@pytest.fixture
+def reader(beginner: GuideReader, wheels: Path, tmp_path: Path) -> GuideReader:
+    """A reader in another folder, with the same environment."""
+    return GuideReader(tmp_path, wheels, beginner.folder)
 
 
-def test_a_project_is_made_and_served_and_its_tool_runs_once_it_is_allowed(
-    variables: dict[str, str], tmp_path: Path
-) -> None:
-    serve, chat, doctor = START
-    with serving(serve, tmp_path, variables) as server:
-        assert "Done: hello" in run(f"{chat.strip()} localhost:{server.port}", tmp_path, variables, ALLOWED)
-    assert "settings" in run(doctor, tmp_path / "my-agent", variables)
+def test_a_project_is_made_and_served_and_its_tool_runs_once_it_is_allowed(beginner: GuideReader) -> None:
+    _, serve, chat, test, doctor = commands(GUIDES["start"])
+    [script] = [block for block in GUIDES["start"].blocks if block.language == "python"]
+    with beginner.serving(serve) as server:
+        assert "Done: hello" in beginner.run(f"{chat.strip()} localhost:{server.port}", typed=ALLOWED)
+        printed = beginner.run("python -", typed=script.text.replace(":8080", f":{server.port}"))
+        assert printed == output_of(script)
+    assert "2 passed" in beginner.run(test, "my-agent")
+    assert "settings" in beginner.run(doctor, "my-agent")
 
 
-def test_a_project_is_planned_for_agentcore_and_answers_behind_the_local_one(
-    variables: dict[str, str], tmp_path: Path
-) -> None:
-    plan, serve, chat = AGENTCORE
-    install, rest = plan.split("\n", 1)
-    assert install.startswith("pip install ")
-    assert "CreateAgentRuntime" in run(rest, tmp_path, variables)
-    with serving(f"{serve.strip()} --port 0", tmp_path / "weather", variables) as server:
-        here = chat.replace(":8100", f":{server.port}")
-        assert "Done: hello" in run(here, tmp_path, variables, ALLOWED)
+def test_the_start_of_the_readme_serves_a_project(reader: GuideReader) -> None:
+    [start] = commands(README)
+    with reader.serving(start) as server:
+        assert "Done: hello" in reader.run(f"agui chat localhost:{server.port}", typed=ALLOWED)
+
+
+def test_the_package_is_installed_from_its_wheel_from_git_and_with_a_framework(wheels: Path, tmp_path: Path) -> None:
+    build, from_git, install, with_framework = commands(GUIDES["install"])
+    assert build.strip() == BUILD
+    reader = GuideReader(tmp_path, wheels)
+    reader.run(install)
+    [agent] = [block for block in GUIDES["install"].blocks if block.file_name == "app.py"]
+    (tmp_path / "app.py").write_text(agent.text)
+    [serve] = [block for block in GUIDES["install"].blocks if SERVES in block.marks]
+    with reader.serving(serve.text) as server:
+        assert "Hello from a folder of your own." in answer_of(server.port)
+    reader.run("pip uninstall --yes agui-container")  # the wheel and the repository are alternatives
+    reader.run(from_git, **repository(tmp_path / "host"))
+    assert "agui-container @ git+https://YOUR-HOST/" in reader.run("pip freeze")
+    reader.run(with_framework)
+    reader.run("python -c 'import ag_ui_strands'")
+
+
+def repository(host: Path) -> dict[str, str]:
+    """Make a repository of one commit, and return variables that make Git take it for that of ``YOUR-HOST``."""
+    origin = host / "agui-container.git"
+    origin.mkdir(parents=True)
+    copy_sources(origin)
+    git = ["git", "-C", str(origin), "-c", "user.name=Test", "-c", "user.email=test@localhost"]
+    for command in ("init --quiet --initial-branch main", "add --all", "commit --quiet --message All"):
+        subprocess.run([*git, *command.split()], check=True)
+    setting = {"GIT_CONFIG_KEY_0": f"url.{host.as_uri()}/.insteadOf", "GIT_CONFIG_VALUE_0": "https://YOUR-HOST/"}
+    return {"GIT_CONFIG_COUNT": "1", **setting}
+
+
+def test_the_client_is_installed_from_a_checkout_beside_the_environment(reader: GuideReader) -> None:
+    [install] = commands(PYTHON_CLIENT)
+    checkout = reader.folder / "agui-container"
+    checkout.mkdir()
+    copy_sources(checkout)
+    reader.run(install)
+    assert "/agui-container/clients/python" in reader.run("pip freeze")
+
+
+def test_a_project_is_planned_for_agentcore_and_answers_behind_the_local_one(reader: GuideReader) -> None:
+    plan, serve, chat = commands(GUIDES["agentcore"])
+    assert "CreateAgentRuntime" in reader.run(plan)
+    with reader.serving(f"{serve.strip()} --port 0", "weather") as server:
+        assert "Done: hello" in reader.run(chat.replace(":8100", f":{server.port}"), typed=ALLOWED)
+
+
+def test_a_project_is_planned_and_written_as_code_by_the_guide_to_deployments(reader: GuideReader) -> None:
+    make, plan, emit = commands(GUIDES["deploy"])
+    reader.run(make)
+    assert "CreateAgentRuntime" in reader.run(plan, "weather")
+    reader.run(emit, "weather")
+    assert (reader.folder / "weather" / "infrastructure" / "template.json").exists()
+
+
+def test_the_first_pages_show_no_command_that_is_not_run() -> None:
+    """Only what needs an account of AWS or Docker is left out, in the guides that are about both."""
+    pages: dict[str, dict[str, int]] = {
+        "start": {},
+        "install": {},
+        "agentcore": {"needs-aws": 1},
+        "deploy": {"needs-aws": 5, "needs-docker": 6, "needs-kubernetes": 1},
+    }
+    left_out = NOT_RUN.keys() - {INSTALL}
+    for name, expected in pages.items():
+        found = Counter(mark for block in GUIDES[name].blocks for mark in block.marks if mark in left_out)
+        assert found == expected, name
+    tested = [*(GUIDES[name] for name in pages), README, PYTHON_CLIENT]
+    names = {document.name for document in tested}
+    assert {block.file for block in BLOCKS if INSTALL in block.marks} == names

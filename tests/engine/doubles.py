@@ -21,7 +21,7 @@ from agui_container.engine.policy import CapacityLimits, IdentityLimits, OnBusy,
 from agui_container.engine.run.run import Run
 from agui_container.engine.service import Threads
 from agui_container.main import build_capabilities, read_identity_limits
-from agui_container.ports import Caller, RunLimits, Tool
+from agui_container.ports import Caller, Clock, RunLimits, Tool
 from agui_container.protocol.commands import ThreadCommand
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
@@ -83,7 +83,7 @@ def make_service(  # noqa: PLR0913 - each has a default
     agent: object,
     settings: Settings | None = None,
     *,
-    clock: FakeClock | None = None,
+    clock: Clock | None = None,
     limits: CapacityLimits | None = None,
     caller_limits: IdentityLimits | None = None,
     tools: Mapping[str, Tool] | None = None,
@@ -113,7 +113,7 @@ def make_service(  # noqa: PLR0913 - each has a default
     )
 
 
-def make_cluster(store: str, clock: FakeClock) -> Cluster:
+def make_cluster(store: str, clock: Clock) -> Cluster:
     """Return a cluster of one replica on a store."""
     return Cluster(open_store(store), MemoryBus(), clock, durable=is_durable(store), new_id=lambda: "replica-1")
 

@@ -121,9 +121,8 @@ def test_a_client_that_watches_between_turns_is_told_when_the_thread_is_deleted(
 def test_a_client_that_watches_between_turns_is_told_when_its_deadline_has_passed(
     server: ServerProcess, dial: Dial
 ) -> None:
-    live = watch_replay(server, dial, timeout=2)
     with pytest.raises(grpc.RpcError) as ended:
-        next(live.events)
+        next(watch_replay(server, dial, timeout=2).events)
     assert ended.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 

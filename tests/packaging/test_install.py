@@ -1,7 +1,6 @@
 """The wheel in an environment and a folder of a user's own, where nothing of this checkout can be seen."""
 
 import os
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -35,19 +34,6 @@ PACKAGE_DATA = {
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy, so that nothing is written into the checkout."""
-    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    shutil.copytree(ROOT / "app", source / "app", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "--wheel-dir", str(target), str(source)], check=True, timeout=WAIT)
-    (built,) = target.glob("*.whl")
-    return built
-
-
-@pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of a new environment with the wheel. The dependencies are those of the development environment."""
     folder = tmp_path_factory.mktemp("environment")
@@ -67,23 +53,6 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def without_checkout() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("AGUI_", "PYTHONPATH"))}
-
-
-def test_the_package_is_installed_from_git(tmp_path: Path) -> None:
-    """A clone with one commit of the working tree stands for the repository."""
-    origin = tmp_path / "origin"
-    origin.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, origin)
-    shutil.copytree(ROOT / "app", origin / "app", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    git = ["git", "-C", str(origin), "-c", "user.name=Test", "-c", "user.email=test@localhost"]
-    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "All"]):
-        subprocess.run([*git, *command], check=True, timeout=WAIT)
-    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
-    subprocess.run([*pip, str(tmp_path), f"git+{origin.as_uri()}"], check=True, timeout=WAIT)
-    (built,) = tmp_path.glob("agui_container-*.whl")
-    with zipfile.ZipFile(built) as archive:
-        assert set(archive.namelist()) >= PACKAGE_DATA
 
 
 def test_the_wheel_has_the_package_its_data_and_the_license_and_nothing_else(wheel: Path) -> None:

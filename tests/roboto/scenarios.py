@@ -7,7 +7,6 @@ must be. Both generations of the package are used as they are published; only th
 import json
 import sys
 import threading
-import time
 
 from roboto.ai import client_tool
 from roboto.ai.core import AnalysisScope, ClientViewingContext
@@ -339,12 +338,10 @@ def approval() -> object:
 def short_run() -> object:
     """A run that is given up long before the agent is done."""
     session = AgentSession.start("wait 300")
-    begun = time.monotonic()
     error = raised(lambda: session.run(timeout=1))
-    seconds = time.monotonic() - begun
     run = send_request(f"/threads/{id_of(session)}")["activeRunId"]
     send_request(f"/runs/{run}/cancel", {})
-    return {"raised": error[0], "seconds": seconds}
+    return {"raised": error[0], "is_running": run is not None}
 
 
 def forked_at_call() -> object:

@@ -199,8 +199,7 @@ def test_a_turn_that_meets_an_approval_says_so_and_the_next_message_is_answered(
 @requirement("roboto.package", "roboto.delta")
 def test_the_time_limit_of_a_run_holds_while_the_agent_is_silent(release: Release) -> None:
     found = release.play("short_run")
-    assert found["raised"] == "TimeoutError"
-    assert found["seconds"] < 15  # a poll may be held for one second, and a slow machine needs some more
+    assert found == {"raised": "TimeoutError", "is_running": True}
 
 
 @requirement("roboto.package")

@@ -19,7 +19,7 @@ from tests.sockets.client import HttpExchange, get, post, run_input, wait_until
 from tests.sockets.process import ServerProcess
 from tests.websocket import socket_to
 
-LATE_SECONDS = 2.5
+LATE_SECONDS = 1.5
 """Seconds from the signal until the clients read: more than the server once waited, less than it waits now."""
 
 PIECES = 4_000

@@ -63,18 +63,21 @@ async def open_service(agent: object, clock: FakeClock | None = None, **settings
 
 
 @requirement("metrics.runs")
-async def test_the_first_event_of_the_agent_is_measured_from_the_request(reader: InMemoryMetricReader) -> None:
+@pytest.mark.parametrize(("passed", "measured"), [(2.0, 2.0), (-3_600.0, 0.0)], ids=["a while", "set back"])
+async def test_the_first_event_of_the_agent_is_measured_from_the_request(
+    reader: InMemoryMetricReader, passed: float, measured: float
+) -> None:
     clock = FakeClock()
 
     async def agent(_: RunAgentInput) -> AsyncIterator[Item]:
-        clock.advance(2.0)
+        clock.now += passed
         yield "a"
         clock.advance(5.0)
         yield "b"
 
     service = await open_service(agent, clock)
     await envelopes(service.start(asking(), caller()))
-    assert metric_rows(reader, "agui.run.first_event") == [({}, 2.0)]
+    assert metric_rows(reader, "agui.run.first_event") == [({}, measured)]
     await service.aclose()
 
 

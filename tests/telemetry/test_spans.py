@@ -44,6 +44,7 @@ def approval_assistant() -> Assistant:
 
 
 @requirement("trace.run")
+@pytest.mark.not_behind_platform("requests get a session and a trace of the platform")
 async def test_a_run_tells_whose_it_is_and_what_it_used(connect: Connect, recorded: Recorded) -> None:
     await (await connect(team(0))).run(ask(text="calculate 1+2"))
     span = recorded["invoke_agent"]
@@ -60,6 +61,7 @@ async def test_a_run_tells_whose_it_is_and_what_it_used(connect: Connect, record
 
 
 @requirement("trace.calls")
+@pytest.mark.not_behind_platform("requests get a session and a trace of the platform")
 async def test_calls_of_models_and_tools_are_below_their_run(connect: Connect, recorded: Recorded) -> None:
     await (await connect(team(0))).run(ask(text="calculate 1+2"))
     assert recorded.tree() == ["invoke_agent", ["chat offline", "execute_tool calculate", "chat offline"]]

@@ -11,9 +11,10 @@ Rules:
 """
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator
 from contextlib import closing
 from functools import partial
+from itertools import takewhile
 from typing import TypeVar
 
 from ag_ui.core import AgentCapabilities, RunAgentInput
@@ -31,7 +32,6 @@ from agui_container.runtime.daemon_threads import (
     ThreadStream,
 )
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.user_code import CodePosition, suspended_at
 from agui_container.telemetry import RefusalLog, count_refusal
 
 T = TypeVar("T")
@@ -212,9 +212,6 @@ LIMIT_NAME = "agentThreads"
 
 Start = Callable[[RunAgentInput, RunContext], Generator[Item, None, None]]
 
-YieldedItem = tuple[Item, CodePosition | None]
-"""An item, and the position of the ``yield`` that it comes from."""
-
 
 class ThreadAgent(Struct, frozen=True):
     """Implements ``ports.Agent`` with a plain generator function.
@@ -240,12 +237,12 @@ class ThreadAgent(Struct, frozen=True):
         stream = self._open_stream(input, ctx)
         try:
             while await stream.wait_for_items():
-                for item, _position in stream.take_items():  # the log finds the position (see ``suspended_at``)
+                for item in stream.take_items():
                     yield item
         finally:
             stream.stop()
 
-    def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[YieldedItem]:
+    def _open_stream(self, request: RunAgentInput, ctx: RunContext) -> ThreadStream[Item]:
         identity = ctx.caller.identity
         try:
             work = partial(self._run_generator, request, ctx)
@@ -264,11 +261,11 @@ class ThreadAgent(Struct, frozen=True):
         self.refusal_log.report(LIMIT_NAME, identity)
         return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message)
 
-    def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[YieldedItem]) -> None:
+    def _run_generator(self, request: RunAgentInput, ctx: RunContext, stream: ThreadStream[Item]) -> None:
         """Run the generator in this thread until it ends or the run is cancelled, then close it."""
         try:
             with closing(self.start(request, ctx)) as items:
-                stream.feed(_with_positions(items, ctx))
+                stream.feed(takewhile(lambda _: not ctx.cancelled, items))
         except BaseException as error:
             if stream.is_stopped:
                 exc_info = error
@@ -276,11 +273,3 @@ class ThreadAgent(Struct, frozen=True):
                     "agent failed after its run had ended %s", format_fields({"run": ctx.run_id}), exc_info=exc_info
                 )
             raise
-
-
-def _with_positions(items: Generator[Item, None, None], ctx: RunContext) -> Iterator[YieldedItem]:
-    """Yield the items of a generator and their positions, until its end or the end of the run."""
-    for item in items:
-        if ctx.cancelled:
-            return
-        yield item, suspended_at(items)

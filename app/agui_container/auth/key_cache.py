@@ -72,10 +72,10 @@ class KeyCache:
         """
         found = self._find(key_id, algorithm, check)
         is_decided = found is not None or self._has(key_id, algorithm)
-        if not is_decided or self._now() - self._checked_at >= UNCHECKED_SECONDS:
+        if not is_decided or self._has_passed(UNCHECKED_SECONDS, self._checked_at):
             await self._ask()
             found = self._find(key_id, algorithm, check)
-        elif self._now() - self._fetched_at >= REFRESH_SECONDS:
+        elif self._has_passed(REFRESH_SECONDS, self._fetched_at):
             self._start()
         if found is not None:
             return found
@@ -104,6 +104,10 @@ class KeyCache:
             return ()
         return self._issuer_keys.candidates(key_id, algorithm)
 
+    def _has_passed(self, seconds: float, since: float) -> bool:
+        """Return True if the time has passed, or nobody knows because the clock was set back."""
+        return not 0 <= self._now() - since < seconds
+
     async def _ask(self) -> None:
         """Read the keys, or wait for the reading that is under way. Return at once if it is too early to ask again."""
         self._start()
@@ -113,7 +117,7 @@ class KeyCache:
     def _start(self) -> None:
         """Begin to read the keys, unless that is under way or was done a short while ago."""
         pause = RETRY_SECONDS if self._issuer_keys is None else ASK_SECONDS
-        if self._task is None and self._now() - self._asked_at >= pause:
+        if self._task is None and self._has_passed(pause, self._asked_at):
             self._asked_at = self._now()
             self._task = asyncio.create_task(self._read(), name="issuer keys")
 

@@ -14,6 +14,7 @@ import click
 from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+from rich.table import Column
 
 from agui_container.cli.config import is_secret, masked_value
 from agui_container.cli.failure import CommandFailed
@@ -31,7 +32,7 @@ from agui_container.deploy.plan import plan_deployment, plan_destruction, plan_r
 from agui_container.deploy.rollback import former_parameters, former_version
 from agui_container.deploy.smoke_test import RunFailed, smoke_test
 from agui_container.deploy.source import SourceFolder
-from agui_container.deploy.steps import Step
+from agui_container.deploy.steps import CommandStep, Step
 from agui_container.deploy.usage import endpoint_arn, how_to_call
 from agui_container.settings import Auth, Settings, SettingsError, check_auth
 from agui_container.settings_sources import load_with_origins
@@ -179,7 +180,7 @@ class Work:
 
     def rollback(self, existing: Existing, version: str) -> list[Step]:
         """Return the steps back to a version, or to the one before."""
-        found = former_version(existing, self.endpoint) if version == "previous" else version
+        found = former_version(self.aws, existing, self.endpoint) if version == "previous" else version
         return plan_rollback(existing, self.endpoint, found, former_parameters(self.aws, existing, found))
 
     def builder(self, existing: Existing) -> str:
@@ -281,15 +282,22 @@ def confirm(steps: Sequence[Step]) -> bool:
 def progress(total: int) -> Iterator[Report]:
     """Show the steps as a bar, or as lines if the standard error is no terminal."""
     console = Console(file=sys.stderr)
-    columns = (SpinnerColumn(), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    rest = TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True))
+    columns = (SpinnerColumn(), MofNCompleteColumn(), BarColumn(bar_width=16), rest)
+    with Progress(*columns, console=console, transient=True, expand=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
         seen: list[Step] = []
+
+        def show(line: str) -> None:
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
 
         def report(step: Step, status: str) -> None:
             if not seen or seen[-1] is not step:
                 seen.append(step)
-                console.print(f"[{len(seen)}/{total}] {step.purpose}", markup=False, highlight=False, soft_wrap=True)
-            bar.update(task, completed=len(seen) - 1, description=f"{step.purpose} {status}")
+                show(f"[{len(seen)}/{total}] {step.purpose}")
+            elif isinstance(step, CommandStep):
+                show(status)
+            bar.update(task, completed=len(seen) - 1, description=status or step.purpose, refresh=True)
 
         yield report
+        bar.update(task, completed=total, refresh=True)

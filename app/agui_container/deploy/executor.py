@@ -4,9 +4,11 @@ Rule: a step that fails ends the execution, and nothing is undone. The next plan
 """
 
 import base64
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 import jmespath  # type: ignore[import-untyped]
 
@@ -33,7 +35,7 @@ class Executor:
 
     Args:
         aws: calls of AWS.
-        report: is told the step, and the status while one is waited for.
+        report: is told the step, the status while one is waited for, and each line that a command prints.
         pause: waits for some seconds.
     """
 
@@ -107,9 +109,31 @@ class Executor:
             token = str(filled(command.token, self.outputs))
             text = base64.b64decode(token).decode().partition(":")[2]
         try:
-            subprocess.run(command.arguments, input=text, text=True, check=True)  # noqa: S603 - docker, of the plan
-        except (OSError, subprocess.CalledProcessError) as error:
+            status = self._run(command, text)
+        except OSError as error:
             raise StepFailed(f"cannot {command.purpose}: {error}") from None
+        if status:
+            shown = shlex.join(command.arguments)
+            raise StepFailed(f"cannot {command.purpose}: the command `{shown}` ended with status {status}.")
+
+    def _run(self, command: CommandStep, text: str) -> int:
+        """Run a command, report each line of its output, and return its exit status."""
+        with subprocess.Popen(  # noqa: S603 - docker, of the plan
+            command.arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        ) as process:
+            assert process.stdin is not None  # noqa: S101 - a pipe
+            assert process.stdout is not None  # noqa: S101 - a pipe
+            with suppress(BrokenPipeError), process.stdin:
+                process.stdin.write(text)
+            for line in process.stdout:
+                self._report(command, line.rstrip())
+        return process.returncode
 
 
 def is_about_a_role(call: CallStep, error: AwsError) -> bool:

@@ -18,6 +18,7 @@ from agui_container.deploy.source import SourceFolder
 from agui_container.deploy.steps import CallStep, Step, WaitStep
 
 RUNTIME_OUTPUTS = {name: name for name in ("agentRuntimeId", "agentRuntimeArn", "agentRuntimeVersion")}
+NEW_VERSION = "${agentRuntimeVersion}"
 FAILED = ("CREATE_FAILED", "UPDATE_FAILED", "DELETE_FAILED")
 BROKEN = ("CREATE_FAILED", "DELETE_FAILED")
 """States of a runtime that no update mends."""
@@ -110,7 +111,7 @@ def new_version(wanted: Deployment, existing: Existing) -> str:
     """Return the version that is the newest after the steps of the runtime."""
     runtime = existing.runtime
     is_kept = runtime and runtime["status"] == "READY" and not differences(wanted, existing)
-    return str(runtime["agentRuntimeVersion"]) if runtime and is_kept else "${agentRuntimeVersion}"
+    return str(runtime["agentRuntimeVersion"]) if runtime and is_kept else NEW_VERSION
 
 
 def plan_endpoint(existing: Existing, name: str, version: str) -> Iterator[Step]:
@@ -129,7 +130,7 @@ def plan_endpoint(existing: Existing, name: str, version: str) -> Iterator[Step]
         created = {**parameters, "name": name}
         yield CallStep(purpose=purpose, service=CONTROL, operation="CreateAgentRuntimeEndpoint", parameters=created)
     elif endpoint["status"] != "READY" or endpoint.get("liveVersion") != version:
-        purpose = f"point endpoint {name} to version {version}"
+        purpose = f"point endpoint {name} to {'the new version' if version == NEW_VERSION else f'version {version}'}"
         moved = {**parameters, "endpointName": name}
         yield CallStep(purpose=purpose, service=CONTROL, operation="UpdateAgentRuntimeEndpoint", parameters=moved)
     else:

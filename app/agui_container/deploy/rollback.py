@@ -1,17 +1,37 @@
 """Versions of a runtime, and the parameters that make a version like a former one."""
 
 from agui_container.deploy.aws import Aws
-from agui_container.deploy.existing import CONTROL, DeployRefused, Existing
+from agui_container.deploy.existing import CONTROL, DEFAULT_ENDPOINT, DeployRefused, Existing
 
 
-def former_version(existing: Existing, endpoint: str) -> str:
-    """Return the version before the one that an endpoint has. Raises ``DeployRefused`` if there is none."""
+def former_version(aws: Aws, existing: Existing, endpoint: str) -> str:
+    """Return the version before the one that an endpoint has.
+
+    Only the newest version has one, so that a repeated rollback changes nothing. Raises ``DeployRefused``.
+    """
     current = existing.version(endpoint)
     if current is None:
         raise DeployRefused(f"endpoint {endpoint} does not exist, so it cannot go back.")
     if current == "1":
         raise DeployRefused(f"endpoint {endpoint} has version 1, so there is none to go back to.")
-    return str(int(current) - 1)
+    former = str(int(current) - 1)
+    if current != existing.version(DEFAULT_ENDPOINT) or (endpoint == DEFAULT_ENDPOINT and is_rollback(aws, existing)):
+        raise DeployRefused(
+            f"endpoint {endpoint} has version {current}, so it has gone back already, or the newest version never "
+            f"reached it. Name the version to go back to, such as --rollback {former}."
+        )
+    return former
+
+
+def is_rollback(aws: Aws, existing: Existing) -> bool:
+    """Return True if the newest version has the parameters of the last version but one."""
+    newest = int(existing.version(DEFAULT_ENDPOINT) or 0)
+    before = newest - 2
+    if before < 1:
+        return False
+    versions = [former_parameters(aws, existing, str(number)) for number in (newest, before)]
+    first, second = ({**version, "metadataConfiguration": None} for version in versions)
+    return first == second
 
 
 def former_parameters(aws: Aws, existing: Existing, version: str) -> dict[str, object]:

@@ -43,10 +43,11 @@ class Health:
         self._refresh()
 
     def _refresh(self) -> None:
-        busy = self._has_own_work or self._has_other_work()
+        busy, now = self._has_own_work or self._has_other_work(), int(self._clock.time())
         if busy != self._busy.is_set():
             (self._busy.set if busy else self._busy.clear)()
-            self._changed_at = int(self._clock.time())
+            self._changed_at = now
+        self._changed_at = min(self._changed_at, now)  # the clock may have been set back
 
     async def wait_busy(self) -> None:
         """Wait until the process is busy."""

@@ -33,9 +33,15 @@ MAX_REFUSALS = 32
 MAX_REMEMBERED = 1_000
 """Largest number of refused tools that are remembered. A forgotten one is refused again."""
 
-_PLACE = re.compile(r"\btools(?:\[(?P<index>\d+)\]|\.(?P<number>\d+)(?P<from_one>\.member)?)")
-_NAMED = re.compile(r"\bfunction '([^']+)'")
-_LIMIT = re.compile(r"(?:maximum length|less than or equal to) (\d+)")
+_PLACE = re.compile(
+    r"\b(?:function_declarations|tools(?!\[\d+\]\.function_declarations))"
+    r"(?:\[(?P<index>\d+)\]|\.(?P<number>\d+)(?P<from_one>\.member)?|['\"], ?(?P<entry>\d+))"
+)
+"""Place of a tool. Gemini's endpoint puts all tools into the declarations of its first one."""
+_MESSAGE = re.compile(r"\bmessages[.\[]\d")
+"""Place of a message. What an error names behind it is in that message."""
+_NAMED = re.compile(r"\b(?:function|tool) (?P<quote>['\"])(?P<name>[^'\"]+)(?P=quote)", re.IGNORECASE)
+_LIMIT = re.compile(r"(?:maximum length|less than or equal to|at most) (\d+)")
 
 
 class ToolRefusal(Struct, frozen=True):
@@ -97,18 +103,23 @@ def _shorten(tool: ToolSpec, limit: int | None) -> ToolSpec:
 
 def names_tool(error: str) -> bool:
     """Return True if the error of a provider is about a tool."""
-    return bool(_PLACE.search(error) or _NAMED.search(error))
+    return bool(_place(error) or _NAMED.search(error))
+
+
+def _place(error: str) -> re.Match[str] | None:
+    place = _PLACE.search(error)
+    return None if place is None or _MESSAGE.search(error, 0, place.start()) else place
 
 
 def _named_tool(error: str, sent: Sequence[str]) -> str | None:
     """Return the wire name of the tool that an error names by its name or by its place in the request."""
-    if (named := _NAMED.search(error)) and named[1] in sent:
-        return named[1]
-    place = _PLACE.search(error)
+    if (named := _NAMED.search(error)) and named["name"] in sent:
+        return named["name"]
+    place = _place(error)
     if place is None:
         return None
     # Validators of AWS count members from 1.
-    at = int(place["index"] or place["number"]) - bool(place["from_one"])
+    at = int(place["index"] or place["number"] or place["entry"]) - bool(place["from_one"])
     return sent[at] if 0 <= at < len(sent) else None
 
 

@@ -204,6 +204,15 @@ async def test_a_tool_that_bedrock_refuses_costs_only_itself(
     assert "tool=bad/tool" in record.getMessage()
 
 
+async def test_a_description_that_bedrock_finds_too_long_is_not_taken_for_a_long_conversation(
+    wire: BedrockServer, bedrock: BedrockModels
+) -> None:
+    message = "The model returned the following errors: tools.1.custom.description: input is too long"
+    wire.will(BedrockResponse(status=400, error="ValidationException", message=message), ANSWER)
+    assert short(await collect_deltas(bedrock().stream(prompt(tools=["now", "later"]))))[0] == ["text", "Hello"]
+    assert [len(body["toolConfig"]["tools"]) for body in wire.requests] == [2, 1]
+
+
 async def test_a_provider_that_refuses_every_tool_is_asked_without_tools(
     wire: BedrockServer, bedrock: BedrockModels
 ) -> None:

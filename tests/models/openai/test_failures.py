@@ -11,7 +11,7 @@ from ag_ui.core import RunErrorEvent
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
 from agui_container.models.openai.failures import TEXTS, ModelFailure, failure_of, parse_error_body
-from agui_container.models.retry_after import retry_after
+from agui_container.models.retry_after import retry_after, retry_after_words
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.testing import run_agent
 from tests.contexts import of_type, run_input
@@ -164,6 +164,30 @@ WAITS: Mapping[str, tuple[Mapping[str, str], float | None]] = {
 def test_a_wait_is_read(name: str) -> None:
     headers, seconds = WAITS[name]
     assert retry_after(headers) == seconds
+
+
+WORDS: Mapping[str, float | None] = {
+    "Rate limit reached for m on tokens per min. Please try again in 20s. Visit": 20.0,
+    "Please try again in 1m2.5s.": 62.5,
+    "Please try again in 6m.": 360.0,
+    "Please try again in 120ms.": 0.12,
+    "You exceeded your current quota. Please retry in 30.5s.": 30.5,
+    '{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37s"}': 37.0,
+    "Please try again in a while.": None,
+    "Too many requests.": None,
+}
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_a_wait_is_read_in_the_words_of_an_error(text: str) -> None:
+    assert retry_after_words(text) == pytest.approx(WORDS[text])
+
+
+async def test_a_client_is_told_the_wait_that_a_server_named_in_words(wire: OpenAIServer, models: Models) -> None:
+    said = {"error": {"message": "Rate limit reached. Please try again in 1m1.5s.", "code": "rate_limit_exceeded"}}
+    wire.gives(refuses(429, said))
+    [error] = of_type(await run_agent(Assistant(models()), run_input("hi")), RunErrorEvent)
+    assert (error.code, (error.metadata or {}).get("retryAfter")) == ("MODEL_THROTTLED", 62)
 
 
 def test_waits_grow_to_a_limit_and_are_spread() -> None:

@@ -24,7 +24,7 @@ BODIES = {
     "a value per line": LINES,
     "a value per line, the last without its end": LINES.rstrip(),
 }
-TYPES = [SSE, "application/json", "application/x-ndjson", "text/plain", "application/octet-stream"]
+TYPES = [SSE, "text/html", "application/json", "application/x-ndjson", "text/plain", "application/octet-stream"]
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -51,11 +51,23 @@ async def test_lines_are_read_as_they_arrive(wire: OpenAIServer, models: Models)
 
 UNREADABLE = {
     "text": b"upstream connect error",
-    "a web page": b"<!DOCTYPE html><title>Sign in</title>",
     "broken JSON": b'{"choices": [{"delta": upstream',
     "a broken event": b"data: upstream connect error\n\n",
     "a list of numbers": b"[1]",
 }
+
+
+@pytest.mark.parametrize("kind", [SSE, "text/html"])
+async def test_a_web_page_comes_from_a_wrong_address_and_its_first_bytes_are_logged(
+    kind: str, wire: OpenAIServer, models: Models, caplog: pytest.LogCaptureFixture
+) -> None:
+    wire.gives(OpenAIResponse([b"<!DOCTYPE html><title>Sign in</title>" + b"x" * 5_000], type=kind))
+    given, failure = await read_deltas(models().stream(PROMPT))
+    assert not given
+    assert failure is not None
+    assert failure.code is ErrorCode.MODEL_NOT_FOUND
+    assert "<title>Sign in</title>" in caplog.text
+    assert "x" * 300 not in caplog.text
 
 
 @pytest.mark.parametrize("kind", [SSE, "application/json"])

@@ -66,7 +66,7 @@ class Presence:
         return self.grace is not None and not self.count(now)
 
     def _recent_remote(self, now: float) -> dict[str, float]:
-        return {reader: at for reader, at in (self._remote or {}).items() if now - at < REPORT_VALID_SECONDS}
+        return {reader: at for reader, at in (self._remote or {}).items() if abs(now - at) < REPORT_VALID_SECONDS}
 
 
 PushBatch = Callable[[Batch], bool]

@@ -40,7 +40,7 @@ from agui_container.protocol.errors import AppError, IllegalEvent, run_error
 from agui_container.protocol.token_usage import count_tokens
 from agui_container.runtime.aclosing import maybe_aclosing
 from agui_container.runtime.log_values import FACTS, format_fields
-from agui_container.runtime.user_code import CodePosition, raised_at, suspended_at
+from agui_container.runtime.user_code import raised_at
 from agui_container.telemetry import CANCEL_REASON, CANCELS, RunTrace
 
 logger = logging.getLogger(__name__)
@@ -131,7 +131,6 @@ class Run:
         self._context: Context | None = copy_context()  # of the request; a queued run is started in another context
         self._trace = RunTrace()
         self._has_absorbed_start, self._opening_events = False, 0
-        self._agent_position: CodePosition | None = None
 
     def start(self, agent: Agent, scheduler: FairScheduler) -> asyncio.Task[None]:
         """Start the run. The caller owns and awaits the task, which ends with the agent."""
@@ -166,18 +165,15 @@ class Run:
         """Submit the items of the agent. Yield to other runs after ``BURST`` deltas or equal work."""
         submit, log, remaining = self._pipeline.submit, self.log, BURST
         async with maybe_aclosing(items) as stream:
-            try:
-                async for item in stream:
-                    if log.has_ended:
-                        logger.warning("agent continued after the end of its run, its events are dropped")
-                        return
-                    remaining -= 1 if submit(item) else EVENT_COST
-                    del item  # free its memory while the agent waits for the next one
-                    if remaining <= 0:
-                        remaining = BURST
-                        await scheduler.yield_turn(log)
-            finally:
-                self._agent_position = suspended_at(stream)  # the generator is closed after this
+            async for item in stream:
+                if log.has_ended:
+                    logger.warning("agent continued after the end of its run, its events are dropped")
+                    return
+                remaining -= 1 if submit(item) else EVENT_COST
+                del item  # free its memory while the agent waits for the next one
+                if remaining <= 0:
+                    remaining = BURST
+                    await scheduler.yield_turn(log)
 
     async def _begin(self) -> bool:
         """Claim the thread, merge the history and send RUN_STARTED.
@@ -231,7 +227,9 @@ class Run:
                     self._log_fault(logging.WARNING, "run failed", error, code=error.code, message=error.message)
                     self.fail(error)
                 case IllegalEvent():
-                    self._log_fault(logging.ERROR, "agent broke the protocol", error, error=error)
+                    self._log_fault(
+                        logging.ERROR, "agent broke the protocol", error, agent=self._agent_name, error=error
+                    )
                     self.fail(AGENT_FAILED)
                 case _:
                     self._log_fault(logging.ERROR, "agent raised an exception", error, type=type(error).__name__)
@@ -259,7 +257,10 @@ class Run:
                 self._end(event, Status.ERROR, failure=event.message)
 
     def _on_first_event(self) -> None:
-        self._trace.first_event(self._clock.time() - self.started_at)
+        self._trace.first_event(self._seconds_until(self._clock.time()))
+
+    def _seconds_until(self, moment: float) -> float:
+        return max(0.0, moment - self.started_at)  # the clock may have been set back
 
     def _send_started(self) -> None:
         """Write RUN_STARTED and the warnings of the store."""
@@ -319,12 +320,11 @@ class Run:
         return with_totals(event, self.ctx.usage, self._now_ms(), None)
 
     def _log_fault(self, level: int, phrase: str, cause: BaseException, **facts: object) -> None:
-        """Log the fault of an agent with the line of the user's code that raised the error or yielded the event."""
-        raised = raised_at(cause)
-        position = raised or self._agent_position
+        """Log the fault of an agent with the line of the user's code that raised the error."""
+        position = raised_at(cause)
         if position is not None:
             facts["at"] = position
-        is_breach = isinstance(cause, IllegalEvent | AppError) and raised is None and position is not None
+        is_breach = isinstance(cause, IllegalEvent) and position is None
         is_explained = is_breach or (isinstance(cause, AppError) and cause.is_caller_fault)
         exc_info = None if is_explained else cause
         logger.log(level, "%s", f"{phrase} {format_fields(facts)}".strip(), exc_info=exc_info)
@@ -354,7 +354,7 @@ class Run:
         self.status = status
         self.log.end()
         self._on_end(self)
-        seconds = max(0.0, self.ended_at - self.started_at)  # the clock may have been set back
+        seconds = self._seconds_until(self.ended_at)
         self._trace.end(event, status, seconds)
         self._log_end(event, status, seconds)
 

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from msgspec import Struct
 
 from agui_container.models.retry_after import retry_after
+from agui_container.models.tool_schemas import names_tool
 from agui_container.protocol.errors import AppError, ErrorCode
 
 
@@ -172,7 +173,7 @@ def _error_response(error: BaseException) -> tuple[str, str, int] | None:
 
 def _by_response(code: str, text: str, status: int) -> Failure:
     name = code[:1].upper() + code[1:]
-    for pattern, failure in _BY_TEXT.get(name, ()):
+    for pattern, failure in () if names_tool(text) else _BY_TEXT.get(name, ()):  # a tool is too long, not the input
         if pattern.search(text):
             return failure
     return FAILURES.get(name) or _by_status(status)

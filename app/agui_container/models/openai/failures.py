@@ -190,12 +190,17 @@ def _http_status(code: object) -> int | None:
 
 def unreadable_answer(data: bytes) -> ModelFailure:
     """Return the failure of an answer in an unknown format. Its first bytes are for the log."""
-    return ModelFailure(
-        ErrorCode.MODEL_ERROR,
-        "The model sent an answer that cannot be read.",
-        is_retryable=True,
-        error_body=ErrorBody(text=data[:MAX_LOGGED_START].decode(errors="replace")),
-    )
+    message = "The model sent an answer that cannot be read."
+    return ModelFailure(ErrorCode.MODEL_ERROR, message, is_retryable=True, error_body=_start_of(data))
+
+
+def web_page(data: bytes) -> ModelFailure:
+    """Return the failure of a web page, which comes from a wrong address. Its first bytes are for the log."""
+    return ModelFailure(ErrorCode.MODEL_NOT_FOUND, error_body=_start_of(data))
+
+
+def _start_of(data: bytes) -> ErrorBody:
+    return ErrorBody(text=data[:MAX_LOGGED_START].decode(errors="replace"))
 
 
 def is_error_chunk(chunk: Mapping[str, object]) -> bool:

@@ -29,8 +29,9 @@ from agui_container.models.openai.failures import (
     failure_of,
     parse_error_body,
     unreadable_answer,
+    web_page,
 )
-from agui_container.models.retry_after import retry_after
+from agui_container.models.retry_after import retry_after, retry_after_words
 from agui_container.protocol.errors import ErrorCode
 
 MAX_EVENT = 16_000_000
@@ -172,12 +173,12 @@ class AnswerReader:
         """End the answer. Return its last events.
 
         Raises:
-            ModelFailure: the answer is not empty and has no event, or only comments.
+            ModelFailure: the answer is no stream and no JSON. A web page is told by its first byte.
         """
         events = self._reader.finish() if self._reader else ()
         if events or self._has_events or not self._start.strip() or self._start.startswith(b":"):
             return events
-        raise unreadable_answer(self._start)
+        raise web_page(self._start) if self._start.lstrip().startswith(b"<") else unreadable_answer(self._start)
 
 
 MAX_ERROR_BODY = 64_000
@@ -222,9 +223,6 @@ class Transport:
             async with self._client.stream("POST", self._url, content=body) as response:
                 if response.status_code != httpx.codes.OK:
                     raise await _error_response(response)
-                kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-                if kind == "text/html":
-                    raise ModelFailure(ErrorCode.MODEL_NOT_FOUND)
                 reader = AnswerReader()
                 async for data in response.aiter_bytes():
                     events = reader.feed(data)
@@ -238,8 +236,11 @@ class Transport:
 
 
 async def _error_response(response: httpx.Response) -> ModelFailure:
-    error_body = parse_error_body(await _start_of(response, MAX_ERROR_BODY))
-    return failure_of(response.status_code, error_body, retry_after(response.headers))
+    body = await _start_of(response, MAX_ERROR_BODY)
+    wait = retry_after(response.headers)
+    if wait is None and response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        wait = retry_after_words(body.decode(errors="replace"))
+    return failure_of(response.status_code, parse_error_body(body), wait)
 
 
 async def _start_of(response: httpx.Response, limit: int) -> bytes:
