@@ -61,7 +61,7 @@ test-front-ends: $(VENV)/.dev front-ends browser ## Install, check, build and te
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) tests/front_ends $(ARGS)
 
 .PHONY: test-infrastructure
-test-infrastructure: $(VENV)/.dev $(INFRASTRUCTURE)/.done ## Check infrastructure code with cfn-lint, CDK and the schemas of Kubernetes (440 MB)
+test-infrastructure: $(VENV)/.dev $(INFRASTRUCTURE)/.done ## Check infrastructure code with cfn-lint, CDK and the schemas of Kubernetes (460 MB)
 	@$(BIN)/python -m pytest tests/infrastructure $(ARGS)
 
 # One more than there are cores on the smallest machine in use: many tests wait for a process that they have started.

@@ -141,10 +141,10 @@ def run_load(port: int, load: Load, ready: Event) -> None:
     asyncio.run(send(port, load, ready))
 
 
-def ping(port: int, address: str = "127.0.0.1") -> tuple[float, str]:
-    """Seconds, and the status. ``address`` is the client's."""
+def ping(port: int) -> tuple[float, str]:
+    """Seconds, and the status."""
     begun = time.perf_counter()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PING_SECONDS, source_address=(address, 0))
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PING_SECONDS)
     connection.request("GET", "/ping")
     status: str = json.loads(connection.getresponse().read())["status"]
     connection.close()

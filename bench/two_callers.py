@@ -4,9 +4,9 @@
     PYTHONPATH=app python -m bench.two_callers abandoned    one of them
 
 Starts a server of its own on a free port for each attack, with 2,000 open files if the attack is on bytes and
-connections. Callers are network addresses: the attacker, a process of its own, has 127.0.0.1. The second caller has
-127.0.0.2. It asks for a short run on a new connection every 50 ms, and then for a ping on another one. The aims are
-250 ms to the first event and 50 ms for a ping.
+connections. The attacker is a process of its own. Neither caller has an identity, so only the limits of the process
+count. The second caller asks for a short run on a new connection every 50 ms, and then for a ping on another one. The
+aims are 250 ms to the first event and 50 ms for a ping.
 """
 
 import argparse
@@ -26,8 +26,6 @@ from bench.ping import ping, server
 WARM_SECONDS, MEASURED_SECONDS = 3.0, 6.0
 INTERVAL = 0.05
 POLICY = json.dumps([{"tool_pattern": "calculate", "policy": "ask"}])
-SECOND = ("127.0.0.2", 0)
-"""Address of the second caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ def first_event(port: int) -> tuple[float, str | None]:
     """Seconds to the first event of a short run, and the answer if it is none."""
     data = request("second", "hi")
     began = time.perf_counter()
-    with socket.create_connection(("127.0.0.1", port), timeout=60, source_address=SECOND) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(data)
         answer = b""
         while b"\n\n" not in answer.partition(b"\r\n\r\n")[2] and (piece := connection.recv(1 << 16)):
@@ -60,7 +58,7 @@ def measure(port: int) -> Figures:
         figures.first_events.append(seconds * 1000)
         if refusal is not None:
             figures.refusals.append(refusal)
-        figures.pings.append(ping(port, SECOND[0])[0] * 1000)
+        figures.pings.append(ping(port)[0] * 1000)
         time.sleep(INTERVAL)
     return figures
 

@@ -97,7 +97,7 @@ async def test_threads_of_one_caller_leave_room_for_those_of_another() -> None:
     await asyncio.sleep(0)
     for task in running:
         task.cancel()  # the threads go on
-    with pytest.raises(AppError, match="limit of 2 threads of agents for one caller") as caught:
+    with pytest.raises(AppError, match="limit of 2 threads of agents for one identity") as caught:
         await collect_items(busy.run(run_input("go"), first))
     assert caught.value.code is ErrorCode.RATE_LIMIT_EXCEEDED
     served = asyncio.create_task(collect_items(busy.run(run_input("go"), second)))

@@ -1,4 +1,4 @@
-"""Tokens on every transport: those that are taken and refused, and an issuer that changes, waits or is gone."""
+"""Tokens on every transport: those that are taken and refused, tokens that expire, and the metadata."""
 
 import asyncio
 import base64
@@ -15,15 +15,13 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from google.protobuf.message import Message
 from websockets.exceptions import ConnectionClosed
 
-from agui_container.auth import issuer as documents
 from agui_container.auth.claim_rules import SKEW_SECONDS
-from agui_container.auth.key_cache import ASK_SECONDS, MAX_AGE_SECONDS, REFRESH_SECONDS, UNCHECKED_SECONDS
 from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from tests.auth.clients import ASK, RequestResult, over_sse, question
 from tests.auth.conftest import Guard, Guarded, authorization
 from tests.auth.issuer import AUDIENCE, TestIssuer
-from tests.engine.doubles import START, WAIT, eventually
+from tests.engine.doubles import START, WAIT
 from tests.requirements import requirement
 from tests.sockets.client import is_text
 from tests.sse import events_of, http_client
@@ -34,7 +32,6 @@ Statuses = Mapping[str, int | str]
 SERVED: Statuses = {"sse": 200, "ws": 200, "grpc": "OK"}
 UNAUTHORIZED: Statuses = {"sse": 401, "ws": 401, "grpc": "UNAUTHENTICATED"}
 DENIED: Statuses = {"sse": 403, "ws": 403, "grpc": "PERMISSION_DENIED"}
-UNAVAILABLE: Statuses = {"sse": 503, "ws": 503, "grpc": "UNAVAILABLE"}
 
 
 def check(reply: RequestResult, transport: str, code: str, statuses: Statuses) -> None:
@@ -280,119 +277,6 @@ async def test_a_call_is_ended_by_a_message_after_the_expiry(
             return code
 
     assert await asyncio.to_thread(talk) is grpc.StatusCode.UNAUTHENTICATED
-
-
-# --- the issuer -------------------------------------------------------------------------------------------------------
-
-
-@requirement("auth.rotation")
-async def test_a_new_key_is_found_when_it_is_first_used(guarded: Guarded, transport: str) -> None:
-    old = guarded.token()
-    check(await guarded.ask(transport, old), transport, "", SERVED)
-    guarded.issuer.rotate()
-    guarded.clock.advance(ASK_SECONDS)
-    check(await guarded.ask(transport, guarded.token()), transport, "", SERVED)
-    check(await guarded.ask(transport, old), transport, "UNAUTHORIZED", UNAUTHORIZED)
-
-
-@requirement("auth.rotation")
-async def test_unknown_keys_make_the_server_ask_once_in_thirty_seconds(guarded: Guarded) -> None:
-    tokens = [jwt.encode({}, "s" * 32, "HS256", {"kid": f"made-up-{number}"}) for number in range(20)]
-    await guarded.ask("sse", guarded.token())
-    assert guarded.issuer.asked.count("/keys") == 1
-    for seconds, expected in ((ASK_SECONDS - 1, 1), (1, 2), (ASK_SECONDS, 3)):
-        guarded.clock.advance(seconds)
-        replies = await asyncio.gather(*(guarded.ask("sse", token) for token in tokens))
-        assert {reply.code for reply in replies} == {"UNAUTHORIZED"}
-        assert guarded.issuer.asked.count("/keys") == expected
-
-
-@requirement("auth.rotation")
-async def test_a_withdrawn_key_is_taken_until_the_keys_are_read_again(guarded: Guarded) -> None:
-    token = guarded.token(exp=int(START) + 10_000)
-    check(await guarded.ask("sse", token), "sse", "", SERVED)
-    guarded.issuer.rotate()
-    guarded.clock.advance(REFRESH_SECONDS)
-    check(await guarded.ask("sse", token), "sse", "", SERVED)  # it is answered from the cache, and the keys are read
-    await eventually(lambda: guarded.issuer.asked.count("/keys") == 2)
-    async with asyncio.timeout(WAIT):
-        while (await guarded.ask("sse", token)).code != "UNAUTHORIZED":
-            pass
-
-
-@requirement("auth.rotation")
-async def test_a_withdrawn_key_is_refused_after_hours_without_a_token(guarded: Guarded, transport: str) -> None:
-    token = guarded.token(exp=int(START) + MAX_AGE_SECONDS)
-    check(await guarded.ask(transport, token), transport, "", SERVED)
-    guarded.issuer.rotate()
-    guarded.clock.advance(MAX_AGE_SECONDS - 3600)
-    for reply in await asyncio.gather(*(guarded.ask(transport, token) for _ in range(3))):
-        check(reply, transport, "UNAUTHORIZED", UNAUTHORIZED)
-    assert guarded.issuer.asked.count("/keys") == 2
-
-
-@requirement("auth.gone")
-async def test_after_a_failed_reading_known_keys_wait_for_no_other_one(
-    guarded: Guarded, caplog: pytest.LogCaptureFixture
-) -> None:
-    token = guarded.token(exp=int(START) + MAX_AGE_SECONDS)
-    check(await guarded.ask("sse", token), "sse", "", SERVED)
-    guarded.issuer.answer("/keys", {}, 500)
-    guarded.clock.advance(UNCHECKED_SECONDS)
-    check(await guarded.ask("sse", token), "sse", "", SERVED)
-    guarded.issuer.is_awake.clear()
-    guarded.clock.advance(ASK_SECONDS)
-    check(await guarded.ask("sse", token), "sse", "", SERVED)
-    assert caplog.text.count("issuer keys not read") == 1  # the second reading is still under way
-
-
-@requirement("auth.slow")
-async def test_a_slow_issuer_is_a_clear_error_and_known_keys_go_on(
-    guarded: Guarded, transport: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check(await guarded.ask(transport, guarded.token()), transport, "", SERVED)
-    guarded.clock.advance(ASK_SECONDS)
-    guarded.issuer.is_awake.clear()
-    known = guarded.token()
-    guarded.issuer.rotate()
-    monkeypatch.setattr(documents, "FETCH_SECONDS", 1.0)
-    waiting = asyncio.create_task(guarded.ask(transport, guarded.token()))
-    await eventually(lambda: len(guarded.issuer.asked) == 3)
-    check(await guarded.ask(transport, known), transport, "", SERVED)
-    assert not waiting.done()
-    reply = await waiting
-    check(reply, transport, "AUTH_UNAVAILABLE", UNAVAILABLE)
-    assert reply.message == "The token cannot be verified right now: its issuer does not answer."
-
-
-@requirement("auth.gone")
-async def test_an_issuer_that_is_gone_is_a_clear_error_and_is_asked_again(guarded: Guarded, transport: str) -> None:
-    guarded.issuer.answer("/keys", {}, 500)
-    check(await guarded.ask(transport, guarded.token()), transport, "AUTH_UNAVAILABLE", UNAVAILABLE)
-    asked = len(guarded.issuer.asked)
-    check(await guarded.ask(transport, guarded.token()), transport, "AUTH_UNAVAILABLE", UNAVAILABLE)
-    assert len(guarded.issuer.asked) == asked  # within a second nobody asks again
-    guarded.issuer.answers.clear()
-    guarded.clock.advance(1)
-    check(await guarded.ask(transport, guarded.token()), transport, "", SERVED)
-
-
-@requirement("auth.gone")
-async def test_known_keys_are_taken_for_a_day_without_the_issuer(guarded: Guarded) -> None:
-    token = guarded.token(exp=int(START) + 10 * MAX_AGE_SECONDS)
-    check(await guarded.ask("sse", token), "sse", "", SERVED)
-    guarded.issuer.answer("/keys", {}, 500)
-    guarded.clock.advance(MAX_AGE_SECONDS - 1)
-    check(await guarded.ask("sse", token), "sse", "", SERVED)
-    guarded.clock.advance(ASK_SECONDS)
-    check(await guarded.ask("sse", token), "sse", "AUTH_UNAVAILABLE", UNAVAILABLE)
-
-
-@requirement("auth.discovery")
-async def test_the_issuer_is_the_one_that_the_discovery_document_names(guarded: Guarded, issuer: TestIssuer) -> None:
-    issuer.tell(issuer="https://renamed.example")
-    assert (await guarded.ask("sse", guarded.token())).message == "The token is of another issuer."
-    check(await guarded.ask("sse", guarded.token(iss="https://renamed.example")), "sse", "", SERVED)
 
 
 # --- the metadata -----------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ async def test_a_caller_with_all_its_runs_open_leaves_the_others_theirs(connect:
     for thread in ("t1", "t2"):
         await begin_run(first, thread)
     refused = await refusal(first, "t3")
-    assert refused.message == "You have reached the limit of 2 open runs for one caller (AGUI_CALLER_LIMITS, runs)."
+    assert refused.message == "You have reached the limit of 2 open runs for one identity (AGUI_CALLER_LIMITS, runs)."
     assert await is_served(second)
 
 
@@ -202,7 +202,7 @@ async def test_background_work_of_one_caller_keeps_only_its_own_runs_waiting(con
     for thread in ("t1", "t2"):
         assert outcome(await first.run(ask(thread, text="background"))) == "success"
     refused = await refusal(first, "t3")
-    assert "2 background tasks for one caller" in refused.message
+    assert "2 background tasks for one identity" in refused.message
     assert await is_served(second)
     worker.may_end.set()
     await eventually(lambda: client.service.quota.amounts[Limit.BACKGROUND_TASKS].used == 0)

@@ -1,6 +1,5 @@
 """The page of ``agui chat --web``, for an agent behind the local AgentCore, which takes signed requests or tokens."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,7 +9,6 @@ import pytest_asyncio
 import uvicorn
 from botocore.session import Session as AwsSession  # type: ignore[import-untyped]
 from playwright.async_api import expect
-from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from agui_client import SessionOptions, SigV4
@@ -31,6 +29,7 @@ from tests.platform.process import NO_CREDENTIALS
 from tests.requirements import requirement
 from tests.secret_search import planted
 from tests.sse import events_of
+from tests.websocket import receive_until, send, socket_to
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
@@ -153,14 +152,13 @@ async def test_a_runtime_for_tokens_gets_the_token_from_the_page_and_not_from_th
 
 async def end_over_a_socket(address: str) -> str:
     """Return the last event of a run over the page's WebSocket, or that the socket was closed."""
-    async with connect(f"{address.replace('http', 'ws', 1)}/ws", proxy=None) as socket:
+    async with socket_to(address) as socket:
         try:
-            await socket.send(json.dumps(ask(run="r2")))
-            while (event := json.loads(await socket.recv()).get("type")) not in {"RUN_FINISHED", "RUN_ERROR"}:
-                pass
+            await send(socket, ask(run="r2"))
+            frames = await receive_until(socket, lambda frame: frame.get("type") in {"RUN_FINISHED", "RUN_ERROR"})
         except ConnectionClosed:
             return "closed"
-    return str(event)
+    return str(frames[-1]["type"])
 
 
 @requirement("terminal.web")

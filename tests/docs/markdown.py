@@ -71,7 +71,7 @@ class Document:
         """The rows of the first table below the text ``after`` whose head begins with ``first_column``."""
         lines = iter(self.prose[self.prose.index(after) :].splitlines())
         for line in lines:
-            if line.startswith(f"| {first_column} |"):
+            if " ".join(line.split()).startswith(f"| {first_column} |"):
                 break
         else:
             raise AssertionError(f"{self.name} has no table of {first_column!r}")

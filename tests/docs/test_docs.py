@@ -31,7 +31,7 @@ from agui_container.protocol.errors import ERRORS
 from agui_container.settings import Settings
 from agui_container.tools.mcp.servers import HttpServer, StdioServer
 from agui_container.tools.policy import PolicyRule
-from tests.docs.documents import ARCHITECTURE, CHANGELOG, DECISIONS, DOCUMENTS, GUIDES, ROOT
+from tests.docs.documents import ARCHITECTURE, CHANGELOG, DECISIONS, DOCUMENTS, GUIDES, README, ROOT
 from tests.docs.markdown import Document, code
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -109,6 +109,27 @@ def test_the_bounds_are_those_of_the_code() -> None:
     ]
     for name, bound, _ in constants:
         assert value_of(code(name)) == int(bound.replace(",", "")), name
+
+
+def test_figures_of_speed_are_those_of_the_benchmarks() -> None:
+    rows = GUIDES["benchmarks"].table("measure", "## A run")
+    cost = {measure: (ours, theirs) for measure, ours, peer, theirs, *_ in rows if peer == "AGUIApp"}
+    strings, _ = cost["transport, strings here, events there: CPU per event"]
+    events, theirs = cost["transport, events made by the agent: CPU per event"]
+    run, run_there = cost["run of one delta: CPU"]
+    assert f"| CPU of a text token | {theirs} | {strings.removesuffix(' µs')} to {events} |" in README.text
+    token = f"{theirs} | {strings} from an agent that yields strings, {events} from one that makes events"
+    assert f"| CPU of a text token at full speed | {token} (" in GUIDES["comparison"].text
+    assert f"one delta costs {run_there} of CPU there and {run} here" in GUIDES["why-not"].text
+
+
+def test_figures_of_attacks_that_miss_an_aim_are_marked() -> None:
+    prose = " ".join(GUIDES["limits"].prose.split())
+    first_event, ping = map(int, re.findall(r"aims are (\d+) ms to the first event and (\d+) ms for `/ping`", prose)[0])
+    for attack, _, *cells in GUIDES["limits"].table("the first caller"):
+        for cell, aim in zip(cells, (first_event, first_event, ping), strict=True):
+            misses = float(cell.strip("*").removesuffix(" ms").replace(",", "")) > aim
+            assert cell.startswith("**") == misses, f"{attack}: {cell}"
 
 
 def test_the_table_of_mcp_servers_has_every_field() -> None:

@@ -97,7 +97,7 @@ def test_tables_for_users_name_no_tests() -> None:
     assert [name for name, found in rows.items() if found] == []
 
 
-@pytest.mark.parametrize("section", ["## What is protected", "## Limits per caller"])
+@pytest.mark.parametrize("section", ["## What is protected", "## Limits of one identity"])
 def test_every_claim_about_security_names_its_tests(section: str) -> None:
     rows = SECURITY.table("claim", section)
     assert rows

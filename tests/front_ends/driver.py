@@ -1,20 +1,17 @@
 """The built front ends of ``examples/``, each served as ``npm run preview`` serves it, and a user of one."""
 
-import os
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.request import urlopen
 
-import pytest
 from playwright.async_api import Locator, Page, expect
 
 from tests.console.driver import ROOT, missing
 from tests.ports import free_port
+from tests.sockets.process import program_on
 
-READY_SECONDS = 300.0
+VITE = ("node", "node_modules/vite/bin/vite.js")
+PREVIEW = (*VITE, "preview", "--host", "127.0.0.1", "--strictPort", "--port")
 
 
 def need_app(app: str) -> None:
@@ -27,40 +24,9 @@ def need_app(app: str) -> None:
 def previewed(app: str, agent_url: str) -> Iterator[str]:
     """Serve a built front end in front of an agent server; yield its address."""
     port = free_port()
-    vite = subprocess.Popen(
-        [
-            "node",
-            "node_modules/vite/bin/vite.js",
-            "preview",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(port),
-            "--strictPort",
-        ],
-        cwd=ROOT / "examples" / app,
-        env={**os.environ, "AGENT_URL": agent_url, "DO_NOT_TRACK": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     url = f"http://127.0.0.1:{port}/"
-    try:
-        wait_until_served(url, vite)
+    with program_on(url, *PREVIEW, str(port), folder=ROOT / "examples" / app, AGENT_URL=agent_url, DO_NOT_TRACK="1"):
         yield url
-    finally:
-        vite.kill()
-        vite.wait()
-
-
-def wait_until_served(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urlopen(url, timeout=5):  # noqa: S310 - this machine
-                return
-        except OSError:
-            time.sleep(0.05)
-    pytest.fail(f"nothing is served at {url}", pytrace=False)
 
 
 class Visitor:

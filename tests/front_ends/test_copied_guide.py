@@ -1,9 +1,9 @@
 """The apps of the guide for front ends, made of nothing but what the guide shows, in an empty folder."""
 
-import os
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,10 @@ from playwright.async_api import Browser, expect
 
 from tests.console.driver import ROOT, PageServer, serve_page
 from tests.docs.documents import GUIDES
-from tests.front_ends.driver import Visitor, need_app, wait_until_served
+from tests.front_ends.driver import PREVIEW, VITE, Visitor, need_app
 from tests.ports import free_port
+from tests.sockets.process import program_on
 
-VITE = ("node", "node_modules/vite/bin/vite.js")
 SERVE = re.compile(r"AGUI_CORS_ORIGINS=(\S+).*?AGUI_TOOL_POLICY='(.*?)'", re.DOTALL)
 
 
@@ -65,19 +65,13 @@ def page(app: str, tmp_path: Path, server: PageServer, port: int) -> Iterator[st
     runtime_port = free_port()
     write_app(app, tmp_path, server.url, runtime_port)
     subprocess.run([*VITE, "build"], cwd=tmp_path, check=True, capture_output=True)
-    commands = {f"http://localhost:{port}/": [*VITE, "preview", "--port", str(port), "--strictPort"]}
-    if app == "copilotkit-runtime":
-        commands |= {f"http://localhost:{runtime_port}/api/copilotkit/info": ["node", "runtime.mjs"]}
-    environment = {**os.environ, "DO_NOT_TRACK": "1"}
-    programs = [subprocess.Popen(command, cwd=tmp_path, env=environment) for command in commands.values()]
-    try:
-        for url, program in zip(commands, programs, strict=True):
-            wait_until_served(url, program)
-        yield f"http://localhost:{port}/"
-    finally:
-        for program in programs:
-            program.kill()
-            program.wait()
+    url = f"http://localhost:{port}/"
+    with ExitStack() as programs:
+        if app == "copilotkit-runtime":
+            runtime = f"http://127.0.0.1:{runtime_port}/"
+            programs.enter_context(program_on(runtime, "node", "runtime.mjs", folder=tmp_path, DO_NOT_TRACK="1"))
+        programs.enter_context(program_on(url, *PREVIEW, str(port), folder=tmp_path, DO_NOT_TRACK="1"))
+        yield url
 
 
 @pytest.mark.asyncio(loop_scope="package")

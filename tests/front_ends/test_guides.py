@@ -1,13 +1,7 @@
 """The blocks of the guides that need packages of npm, run as they are pasted with the packages of ``examples/``."""
 
-import os
 import re
 import shlex
-import signal
-import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,8 +11,9 @@ import pytest
 from tests.console.driver import ROOT, PageServer
 from tests.docs.documents import BLOCKS, NPM
 from tests.docs.markdown import Block, Document
-from tests.front_ends.driver import need_app, wait_until_served
+from tests.front_ends.driver import need_app
 from tests.ports import free_port
+from tests.sockets.process import program_on
 
 SECONDS = 120.0
 APPS = ("copilotkit-direct", "copilotkit-runtime", "assistant-ui")
@@ -35,30 +30,6 @@ ELSEWHERE = [block for block in GUIDES if "npm install " in block.text or block.
 # --- the examples -----------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def started(command: list[str], *, folder: Path, url: str, stdin: str = "", **variables: str) -> Iterator[None]:
-    """Run a program that serves ``url`` until the end of the block."""
-    with tempfile.TemporaryFile("w+") as script:
-        script.write(stdin)
-        script.seek(0)
-        environment = {**os.environ, "DO_NOT_TRACK": "1", **variables}
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            stdin=script,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
-        )
-        try:
-            wait_until_served(url, process)
-            yield
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)  # npm and what it has started
-            process.wait()
-
-
 @pytest.mark.parametrize("block", EXAMPLES, ids=str)
 def test_an_example_is_served_by_the_command_that_is_shown(block: Block, server: PageServer) -> None:
     build, serve = block.text.splitlines()
@@ -68,7 +39,7 @@ def test_an_example_is_served_by_the_command_that_is_shown(block: Block, server:
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
     command += ["--", "--host", "127.0.0.1", "--port", str(port), "--strictPort"]
-    with started(command, folder=ROOT, url=url, AGENT_URL=server.url):
+    with program_on(url, *command, AGENT_URL=server.url, DO_NOT_TRACK="1"):
         assert '<div id="root">' in httpx.get(url, timeout=SECONDS).text
         assert httpx.get(f"{url}src/main.tsx", timeout=SECONDS).is_success
 
@@ -90,7 +61,7 @@ def test_the_runtime_of_the_guide_answers_a_page(block: Block, server: PageServe
     script = block.text.replace("http://localhost:8080/", server.url).replace("4000", str(port))
     folder = ROOT / "examples" / "copilotkit-runtime"
     url = f"http://127.0.0.1:{port}/api/copilotkit"
-    with started(["node", "--input-type=module"], folder=folder, url=f"{url}/info", stdin=script):
+    with program_on(url, "node", "--input-type=module", "--eval", script, folder=folder, DO_NOT_TRACK="1"):
         message = {"id": str(uuid4()), "role": "user", "content": "think about rain"}
         rest: dict[str, object] = {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
         body = {"threadId": str(uuid4()), "runId": str(uuid4()), "messages": [message], **rest}

@@ -71,7 +71,7 @@ async def test_a_call_with_one_reply_counts_as_a_socket_while_its_message_does_n
     async with port_of(WaitingAgent(), caller_limits='{"sockets": 1}', limit_by="session") as port, raw(port) as client:
         waiting, refused = (client.call(STATUS, (SESSION_HEADER, "session")) for _ in range(2))
         status, words = await beside(client.status, refused)
-        assert (status, "1 open sockets for one caller" in words) == (EXHAUSTED, True)
+        assert (status, "1 open sockets for one identity" in words) == (EXHAUSTED, True)
         client.data(waiting, message(b""), end=True)
         assert (await beside(client.status, waiting))[0] == SERVED
 

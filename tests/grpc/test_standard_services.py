@@ -94,7 +94,7 @@ def test_calls_of_one_caller_are_bounded_and_health_checks_pass(dial: Dial) -> N
         with pytest.raises(grpc.RpcError) as refused:
             next(session(iter([start]), timeout=WAIT, metadata=named))
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert "1 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)" in refused.value.details()
+        assert "1 open sockets for one identity (AGUI_CALLER_LIMITS, sockets)" in refused.value.details()
         assert checked(channel, "") == health_pb2.HealthCheckResponse.SERVING
         requests.put(roz.SessionRequest(cancel_session=roz.CancelSession()))
 

@@ -11,7 +11,6 @@ from botocore.auth import SigV4Auth, SigV4QueryAuth  # type: ignore[import-untyp
 from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
 from botocore.credentials import Credentials  # type: ignore[import-untyped]
 from starlette.websockets import WebSocket
-from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
@@ -21,6 +20,7 @@ from tests.behaviour.server import listening
 from tests.platform.conftest import AttachPlatform
 from tests.platform.doubles import HEADER, INVOCATIONS, RUNTIME, SESSION, ScriptedContainer, ServedPlatform, events
 from tests.secret_search import planted
+from tests.websocket import socket_to
 
 KEY = Credentials("AKIDTEST", planted("aws"))
 SIGNED = SigV4Authorizer(KEY.access_key, KEY.secret_key)
@@ -80,7 +80,7 @@ async def echo(websocket: WebSocket) -> None:
 async def exchange(url: str, *protocols: str) -> tuple[str, str | None]:
     """Open a socket with these subprotocols and send one message; gives the answer and the subprotocol."""
     offered = [Subprotocol(protocol) for protocol in protocols] or None
-    async with connect(url, proxy=None, subprotocols=offered) as connection:
+    async with socket_to(url, "", subprotocols=offered) as connection:
         await connection.send('{"control": "pong"}')
         return str(await connection.recv()), connection.subprotocol
 

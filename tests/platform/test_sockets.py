@@ -15,6 +15,7 @@ from websockets.typing import Subprotocol
 from tests.engine.doubles import eventually, wait_for_event
 from tests.platform.conftest import AttachPlatform
 from tests.platform.doubles import HEADER, RUNTIME, SESSION, ScriptedContainer, ServedPlatform
+from tests.websocket import socket_to
 
 LIMIT = 65_536
 EMPTY = '{"control": ""}'
@@ -27,7 +28,7 @@ def message(size: int) -> str:
 
 def open_socket(site: ServedPlatform, **headers: str) -> connect:
     """Open the runtime's socket."""
-    return connect(site.socket_url, proxy=None, max_size=None, additional_headers=headers)
+    return socket_to(site.socket_url, "", additional_headers=headers)
 
 
 async def closed(connection: ClientConnection) -> tuple[int, str]:
@@ -68,9 +69,7 @@ async def test_the_query_of_a_socket_carries_headers(attach: AttachPlatform) -> 
     container = ScriptedContainer(talk=echo)
     name = "x-amzn-bedrock-agentcore-runtime-custom-tenant"
     site = await attach(container, allowed_headers=frozenset({name}))
-    async with connect(
-        f"{site.socket_url}&{name}=acme&other=1", proxy=None, subprotocols=[Subprotocol("own")]
-    ) as connection:
+    async with socket_to(site.socket_url, f"&{name}=acme&other=1", subprotocols=[Subprotocol("own")]) as connection:
         await connection.send(EMPTY)
         await connection.recv()
     [seen] = container.requests
@@ -209,8 +208,6 @@ async def test_a_container_without_a_socket_refuses_with_424(attach: AttachPlatf
 
 async def test_a_session_id_that_is_too_short_refuses_the_socket(attach: AttachPlatform) -> None:
     site = await attach(ScriptedContainer(talk=echo))
-    url = f"{site.url.replace('http', 'ws', 1)}{RUNTIME}/ws?{HEADER}=short"
     with pytest.raises(InvalidStatus) as refused:
-        async with connect(url, proxy=None):
-            pass
+        await socket_to(site.url, f"{RUNTIME}/ws?{HEADER}=short")
     assert refused.value.response.status_code == 400

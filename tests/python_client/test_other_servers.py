@@ -5,12 +5,8 @@ They have no commands, so a dropped run is lost and never sent again, and a canc
 
 import asyncio
 import os
-import socket
-import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 from ag_ui.core import BaseEvent, EventType, TextMessageContentEvent
@@ -29,11 +25,10 @@ from agui_client import (
 )
 from tests.ports import free_port
 from tests.python_client.relay import EventRelay, relay_to
-from tests.sockets.process import ROOT
+from tests.sockets.process import ROOT, program_on
 
 PYTHON = ROOT / ".venv" / "bench" / "bin" / "python"
 PEERS = ["agentcore", "strands", "pydantic_adapter"]
-START_SECONDS = 300.0
 FAST = Retry(initial_delay=0.02, max_delay=0.1)
 
 _started: dict[str, int] = {}
@@ -46,39 +41,25 @@ def toss(sides: int) -> str:
 
 
 @contextmanager
-def peer(name: str, log: Path) -> Iterator[int]:
+def peer(name: str) -> Iterator[int]:
     """Serve a peer and give its port."""
     port = free_port()
-    command = [str(PYTHON), "-m", "bench.peers.serve", f"tests.python_client.peers.{name}", str(port)]
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, stdout=output, stderr=output)
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                assert process.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.02)
+    module = f"tests.python_client.peers.{name}"
+    command = (PYTHON, "-m", "bench.peers.serve", module, str(port))
+    with program_on(http(port), *command, PYTHONPATH=str(ROOT)):
         yield port
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.fixture(scope="module")
-def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
+def ports() -> Iterator[dict[str, int]]:
     """The ports of all peers. Without the environment of bench/ they cannot run; ``make test`` makes it."""
     if not PYTHON.exists():
         reason = f"{PYTHON} is missing (make test makes it): the Python client was not tried with other servers."
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    folder = tmp_path_factory.mktemp("peers")
     with ExitStack() as stack:
-        yield {name: stack.enter_context(peer(name, folder / name)) for name in PEERS}
+        yield {name: stack.enter_context(peer(name)) for name in PEERS}
 
 
 def http(port: int) -> str:

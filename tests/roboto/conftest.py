@@ -18,7 +18,6 @@ from tests.engine.doubles import Json
 from tests.sockets.process import ROOT, ServerProcess, serving
 from tests.sse import http_client
 
-SCENARIOS = Path(__file__).with_name("scenarios.py")
 SECONDS = 400.0
 ASK_FOR_THE_TIME = '[{"tool_pattern": "current_time", "policy": "ask"}]'
 SKILL_WORDS = 100
@@ -46,7 +45,8 @@ class Release:
     def play(self, scenario: str) -> Json:
         """Run a scenario and return its result."""
         done = subprocess.run(
-            [self.bin / "python", SCENARIOS, scenario],
+            [self.bin / "python", "-m", "tests.roboto.scenarios", scenario],
+            cwd=ROOT,
             env=self.environment,
             capture_output=True,
             text=True,

@@ -1,53 +1,25 @@
-"""The routes of Roboto's sessions: answers, refusals, and deltas that wait."""
+"""The routes of Roboto's sessions: answers, and that they can be switched off."""
 
-import asyncio
 import subprocess
 import sys
-from pathlib import Path
 
 import httpx
 import pytest
-from fastapi import FastAPI
-from starlette.routing import Route
 
 from agui_container.main import build_app
 from agui_container.ports.records import ThreadDelta
-from agui_container.protocol.errors import ERRORS
 from agui_container.settings import Settings
-from agui_container.transports.caller_middleware import SESSION_HEADER
-from agui_container.transports.roboto import routes, turn, views
 from agui_container.transports.roboto.requests import MAX_TOOLS
 from tests.behaviour.server import serving
 from tests.engine.doubles import Json
 from tests.requirements import requirement
-from tests.roboto.conftest import SECONDS, Api, serving_api
+from tests.roboto.conftest import Api, serving_api
 from tests.sse import http_client
 
-MOMENT = 0.2
-"""Seconds that stand for the time that an answer is held back."""
-
-INVALID, MISSING = "RobotoInvalidRequestException", "RobotoNotFoundException"
+INVALID = "RobotoInvalidRequestException"
 
 LOOK: Json = {"name": "client_look", "description": "Look.", "input_schema": {"type": "object"}}
 """A tool of the client."""
-
-
-@pytest.fixture
-def brief(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are held back for a moment only."""
-    monkeypatch.setattr(views, "HOLD_SECONDS", MOMENT)
-
-
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are held back for longer than a slow machine takes for anything else."""
-    monkeypatch.setattr(views, "HOLD_SECONDS", SECONDS)
-
-
-@pytest.fixture
-def app() -> FastAPI:
-    """An application with all routes."""
-    return build_app(Settings())
 
 
 def texts(held: Json) -> list[str]:
@@ -269,225 +241,6 @@ async def test_a_turn_goes_on_to_its_end_though_nobody_polls() -> None:
         while status == "running":
             status = (await api.http.get(f"/runs/{run}")).json()["status"]
         assert status == "finished"
-
-
-# --- refusals ---------------------------------------------------------------------------------------------------------
-
-
-@requirement("roboto.errors")
-@pytest.mark.parametrize(
-    ("asked", "body", "refusal"),
-    [
-        ("POST ", {}, (400, INVALID)),
-        ("GET /none", None, (404, MISSING)),
-        ("GET /none/delta", None, (404, MISSING)),
-        ("POST /none/messages", {"message": {"role": "user", "content": [{"text": "x"}]}}, (404, MISSING)),
-        ("POST /none/tool-results", {"tool_results": []}, (404, MISSING)),
-        ("POST /none/fork", {"message_sequence_num": 0}, (404, MISSING)),
-        ("POST /none/messages/0/feedback", {"sentiment": "positive"}, (404, MISSING)),
-        ("POST /none/messages/x/feedback", {"sentiment": "positive"}, (404, MISSING)),
-        ("POST /none/visibility", {"visibility": "org"}, (404, MISSING)),
-        ("POST /none/visibility", {"visibility": "all"}, (400, INVALID)),
-        ("POST /none/pin", {"pinned": "maybe"}, (400, INVALID)),
-        ("POST /none/archive", {}, (404, MISSING)),
-        ("GET ", None, (404, MISSING)),
-    ],
-)
-async def test_refusals_have_the_shape_of_roboto(api: Api, asked: str, body: object, refusal: tuple[int, str]) -> None:
-    method, path = asked.split(" ")
-    assert (await api.error(method, path, body))[:2] == refusal
-
-
-@requirement("roboto.errors")
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize("path", ["/v1/ai/agents", "/v1/ai/threads/t/nothing", "/v1/ai/", "/v1/ai/threads/search/x"])
-async def test_any_other_path_is_not_found_in_robotos_form_by_any_method(api: Api, method: str, path: str) -> None:
-    answer = await api.http.request(method, path, headers={"accept": "text/html"})
-    assert (answer.status_code, answer.json()["error"]["error_code"]) == (404, MISSING)
-
-
-@requirement("roboto.errors", "origin.foreign")
-async def test_a_web_page_that_may_not_call_is_refused_on_every_route_in_robotos_form(api: Api, app: FastAPI) -> None:
-    ids = {"sessionId": "t", "index": "0", "path": "x"}
-    routed = [route for route in app.routes if isinstance(route, Route) and route.path.startswith("/v1/ai/")]
-    assert len(routed) == 2 * len(routes.OPERATIONS) + 1
-    for route in routed:
-        path = route.path.replace(":path", "").format(**ids)
-        for method in sorted(route.methods or {"GET", "POST"}):
-            answer = await api.http.request(method, path, headers={"origin": "http://evil.example"})
-            assert answer.status_code == 403, (method, path)
-            assert method == "HEAD" or answer.json()["error"]["error_code"] == "RobotoUnauthorizedException"
-
-
-@requirement("roboto.errors")
-async def test_a_web_page_that_may_call_reads_the_answers() -> None:
-    page = {"origin": "https://page.example"}
-    async with serving_api(cors_origins=("https://page.example",)) as api:
-        answer = await api.ask("GET", "/none", origin=page["origin"])
-        preflight = {**page, "access-control-request-method": "POST"}
-        allowed = await api.http.request("OPTIONS", api.prefix, headers=preflight)
-    assert (answer.status_code, allowed.status_code) == (404, 200)
-    for each in (answer, allowed):
-        assert each.headers["access-control-allow-origin"] == page["origin"]
-
-
-@requirement("roboto.errors")
-@pytest.mark.parametrize(
-    ("sentiment", "category", "message"),
-    [
-        ("positive", "other", "notes: are required with the category 'other'."),
-        (
-            *("positive", "formatting"),
-            "categories: 'formatting' does not fit the sentiment; correct, helpful, good_tool_use, other do.",
-        ),
-    ],
-)
-async def test_feedback_that_does_not_fit_is_refused(api: Api, sentiment: str, category: str, message: str) -> None:
-    held = await api.finished(await api.start("stream 1"))
-    path = f"/{held['thread_id']}/messages/1/feedback"
-    refused = await api.error("POST", path, {"sentiment": sentiment, "categories": [category]})
-    assert refused == (400, INVALID, message)
-
-
-@requirement("roboto.errors")
-async def test_the_format_of_an_answer_may_be_disliked(api: Api) -> None:
-    held = await api.finished(await api.start("stream 1"))
-    disliked = {"sentiment": "negative", "categories": ["slow", "formatting"]}
-    record = await api.data("POST", f"/{held['thread_id']}/messages/1/feedback", disliked)
-    assert record["categories"] == ["formatting", "slow"]
-
-
-@requirement("roboto.errors")
-async def test_a_token_of_nobody_is_refused(api: Api) -> None:
-    held = await api.finished(await api.start("stream 1"))
-    assert (await api.error("GET", f"/{held['thread_id']}/delta?next_token=x"))[:2] == (400, INVALID)
-
-
-@requirement("roboto.errors")
-async def test_a_session_of_another_caller_is_not_there(api: Api) -> None:
-    record = await api.start("stream 1")
-    other = {"x_amzn_bedrock_agentcore_runtime_session_id": "s" * 40}
-    assert (await api.ask("GET", f"/{record['thread_id']}", **other)).status_code == 404
-
-
-@requirement("roboto.errors")
-async def test_a_client_above_a_rate_is_told_when_to_come_back() -> None:
-    async with serving_api(caller_limits='{"runsPerMinute": 1}', limit_by="session") as api:
-        api.http.headers[SESSION_HEADER] = "session"
-        await api.start("stream 1")
-        refused = await api.ask("POST", "", {"messages": [{"role": "user", "content": [{"text": "stream 1"}]}]})
-    assert (refused.status_code, refused.json()["error"]["error_code"]) == (429, "RobotoLimitExceededException")
-    assert 0 < int(refused.headers["retry-after"]) <= 60
-
-
-@requirement("roboto.errors")
-def test_every_status_of_the_error_table_has_an_exception() -> None:
-    refused = {row.http for row in ERRORS.values()} - {200, 500}
-    assert refused <= routes.CLASSES.keys()
-
-
-# --- waiting deltas ---------------------------------------------------------------------------------------------------
-
-
-@requirement("roboto.delta")
-@pytest.mark.usefixtures("patient")
-async def test_a_delta_waits_while_the_agent_says_nothing_and_answers_when_it_does(api: Api) -> None:
-    record = await api.start("wait 1")
-    held = {**record, "messages": list(record["messages"])}
-    deltas = [await api.delta(held)]
-    while deltas[-1]["status"] == "roboto_turn":
-        deltas.append(await api.delta({**record, **deltas[-1]}))
-    assert len(deltas) <= 5  # and not one for each fifth of a second
-    assert all(delta["messages_by_idx"] for delta in deltas)
-
-
-@requirement("roboto.delta")
-def test_a_poll_is_held_for_no_longer_than_a_second() -> None:
-    assert views.HOLD_SECONDS <= 1.0
-
-
-@requirement("roboto.delta")
-@pytest.mark.usefixtures("brief")
-async def test_a_delta_without_news_says_so_in_the_end(api: Api) -> None:
-    record = await api.start("wait 3")
-    held = {**record, **await api.delta(record)}
-    while (delta := await api.delta(held))["messages_by_idx"]:
-        held = {**held, **delta}
-    assert (delta["status"], delta["goals"], delta["messages_by_idx"]) == ("roboto_turn", None, {})
-
-
-@requirement("roboto.delta")
-@pytest.mark.usefixtures("patient")
-async def test_one_look_at_a_session_that_rests_is_answered_at_once_and_polling_waits(api: Api) -> None:
-    held = await api.finished(await api.start("stream 1"))
-    once = {**held, **await api.delta(held)}
-    assert once["messages_by_idx"] == {}
-    polling = asyncio.create_task(api.delta(once))
-    done, _ = await asyncio.wait([polling], timeout=MOMENT)
-    assert not done
-    body = {"message": {"role": "user", "content": [{"text": "stream 2"}]}}
-    await api.data("POST", f"/{held['thread_id']}/messages", body)
-    delta = await polling
-    assert (delta["messages_by_idx"]["2"]["content"][0]["text"], delta["reset_from_message_sequence_num"]) == (
-        "stream 2",
-        2,
-    )
-
-
-@requirement("roboto.delta")
-@pytest.mark.usefixtures("brief")
-async def test_a_poll_of_a_session_that_rests_sees_what_others_have_done_before_it(api: Api) -> None:
-    held = await api.finished(await api.start("stream 1"))
-    polling = asyncio.create_task(api.delta({**held, **await api.delta(held)}))
-    await api.http.patch(f"/threads/{held['thread_id']}", json={"title": "Renamed"})
-    assert (await api.delta({**held, **await polling}))["title"] == "Renamed"
-
-
-@requirement("roboto.delta")
-async def test_a_run_of_another_client_is_read_as_long_as_somebody_polls(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turn, "UNPOLLED_SECONDS", MOMENT)
-    message = {"id": "u", "role": "user", "content": "wait 30"}
-    run = {"threadId": "t", "runId": "r", "messages": [message]}
-    async with api.http.stream("POST", "/invocations", json=run) as stream:
-        await anext(stream.aiter_lines())
-        assert (await api.data("GET", "/t"))["status"] == "roboto_turn"
-        readers = 2
-        while readers != 1:
-            readers = (await api.http.get("/runs/r")).json()["readers"]
-        assert (await api.data("GET", "/t"))["status"] == "roboto_turn"
-        await api.http.post("/runs/r/cancel")
-
-
-@requirement("roboto.delta")
-async def test_a_history_that_was_edited_elsewhere_is_sent_anew_to_clients_that_can_drop_it(api: Api) -> None:
-    held = await api.finished(await api.start("stream 1"))
-    thread = held["thread_id"]
-    edited = [{"id": "new", "role": "user", "content": "stream 2"}]
-    first = (await api.http.get(f"/threads/{thread}")).json()["messages"][0]["id"]
-    run = {"threadId": thread, "runId": "r2", "messages": [{**edited[0], "id": first}]}
-    await api.http.post("/invocations", json=run)
-    new = await api.delta(held)
-    assert (new["reset_from_message_sequence_num"], len(new["messages_by_idx"])) == (0, 2)
-    old = await Api(api.http, "/v1/ai/chats").delta(held)
-    assert (old["reset_from_message_sequence_num"], old["messages_by_idx"]) == (None, {})
-
-
-@requirement("roboto.delta")
-async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path}/sessions.db"
-    async with serving_api(store=store) as api:
-        held = await api.finished(await api.start("fail", client_tools=[LOOK]))
-        await api.data("POST", f"/{held['thread_id']}/pin", {"pinned": True})
-    async with serving_api(store=store) as api:
-        record = await api.data("GET", f"/{held['thread_id']}")
-        assert record["messages"][1]["status"] == "failed"
-        assert record["pinned_at"] is not None
-        assert (await api.delta(held))["messages_by_idx"] == {}
-        body = {"message": {"role": "user", "content": [{"text": "call client_look {}"}]}}
-        await api.data("POST", f"/{held['thread_id']}/messages", body)
-        assert (await api.finished({**held, "status": "roboto_turn"}))["status"] == "client_tool_turn"
 
 
 # --- off --------------------------------------------------------------------------------------------------------------

@@ -4,13 +4,17 @@ import os
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 
 from tests.secret_search import search
 
@@ -200,6 +204,43 @@ def announced(*arguments: str) -> Iterator[str]:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+@contextmanager
+def program_on(url: str, *command: str | Path, folder: Path = ROOT, **variables: str) -> Iterator[None]:
+    """Run a program, and what it starts, until the block ends. The block begins once something listens at the URL."""
+    environment = {**os.environ, **variables}
+    address = urlsplit(url)
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        try:
+            while not is_listening(str(address.hostname), address.port or 80):
+                if process.poll() is not None:
+                    log.seek(0)
+                    raise RuntimeError(f"{command} ended before it listened at {url}: {log.read()}")
+                time.sleep(0.02)
+            yield
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def is_listening(host: str, port: int) -> bool:
+    """Return True if something accepts connections there."""
+    try:
+        socket.create_connection((host, port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def serving(python: str | Path = sys.executable, **settings: str) -> ServerProcess:

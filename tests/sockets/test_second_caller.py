@@ -67,7 +67,7 @@ async def is_served(port: int) -> bool:
 
 @pytest.fixture
 def assistant(servers: Servers) -> ServerProcess:
-    """The assistant, with the limits of one caller."""
+    """The assistant, with the limits of one identity."""
     return servers(AGUI_AGENT="assistant", AGUI_LIMIT_BY="none")
 
 

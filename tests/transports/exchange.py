@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from starlette.types import ASGIApp, Message, Scope, Send
 
 from agui_container.transports.caller_middleware import OUTER_SEND, QUOTA
+from agui_container.transports.event_stream import CONNECTION_EXTENSION
 from tests.engine.doubles import WAIT, ask, bytes_in_flight
 
 BUDGET = 1_000_000
@@ -57,7 +58,7 @@ class AsgiExchange:
             assert self._faults == []
 
     def _scope(self, method: str, path: str) -> Scope:
-        extensions = {"agui.connection": self} if self._takes is not None else {}
+        extensions = {CONNECTION_EXTENSION: self} if self._takes is not None else {}
         return {
             "type": "http",
             "asgi": {"version": "3.0"},

@@ -13,7 +13,7 @@ from agui_container.transports.formats import PROTOBUF
 from tests.conftest import Serve
 from tests.engine.doubles import WAIT, ask, asking, caller, forever
 from tests.requirements import requirement
-from tests.sse import http_client
+from tests.sse import frames_of, http_client
 from tests.transports.responses import brief, get, post, refusal_event
 
 # --- streams ---
@@ -28,10 +28,9 @@ async def test_a_stream_is_numbered_frames_that_nobody_caches(serve: Serve) -> N
     assert response.headers["cache-control"] == "no-cache, no-transform"
     assert response.headers["x-accel-buffering"] == "no"
     assert "connection" not in response.headers
-    blocks = response.content.split(b"\n\n")
-    assert blocks[-1] == b""
-    assert [block.split(b"\n")[0] for block in blocks[:-1]] == [b"id: 1", b"id: 2", b"id: 3"]
-    assert blocks[1] == 'id: 2\ndata: {"type":"CUSTOM","name":"n","value":"\u2028 é\\n"}'.encode()
+    frames = frames_of(response.content)
+    assert [frame.seq for frame in frames] == [1, 2, 3]
+    assert frames[1].data == '{"type":"CUSTOM","name":"n","value":"\u2028 é\\n"}'.encode()
     assert b"\r" not in response.content
 
 

@@ -61,7 +61,7 @@ async def test_sockets_of_one_caller_leave_room_for_those_of_another(serve: Serv
     refused = await refused_handshake(client.url, additional_headers={SESSION_HEADER: "first"})
     assert refused.status == 429
     assert refused.event["message"] == (
-        "You have reached the limit of 2 open sockets for one caller (AGUI_CALLER_LIMITS, sockets)."
+        "You have reached the limit of 2 open sockets for one identity (AGUI_CALLER_LIMITS, sockets)."
     )
     other = await connect_socket(client, "second")
     await send(other, ask())

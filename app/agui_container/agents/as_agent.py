@@ -250,7 +250,7 @@ class ThreadAgent(Struct, frozen=True):
         except CannotStartThread as error:
             raise self._refusal("process", identity, "The server has no thread left. Try again later.") from error
         except IdentityBusy as error:
-            message = f"You have reached the limit of {self.threads.per_identity} threads of agents for one caller."
+            message = f"You have reached the limit of {self.threads.per_identity} threads of agents for one identity."
             raise self._refusal("identity", identity, message) from error
         except ThreadPoolBusy as error:
             raise self._refusal("process", identity, "Too many runs are open at once. Try again later.") from error

@@ -75,7 +75,7 @@ def limit_error(limit: Limit, most: int, *, is_of_identity: bool, wait_seconds: 
             RETRY_SECONDS,
         )
     elif is_of_identity:
-        message = f"You have reached the limit of {most} {NOUNS[limit]} for one caller (AGUI_CALLER_LIMITS, {limit})."
+        message = f"You have reached the limit of {most} {NOUNS[limit]} for one identity (AGUI_CALLER_LIMITS, {limit})."
     else:
         message = f"This server has reached its limit of {most} {NOUNS[limit]}."
     return AppError(ErrorCode.RATE_LIMIT_EXCEEDED, message, wait_seconds=wait_seconds)

@@ -1,0 +1,127 @@
+"""Polls of a session: a delta that waits for news, and sessions that rest."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agui_container.transports.roboto import turn, views
+from tests.requirements import requirement
+from tests.roboto.conftest import SECONDS, Api, serving_api
+from tests.roboto.test_routes import LOOK
+
+MOMENT = 0.2
+"""Seconds that stand for the time that an answer is held back."""
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are held back for a moment only."""
+    monkeypatch.setattr(views, "HOLD_SECONDS", MOMENT)
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers are held back for longer than a slow machine takes for anything else."""
+    monkeypatch.setattr(views, "HOLD_SECONDS", SECONDS)
+
+
+@requirement("roboto.delta")
+@pytest.mark.usefixtures("patient")
+async def test_a_delta_waits_while_the_agent_says_nothing_and_answers_when_it_does(api: Api) -> None:
+    record = await api.start("wait 1")
+    held = {**record, "messages": list(record["messages"])}
+    deltas = [await api.delta(held)]
+    while deltas[-1]["status"] == "roboto_turn":
+        deltas.append(await api.delta({**record, **deltas[-1]}))
+    assert len(deltas) <= 5  # and not one for each fifth of a second
+    assert all(delta["messages_by_idx"] for delta in deltas)
+
+
+@requirement("roboto.delta")
+def test_a_poll_is_held_for_no_longer_than_a_second() -> None:
+    assert views.HOLD_SECONDS <= 1.0
+
+
+@requirement("roboto.delta")
+@pytest.mark.usefixtures("brief")
+async def test_a_delta_without_news_says_so_in_the_end(api: Api) -> None:
+    record = await api.start("wait 3")
+    held = {**record, **await api.delta(record)}
+    while (delta := await api.delta(held))["messages_by_idx"]:
+        held = {**held, **delta}
+    assert (delta["status"], delta["goals"], delta["messages_by_idx"]) == ("roboto_turn", None, {})
+
+
+@requirement("roboto.delta")
+@pytest.mark.usefixtures("patient")
+async def test_one_look_at_a_session_that_rests_is_answered_at_once_and_polling_waits(api: Api) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    once = {**held, **await api.delta(held)}
+    assert once["messages_by_idx"] == {}
+    polling = asyncio.create_task(api.delta(once))
+    done, _ = await asyncio.wait([polling], timeout=MOMENT)
+    assert not done
+    body = {"message": {"role": "user", "content": [{"text": "stream 2"}]}}
+    await api.data("POST", f"/{held['thread_id']}/messages", body)
+    delta = await polling
+    assert (delta["messages_by_idx"]["2"]["content"][0]["text"], delta["reset_from_message_sequence_num"]) == (
+        "stream 2",
+        2,
+    )
+
+
+@requirement("roboto.delta")
+@pytest.mark.usefixtures("brief")
+async def test_a_poll_of_a_session_that_rests_sees_what_others_have_done_before_it(api: Api) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    polling = asyncio.create_task(api.delta({**held, **await api.delta(held)}))
+    await api.http.patch(f"/threads/{held['thread_id']}", json={"title": "Renamed"})
+    assert (await api.delta({**held, **await polling}))["title"] == "Renamed"
+
+
+@requirement("roboto.delta")
+async def test_a_run_of_another_client_is_read_as_long_as_somebody_polls(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn, "UNPOLLED_SECONDS", MOMENT)
+    message = {"id": "u", "role": "user", "content": "wait 30"}
+    run = {"threadId": "t", "runId": "r", "messages": [message]}
+    async with api.http.stream("POST", "/invocations", json=run) as stream:
+        await anext(stream.aiter_lines())
+        assert (await api.data("GET", "/t"))["status"] == "roboto_turn"
+        readers = 2
+        while readers != 1:
+            readers = (await api.http.get("/runs/r")).json()["readers"]
+        assert (await api.data("GET", "/t"))["status"] == "roboto_turn"
+        await api.http.post("/runs/r/cancel")
+
+
+@requirement("roboto.delta")
+async def test_a_history_that_was_edited_elsewhere_is_sent_anew_to_clients_that_can_drop_it(api: Api) -> None:
+    held = await api.finished(await api.start("stream 1"))
+    thread = held["thread_id"]
+    edited = [{"id": "new", "role": "user", "content": "stream 2"}]
+    first = (await api.http.get(f"/threads/{thread}")).json()["messages"][0]["id"]
+    run = {"threadId": thread, "runId": "r2", "messages": [{**edited[0], "id": first}]}
+    await api.http.post("/invocations", json=run)
+    new = await api.delta(held)
+    assert (new["reset_from_message_sequence_num"], len(new["messages_by_idx"])) == (0, 2)
+    old = await Api(api.http, "/v1/ai/chats").delta(held)
+    assert (old["reset_from_message_sequence_num"], old["messages_by_idx"]) == (None, {})
+
+
+@requirement("roboto.delta")
+async def test_sessions_are_there_after_a_restart(tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/sessions.db"
+    async with serving_api(store=store) as api:
+        held = await api.finished(await api.start("fail", client_tools=[LOOK]))
+        await api.data("POST", f"/{held['thread_id']}/pin", {"pinned": True})
+    async with serving_api(store=store) as api:
+        record = await api.data("GET", f"/{held['thread_id']}")
+        assert record["messages"][1]["status"] == "failed"
+        assert record["pinned_at"] is not None
+        assert (await api.delta(held))["messages_by_idx"] == {}
+        body = {"message": {"role": "user", "content": [{"text": "call client_look {}"}]}}
+        await api.data("POST", f"/{held['thread_id']}/messages", body)
+        assert (await api.finished({**held, "status": "roboto_turn"}))["status"] == "client_tool_turn"
