@@ -25,7 +25,6 @@ from agui_container.engine.persistence.recorder import RunAlreadyStored, RunReco
 from agui_container.engine.persistence.remote_run import RemoteRun
 from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition, busy_choice
 from agui_container.engine.registry.finder import RunFinder
-from agui_container.engine.registry.local_runs import LocalRuns
 from agui_container.engine.registry.readers import Readers, wait_with
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.registry.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
@@ -73,7 +72,7 @@ class Engine:
         quota: what the process and each identity have in use.
         registry: the runs of this process.
         readers: the readers of this process.
-        local_runs: this process's runs as the leases and other replicas need them.
+        leases: renews the leases of this process's runs, and executes the commands of other replicas.
     """
 
     def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
@@ -106,7 +105,7 @@ class Engine:
         self.registry = RunRegistry(agent, policy.limits, self.quota, self.health)
         self.readers = Readers(self.registry, self.quota, policy.on_disconnect, clock)
         self._counts = EngineCounts(self.registry, self.readers, self.quota)
-        self.local_runs = LocalRuns(self.registry, self.readers, clock)
+        self.leases = Leases(cluster, self.registry, self.readers.remote_reader_seen)
         self.runs = RunFinder(self.registry, cluster, clock)
         self.threads = ThreadCommands(cluster, self.quota, new_id, self.runs, self._pending_interrupts, thread_cleanup)
         self._draining = False
@@ -355,7 +354,7 @@ class Engine:
     async def _open(self) -> None:
         await self.cluster.open()
         if self.cluster.durable:
-            self._tasks.append(asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases"))
+            self._tasks.append(asyncio.create_task(self.leases.run(), name="leases"))
         monitor = LoopMonitor(self.health, self.registry)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()
