@@ -14,9 +14,9 @@ from enum import StrEnum
 
 from starlette.types import Receive, Scope, Send
 
-from agui_container.engine.admission.quota import STALLED_SECONDS
 from agui_container.runtime.log_values import format_fields
 from agui_container.telemetry import count_refusal
+from agui_container.transports.event_stream import STALLED_SECONDS
 
 MAX_DESCRIPTORS = 65_536
 """Open files that the process asks for, if its hard limit allows as many."""
