@@ -23,7 +23,7 @@ from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, has_messages_error
 from agui_container.engine.persistence.remote_run import RemoteRun
-from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition, busy_choice
+from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition
 from agui_container.engine.registry.finder import RunFinder
 from agui_container.engine.registry.readers import Readers, wait_with
 from agui_container.engine.registry.registry import RunRegistry
@@ -115,6 +115,10 @@ class Engine:
 
     # --- runs ---
 
+    def busy_choice(self, run_input: RunAgentInput) -> OnBusy:
+        """Return the treatment of this run if another one is open. Raises ``AppError`` VALIDATION_ERROR."""
+        return self._policy.busy_choice(run_input.forwarded_props)
+
     def start(
         self,
         run_input: RunAgentInput,
@@ -144,7 +148,7 @@ class Engine:
             check_same_messages(fingerprint, existing.recorder.fingerprint)
             return self.readers.open(existing, 0, caller)
         self._check_startable(key)
-        chosen = busy_choice(run_input.forwarded_props, self._policy.on_busy)
+        chosen = self.busy_choice(run_input)
         on_busy = OnBusy.REJECT if condition.latest_run else chosen
         queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
         if condition.latest_run and queue:
@@ -231,7 +235,7 @@ class Engine:
             return self._attach_stored(known, 0, caller)
         if known is not None and condition == NO_CONDITION:
             check_same_messages(fingerprint, known.recorder.fingerprint)
-            return await self._join(known, caller)
+            return await wait_with(self.readers.open(known, 0, caller))
         if known is None and is_connect(run_input) and (shown := await self._show(run_input, caller)):
             return shown
         return await self._start(run_input, caller, size, condition, fingerprint)
@@ -251,9 +255,6 @@ class Engine:
             return None
         with store_errors_as_app_errors():
             return await self.cluster.store.runs.get(key)
-
-    async def _join(self, run: Run, caller: Caller) -> Subscription:
-        return await wait_with(self.readers.open(run, 0, caller))
 
     async def _start(
         self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None

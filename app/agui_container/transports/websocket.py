@@ -19,7 +19,6 @@ from contextlib import asynccontextmanager
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from agui_container.engine.policy import OnBusy
 from agui_container.engine.service import Service, View
 from agui_container.protocol.commands import Attach, Cancel, Capabilities, Ping, ReadCommand
 from agui_container.protocol.errors import AppError
@@ -44,7 +43,7 @@ logger = logging.getLogger(__name__)
 class WebSocketConnection:
     """One accepted socket. It reads frames and executes each in a task of its own; another task streams runs."""
 
-    def __init__(  # noqa: PLR0913 - the route hands over each part
+    def __init__(
         self,
         websocket: WebSocket,
         service: Service,
@@ -52,13 +51,12 @@ class WebSocketConnection:
         check_expiry: Callable[[], None],
         *,
         max_body: int,
-        on_busy: OnBusy,
     ) -> None:
         self._caller = caller_of(websocket)
         self._commands = commands
         self._output = FrameWriter(websocket)
         self._input = FrameReader(websocket, self._output, check_expiry, max_body)
-        self._runs = SocketRuns(service, self._caller, self._output, on_busy)
+        self._runs = SocketRuns(service, self._caller, self._output)
         self._pending: list[AgentRequest] = []
         """Requests that wait for their turn."""
         self._turn = asyncio.Lock()

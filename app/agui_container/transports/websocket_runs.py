@@ -15,7 +15,7 @@ from msgspec import Struct
 from starlette.websockets import WebSocketDisconnect
 
 from agui_container.engine.log.subscription import Subscription
-from agui_container.engine.policy import OnBusy, busy_choice
+from agui_container.engine.policy import OnBusy
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey
@@ -57,14 +57,12 @@ class SocketRuns:
         service: the engine.
         caller: the client.
         output: takes the events.
-        on_busy: policy for a run that arrives while another one is open on the connection.
     """
 
-    def __init__(self, service: Service, caller: Caller, output: FrameWriter, on_busy: OnBusy) -> None:
+    def __init__(self, service: Service, caller: Caller, output: FrameWriter) -> None:
         self._service = service
         self._caller = caller
         self._output = output
-        self._on_busy = on_busy
         self._runs: list[SocketRun] = []
         """Runs that stream or wait to. The first one streams."""
         self._added = asyncio.Semaphore(0)
@@ -112,7 +110,7 @@ class SocketRuns:
         if any(run.subscription.run is local_run for run in self._runs):
             return
         open_runs = [run.key for run in self._runs if run.is_open]
-        on_busy = busy_choice(run_input.forwarded_props, self._on_busy)
+        on_busy = self._service.busy_choice(run_input)
         if open_runs and on_busy is OnBusy.REJECT:
             raise AppError(ErrorCode.THREAD_BUSY, "Another run is streaming on this connection.")
         self._check_capacity()
