@@ -27,7 +27,7 @@ from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCon
 from agui_container.engine.registry.finder import RunFinder
 from agui_container.engine.registry.readers import Readers, wait_with
 from agui_container.engine.registry.registry import RunRegistry
-from agui_container.engine.registry.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
+from agui_container.engine.registry.repeated_inputs import check_same_messages, fingerprint_of
 from agui_container.engine.registry.run_services import RunServices
 from agui_container.engine.registry.thread_queues import predecessors, runs_to_cancel, thread_busy, wait_admitted
 from agui_container.engine.run.pipeline import EventPipeline
@@ -196,77 +196,73 @@ class Engine:
 
         | case | if | the client reads |
         |---|---|---|
-        | continue | ``resume`` answers the run with the same ids | a run under a derived id: one of the cases below |
-        | join | this process has a run with these ids | that run |
-        | attach | the store has one | that run |
-        | show | the input has no new messages, and the thread has some | the thread, as a run |
-        | start | otherwise | a new run |
+        | continue | ``resume`` answers the known run with these ids | a run under a derived id: any of the others |
+        | attach | the store has a run with these ids | that run |
+        | show | there is none, the input has no new messages, and the thread has some | the thread, as a run |
+        | join | this process has one | that run |
+        | start | otherwise, if the condition holds | a new run |
 
-        The caller's connection to the previous run may be closing at this moment. So a busy thread is tried again for
-        ``CLOSING_READER_SECONDS``. The arguments are those of ``start``.
+        The arguments are those of ``start``.
 
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
-        fingerprint = None
-        if await self.runs.answers_same_run(caller, run_input):  # the answers are a part of the derived id
-            run_input = with_derived_run_id(run_input)
+        may_show, fingerprint = is_connect(run_input), None
+        known = await self._look_up(run_input, caller, is_read=may_show or bool(run_input.resume))
+        if (answers := await self.runs.find_continuation(known, run_input, caller)) is not None:
+            run_input, known = answers, await self._look_up(answers, caller)
         else:
             fingerprint = await offload_if_large(caller.identity, size, fingerprint_of, run_input.messages)
+        if isinstance(known, RunRecord):
+            return self._attach_stored(known, 0, caller, fingerprint)
+        if known is None and may_show and (shown := await self._show(run_input, caller)):
+            return shown
+        condition = condition if known is None else NO_CONDITION
+        return await self._join_or_start(run_input, caller, size, condition, fingerprint)
+
+    async def _look_up(
+        self, run_input: RunAgentInput, caller: Caller, *, is_read: bool = False
+    ) -> Run | RunRecord | None:
+        """Return the run with these ids, of this process or of the store, or None if it is unknown.
+
+        The claim finds a stored run as well. The store is read before it only if the run probably exists, if
+        ``is_read`` is true, or if the new run would cancel others or wait for others. A retry must do neither.
+        """
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        run = self.registry.get(key)
+        if run is not None and not (is_read and self.runs.awaits_claim(run)):
+            return run
+        is_read = is_read or bool(self.registry.queue(key.owner, key.thread_id))
+        if not (self.registry.is_forgotten(key) or (is_read and self.cluster.durable)):
+            return run
+        with store_errors_as_app_errors():
+            return await self.cluster.store.runs.get(key) or run
+
+    async def _join_or_start(
+        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
+    ) -> Subscription:
+        """Join or start a run. Try a busy thread again for ``CLOSING_READER_SECONDS``, while readers leave."""
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
-                return await self._answer(run_input, caller, size, condition, fingerprint)
+                await self._check_condition(condition, caller, run_input.thread_id)
+                return await wait_with(self.start(run_input, caller, size, condition, fingerprint))
             except RunAlreadyStored as error:
-                check_same_messages(fingerprint, error.record.fingerprint)
-                return self._attach_stored(error.record, 0, caller)
+                return self._attach_stored(error.record, 0, caller, fingerprint)
             except AppError as error:
                 is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
                 if error.code is not ErrorCode.THREAD_BUSY or is_late:
                     raise
             await self.readers.wait_for_close(deadline)
 
-    async def _answer(
-        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
-    ) -> Subscription:
-        known = await self._look_up(run_input, caller)
-        if isinstance(known, RunRecord):
-            check_same_messages(fingerprint, known.fingerprint)
-            return self._attach_stored(known, 0, caller)
-        if known is not None and condition == NO_CONDITION:
-            check_same_messages(fingerprint, known.recorder.fingerprint)
-            return await wait_with(self.readers.open(known, 0, caller))
-        if known is None and is_connect(run_input) and (shown := await self._show(run_input, caller)):
-            return shown
-        return await self._start(run_input, caller, size, condition, fingerprint)
-
-    async def _look_up(self, run_input: RunAgentInput, caller: Caller) -> Run | RunRecord | None:
-        """Return the run with these ids, of this process or of the store, or None if it is unknown.
-
-        The claim finds a stored run as well. The store is read before it only if the run probably exists, or if the new
-        run would cancel others, wait for others or show the thread first. A retry must do none of these.
-        """
-        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        run = self.registry.get(key)
-        if run is not None or not (self.cluster.durable or self.registry.is_forgotten(key)):
-            return run
-        acts_before_claim = self.registry.queue(key.owner, key.thread_id) or is_connect(run_input)
-        if not acts_before_claim and not self.registry.is_forgotten(key):
-            return None
-        with store_errors_as_app_errors():
-            return await self.cluster.store.runs.get(key)
-
-    async def _start(
-        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
-    ) -> Subscription:
-        # A run that the claim would refuse must not occupy the thread meanwhile.
-        if condition.is_empty and await self.threads.has_messages(caller, run_input.thread_id):
+    async def _check_condition(self, condition: ThreadCondition, caller: Caller, thread_id: str) -> None:
+        """Check a condition before the claim does. A run that the claim would refuse must not occupy the thread."""
+        if condition.is_empty and await self.threads.has_messages(caller, thread_id):
             raise has_messages_error()
         if condition.latest_run is not None:
-            latest = await self.runs.find_or_none(caller, run_input.thread_id)
+            latest = await self.runs.find_or_none(caller, thread_id)
             if latest is not None and latest.key.run_id != condition.latest_run:
                 raise thread_busy()
-        return await wait_with(self.start(run_input, caller, size, condition, fingerprint))
 
     async def _show(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
         """Read the stored thread as a run. Return None if it is empty and the agent may produce its first message."""
@@ -333,7 +329,10 @@ class Engine:
         record = run if isinstance(run, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
         return self._attach_stored(record, after, caller)
 
-    def _attach_stored(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
+    def _attach_stored(
+        self, record: RunRecord, after: int, caller: Caller, fingerprint: bytes | None = None
+    ) -> Subscription:
+        check_same_messages(fingerprint, record.fingerprint)
         if not record.has_events or not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         return self.readers.open(RemoteRun(self.cluster, record), after, caller)
