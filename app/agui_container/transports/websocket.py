@@ -3,8 +3,7 @@
 Rules:
 
 - Frames are executed in the order in which they arrive, except ``cancel``, ``ping`` and ``capabilities``. A cancel
-  waits only for the run that it refers to: the run that it names, or without ids the open run that this connection
-  started.
+  waits only for the run that it names, or without ids while the connection has no open run of its own.
 - When the client has left, waiting frames are executed only if they change something. Other answers have no reader.
 
 Incoming frames are read in ``websocket_input``, outgoing ones are sent in ``websocket_output``, and ``websocket_runs``
