@@ -208,7 +208,7 @@ class Engine:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
         may_show, fingerprint = is_connect(run_input), None
-        known = await self._look_up(run_input, caller, is_read=may_show or bool(run_input.resume))
+        known = await self._look_up(run_input, caller, reads_store=may_show or bool(run_input.resume))
         if (answers := await self.runs.find_continuation(known, run_input, caller)) is not None:
             run_input, known = answers, await self._look_up(answers, caller)
         else:
@@ -221,19 +221,19 @@ class Engine:
         return await self._join_or_start(run_input, caller, size, condition, fingerprint)
 
     async def _look_up(
-        self, run_input: RunAgentInput, caller: Caller, *, is_read: bool = False
+        self, run_input: RunAgentInput, caller: Caller, *, reads_store: bool = False
     ) -> Run | RunRecord | None:
         """Return the run with these ids, of this process or of the store, or None if it is unknown.
 
         The claim finds a stored run as well. The store is read before it only if the run probably exists, if
-        ``is_read`` is true, or if the new run would cancel others or wait for others. A retry must do neither.
+        ``reads_store`` is true, or if the new run would cancel others or wait for others. A retry must do neither.
         """
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         run = self.registry.get(key)
-        if run is not None and not (is_read and self.runs.awaits_claim(run)):
+        if run is not None and not (reads_store and self.runs.awaits_claim(run)):
             return run
-        is_read = is_read or bool(self.registry.queue(key.owner, key.thread_id))
-        if not (self.registry.is_forgotten(key) or (is_read and self.cluster.durable)):
+        reads_store = reads_store or bool(self.registry.queue(key.owner, key.thread_id))
+        if not (self.registry.is_forgotten(key) or (reads_store and self.cluster.durable)):
             return run
         with store_errors_as_app_errors():
             return await self.cluster.store.runs.get(key) or run

@@ -151,7 +151,7 @@ class SocketRuns:
     # --- the current run ---
 
     def may_cancel_now(self, command: Cancel, waiting: Sequence[RunAgentInput]) -> bool:
-        """True if the run that a cancel refers to is not among those that wait to be admitted."""
+        """True if a cancel need not wait for earlier requests: its run is open, or is not among those that wait."""
         if has_no_ids(command):
             return self._own_run() is not None
         return all(run_input.run_id != command.run_id for run_input in waiting)
