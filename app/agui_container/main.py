@@ -192,7 +192,7 @@ def build_routes(
     All routes are plain: bodies and responses are AG-UI's, so FastAPI's parsing and validation would only cost time.
     """
     commands = CommandResponder(service)
-    on_busy, by_agent = OnBusy(settings.on_busy), bool(settings.agents)
+    by_agent = bool(settings.agents)
     return [
         *invocations.routes(
             service, commands, max_body=settings.max_body_bytes, keepalive=settings.keepalive, by_agent=by_agent
@@ -201,7 +201,7 @@ def build_routes(
         *rest.thread_routes(service, commands, max_body=settings.max_body_bytes),
         *authentication.routes(),
         *websocket_routes.routes(
-            service, commands, authentication, max_body=settings.max_body_bytes, on_busy=on_busy, by_agent=by_agent
+            service, commands, authentication, max_body=settings.max_body_bytes, by_agent=by_agent
         ),
         *openapi.routes(),
         *(metrics.routes(load_exposition()) if settings.metrics else ()),

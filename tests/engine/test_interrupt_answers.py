@@ -1,6 +1,6 @@
 """Answers to interrupts under the ids of the run that ended with them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
@@ -40,6 +40,22 @@ async def run_and_store(service: Engine, run_input: RunAgentInput) -> Sequence[E
     events = await envelopes(await service.admit(run_input, caller()))
     await wait_until_stored(service)
     return events
+
+
+def record_calls(patch: pytest.MonkeyPatch, target: object, *names: str) -> list[str]:
+    """Return a list to which the name of each of these methods is added when it is called."""
+    calls: list[str] = []
+
+    def record(name: str, method: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object) -> object:
+            calls.append(name)
+            return method(*args)
+
+        return call
+
+    for name in names:
+        patch.setattr(target, name, record(name, getattr(target, name)))
+    return calls
 
 
 @requirement("approval.same-run")
@@ -95,3 +111,16 @@ async def test_a_run_of_its_own_has_an_id_that_can_be_named_however_long_the_ask
     assert [len(events[0].run_id) for events in answered] == [MAX_ID, MAX_ID]
     assert types(answered[-1])[1] == "TEXT_MESSAGE_START"
     await drain_services(service)
+
+
+@requirement("approval.same-run")
+async def test_an_answer_reads_the_run_that_asked_once_before_its_own_run_claims_the_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replicas = Replicas()
+    here, there = [await replicas.start(InterruptingAgent("i")) for _ in range(2)]
+    await run_and_store(here, asking())
+    calls = record_calls(monkeypatch, replicas.store.runs, "get", "envelopes", "claim")
+    await there.admit(answer("i"), caller())
+    assert calls == ["get", "envelopes", "claim"]
+    await drain_services(here, there)

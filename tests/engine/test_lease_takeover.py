@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from agui_container.engine.persistence import cluster as cluster_module
 from agui_container.engine.persistence import recorder
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
-from agui_container.engine.persistence.leases import Leases, run_periodically
+from agui_container.engine.persistence.leases import run_periodically
 from agui_container.engine.policy import CapacityLimits
 from agui_container.ports import Item
 from agui_container.ports.bus import BusUnavailable
@@ -20,7 +20,7 @@ from agui_container.protocol.wire.envelope import Envelope
 from agui_container.settings import Settings
 from tests.engine.doubles import WAIT, asking, caller, envelopes, eventually, forever, wait_for_event
 from tests.engine.replicas import Replicas, hello, hold_claims, types
-from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, beat, wait_until_stored
+from tests.engine.test_recorder import RUN, beat, wait_until_stored
 from tests.requirements import requirement
 
 # --- leases -----------------------------------------------------------------------------------------------------------
@@ -32,7 +32,7 @@ async def test_a_quiet_run_ends_where_it_is_no_longer_ours() -> None:
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
-    ours, theirs = Leases(here.cluster, here.local_runs), Leases(there.cluster, there.local_runs)
+    ours, theirs = here.leases, there.leases
     await theirs.renew()
     replicas.clock.advance(LEASE_SECONDS + 1)
     await theirs.renew()
@@ -53,7 +53,7 @@ async def test_a_replica_that_was_disconnected_does_not_take_the_runs_of_others(
     here, there = await replicas.start(hello), await replicas.start(hello)
     reader = await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
-    theirs = Leases(there.cluster, there.local_runs)
+    theirs = there.leases
     for _ in range(5):
         await beat(theirs)  # nobody has reached the store for a while, and they are the first
         replicas.clock.advance(LEASE_SECONDS + 1)
@@ -84,7 +84,7 @@ async def test_periodic_work_continues_after_an_error(caplog: pytest.LogCaptureF
 @requirement("replica.lost")
 async def test_a_run_that_cannot_be_ended_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     replicas = Replicas()
-    cluster, other = (await replicas.start(hello)).cluster, RunKey("everybody", "t2", "r2")
+    leases, other = (await replicas.start(hello)).leases, RunKey("everybody", "t2", "r2")
     for key in (RUN, other):
         await replicas.store.runs.claim(Claim(key, "dead", replicas.clock.time(), replicas.clock.time()))
     read = replicas.store.runs.envelopes
@@ -95,7 +95,6 @@ async def test_a_run_that_cannot_be_ended_does_not_keep_others_waiting(monkeypat
         return await read(key, after)
 
     monkeypatch.setattr(replicas.store.runs, "envelopes", broken)
-    leases = Leases(cluster, ReplicaWithoutRuns())
     await leases.renew()
     replicas.clock.advance(LEASE_SECONDS)
     await beat(leases)
@@ -116,7 +115,7 @@ async def test_events_state_and_title_of_a_lost_run_are_kept() -> None:
     here = await replicas.start(agent)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 5)
-    there = Leases((await replicas.start(agent)).cluster, ReplicaWithoutRuns())
+    there = (await replicas.start(agent)).leases
     await there.renew()
     replicas.clock.advance(LEASE_SECONDS)
     await beat(there)
@@ -139,7 +138,7 @@ async def test_a_cancel_reaches_a_replica_without_a_bus(monkeypatch: pytest.Monk
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
     monkeypatch.setattr(replicas.bus, "send", silent)
     assert (await there.runs.cancel(caller(), None, "r1"))["status"] == "running"
-    await Leases(here.cluster, here.local_runs).renew()
+    await here.leases.renew()
     seen = await envelopes(reader)
     assert b'"cancelled"' in seen[-1].data
     assert (await there.runs.cancel(caller(), "t1", "r1"))["status"] == "cancelled"
@@ -307,7 +306,7 @@ async def test_a_cancel_in_the_moment_of_a_retry_reaches_the_run_elsewhere(monke
     await asyncio.wait_for(asked.wait(), WAIT)
     assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"
     may.set()
-    await Leases(there.cluster, there.local_runs).renew()
+    await there.leases.renew()
     assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     (await retry).close()
     await wait_until_stored(here)

@@ -10,7 +10,7 @@ from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import remote_run
 from agui_container.engine.persistence.cluster import LEASE_SECONDS
-from agui_container.engine.persistence.leases import RENEW_SECONDS, RETENTION_SECONDS, Leases
+from agui_container.engine.persistence.leases import RENEW_SECONDS, RETENTION_SECONDS
 from agui_container.engine.service import View
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import (
@@ -28,7 +28,7 @@ from agui_container.ports.records import (
 )
 from tests.engine.doubles import START, FakeClock, asking, caller, envelopes, eventually
 from tests.engine.replicas import Replicas, hello
-from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, beat, wait_until_stored
+from tests.engine.test_recorder import RUN, beat, wait_until_stored
 from tests.requirements import requirement
 from tests.stores.doubles import envelopes as stored_envelopes
 
@@ -39,7 +39,7 @@ A_DAY = 86_400.0
 async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its_thread_for_longer() -> None:
     replicas = Replicas()
     runs, clock = replicas.store.runs, replicas.clock
-    leases = Leases((await replicas.start(hello)).cluster, ReplicaWithoutRuns())
+    leases = (await replicas.start(hello)).leases
     await runs.claim(Claim(RUN, "replica-a", START, START + LEASE_SECONDS))
     clock.advance(A_DAY)
     await leases.purge()
@@ -61,7 +61,7 @@ async def test_the_events_of_a_run_are_kept_for_seven_days_after_its_end_and_its
 async def test_all_old_runs_are_forgotten_however_many_there_are() -> None:
     replicas = Replicas()
     runs = replicas.store.runs
-    leases = Leases((await replicas.start(hello)).cluster, ReplicaWithoutRuns())
+    leases = (await replicas.start(hello)).leases
     keys = [RunKey("everybody", f"t{number}", "r1") for number in range(150)]
     for key in keys:
         await runs.claim(Claim(key, "replica-a", START, START + LEASE_SECONDS))
@@ -74,7 +74,7 @@ async def test_all_old_runs_are_forgotten_however_many_there_are() -> None:
 @requirement("durable.forgets")
 async def test_an_open_interrupt_is_removed_when_it_has_expired() -> None:
     replicas, place = Replicas(), InterruptScope(0, "everybody", "t1")
-    leases, interrupts = Leases((await replicas.start(hello)).cluster, ReplicaWithoutRuns()), replicas.store.interrupts
+    leases, interrupts = (await replicas.start(hello)).leases, replicas.store.interrupts
     await interrupts.put(place, [PendingInterrupt("early", b"", START + 10), PendingInterrupt("late", b"", START + 20)])
     replicas.clock.advance(10)
     await leases.purge()
@@ -87,7 +87,7 @@ async def test_a_store_that_is_slow_to_hear_of_us_has_nobody_end_its_own_runs(mo
     here = await replicas.start(hello)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
-    leases = Leases(here.cluster, here.local_runs)
+    leases = here.leases
     await leases.renew()
     held = await replicas.store.runs.renew(here.cluster.replica, here.cluster.lease())
 
@@ -111,9 +111,9 @@ async def run_beside_clock_ahead(seconds: float) -> RunRecord | None:
     here = await replicas.start(hello)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
-    there = (await replicas.start(hello)).cluster
-    there.clock = theirs = FakeClock(START + seconds)
-    ours, others = Leases(here.cluster, here.local_runs), Leases(there, ReplicaWithoutRuns())
+    there = await replicas.start(hello)
+    there.cluster.clock = theirs = FakeClock(START + seconds)
+    ours, others = here.leases, there.leases
     for _ in range(10):
         await beat(others)  # at the worst moment: ours are about to speak
         await ours.renew()
@@ -143,7 +143,7 @@ async def test_a_replica_whose_clock_is_far_ahead_ends_runs_of_one_that_lives() 
 @requirement("replica.lost")
 async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_not_before() -> None:
     replicas = Replicas()
-    there = Leases((await replicas.start(hello)).cluster, ReplicaWithoutRuns())
+    there = (await replicas.start(hello)).leases
     await replicas.store.runs.claim(Claim(RUN, "dead", START, START + LEASE_SECONDS))
     standing: list[RunStatus] = []
     for _ in range(5):
@@ -159,7 +159,7 @@ async def test_a_run_whose_replica_is_silent_is_ended_after_eight_seconds_and_no
 @requirement("replica.lost")
 async def test_a_replica_whose_clock_is_set_back_ends_the_runs_of_the_dead_as_soon_as_before() -> None:
     replicas = Replicas()
-    there = Leases((await replicas.start(hello)).cluster, ReplicaWithoutRuns())
+    there = (await replicas.start(hello)).leases
     for _ in range(5):
         await beat(there)
         replicas.clock.advance(RENEW_SECONDS)
@@ -195,7 +195,7 @@ async def test_tokens_and_readers_of_a_run_are_seen_on_every_replica(monkeypatch
     monkeypatch.setattr(remote_run, "SILENCE_SECONDS", 0.001)
     replicas = Replicas()
     here, there = await replicas.start(report_usage), await replicas.start(hello)
-    leases = Leases(here.cluster, here.local_runs)
+    leases = here.leases
     lease_task = asyncio.create_task(leases.run())
     await here.admit(asking(), caller())
     run = here.registry.by_key[RUN]
@@ -233,7 +233,7 @@ async def test_a_run_that_stands_as_it_did_is_not_written_again(monkeypatch: pyt
         await note(replica, reports)
 
     monkeypatch.setattr(runs, "report_progress", report_and_record)
-    leases = Leases(here.cluster, here.local_runs)
+    leases = here.leases
     first = await here.admit(asking(), caller())
     await leases.report()
     await leases.report()
@@ -250,8 +250,8 @@ async def test_the_usage_of_a_lost_run_stays_known() -> None:
     here, there = await replicas.start(report_usage), await replicas.start(hello)
     await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 3)
-    await Leases(here.cluster, here.local_runs).report()
-    others = Leases(there.cluster, ReplicaWithoutRuns())
+    await here.leases.report()
+    others = there.leases
     await others.renew()
     replicas.clock.advance(LEASE_SECONDS)
     await others.renew()

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection
 from typing import Any
 
 import pytest
@@ -18,7 +18,6 @@ from agui_container.ports.records import (
     Claim,
     Ending,
     RunKey,
-    RunProgress,
     RunStatus,
     ThreadDelta,
     ThreadKey,
@@ -57,32 +56,6 @@ async def open_service(
     service = make_service(agent, settings, clock=clock, cluster=cluster)
     await cluster.open()
     return service
-
-
-class ReplicaWithoutRuns:
-    """A replica without runs that receives commands."""
-
-    def __init__(self) -> None:
-        self.cancelled: list[RunKey] = []
-        self.cancel = self.cancelled.append
-
-    def claimed_runs(self) -> Sequence[RunKey]:
-        return ()
-
-    def progress(self) -> Sequence[RunProgress]:
-        return ()
-
-    def is_running(self, _: RunKey) -> bool:
-        return False
-
-    def end_lost(self, key: RunKey) -> None:
-        raise AssertionError(key)
-
-    def end_stored(self, key: RunKey) -> None:
-        raise AssertionError(key)
-
-    def reader_seen(self, key: RunKey, reader: str) -> None:
-        raise AssertionError(key, reader)
 
 
 async def beat(leases: Leases) -> None:
@@ -257,7 +230,7 @@ async def test_readers_of_a_run_that_was_taken_see_the_end_that_the_other_wrote(
     clock.advance(60)
     other = Cluster(store, MemoryBus(), clock, durable=True, new_id=lambda: "replica-2")
     await other.open()
-    leases = Leases(other, ReplicaWithoutRuns())
+    leases = make_service(forever, clock=clock, cluster=other).leases
     await beat(leases)
     assert not reader.run.log.has_ended  # it has just come, and says nothing of others' silence yet
     clock.advance(LEASE_SECONDS)
@@ -295,7 +268,7 @@ async def test_a_run_whose_events_cannot_be_read_ends_too(data: bytes) -> None:
     await cluster.open()
     await store.runs.claim(Claim(RUN, "replica-1", clock.time(), clock.time()))
     await store.runs.append(RUN, "replica-1", [Envelope("r1", 1, EventType.CUSTOM, data)])
-    leases = Leases(cluster, ReplicaWithoutRuns())
+    leases = make_service(forever, clock=clock, cluster=cluster).leases
     for _ in range(2):
         await beat(leases)
         clock.advance(LEASE_SECONDS)
@@ -308,10 +281,9 @@ async def test_a_run_whose_events_cannot_be_read_ends_too(data: bytes) -> None:
 
 @requirement("replica.cancel")
 async def test_a_command_that_cannot_be_read_harms_nothing() -> None:
-    here = ReplicaWithoutRuns()
-    cluster = Cluster(MemoryStore(), MemoryBus(), FakeClock(), durable=True, new_id=lambda: "replica-1")
-    await cluster.open()
-    keeping = asyncio.create_task(Leases(cluster, here).run())
+    service = await open_service(forever)
+    reader = await service.admit(asking(), caller())
+    cluster, keeping = service.cluster, asyncio.create_task(service.leases.run())
     for command in (
         b"no JSON",
         b"1",
@@ -319,11 +291,11 @@ async def test_a_command_that_cannot_be_read_harms_nothing() -> None:
         b'["dance","everybody","t1","r1"]',
         encode_command(ReplicaCommand.CANCEL, RUN),
     ):
-        await cluster.bus.send("replica-1", command)
-    await eventually(lambda: here.cancelled)
+        await cluster.bus.send(cluster.replica, command)
+    assert b'"cancelled"' in (await envelopes(reader))[-1].data
     keeping.cancel()
     await asyncio.wait([keeping])
-    assert here.cancelled == [RUN]
+    await wait_until_stored(service)
 
 
 @requirement("durable.gone")
@@ -340,7 +312,7 @@ async def test_an_end_that_could_not_be_written_is_written_later(monkeypatch: py
         patched.setattr(runs, "finish", gone)
         await envelopes(await service.admit(asking(), caller()))
         await wait_until_stored(service)
-    leases = Leases(service.cluster, service.local_runs)
+    leases = service.leases
     await beat(leases)
     record = await runs.get(RUN)
     assert record is not None

@@ -9,7 +9,6 @@ from pydantic_core import from_json
 
 from agui_container.engine.engine import Engine
 from agui_container.engine.persistence import remote_run
-from agui_container.engine.persistence.leases import Leases
 from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.records import AlreadyExists, Claim, Claimed, RunKey, RunRecord, ThreadBusy
 from agui_container.ports.store import StoreUnavailable
@@ -36,7 +35,7 @@ async def test_a_reader_elsewhere_holds_up_the_grace_of_a_run(monkeypatch: pytes
     monkeypatch.setattr(remote_run, "SILENCE_SECONDS", 0.001)
     replicas = Replicas()
     here, there = await replicas.start(hello), await replicas.start(hello)
-    lease_task = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
+    lease_task = asyncio.create_task(here.leases.run())
     (await here.admit(asking(), caller())).close()
     run = here.registry.by_key[RUN]
     await eventually(lambda: run.log.watermark == 3)
@@ -61,7 +60,7 @@ async def test_a_word_of_a_reader_elsewhere_ends_no_run_that_is_read_here_again(
     here = await replicas.start(hello)
     (await here.admit(asking(), caller())).close()
     reader = await here.attach(caller(), "t1", "r1", 0)
-    here.local_runs.reader_seen(RUN, "somebody")
+    here.readers.remote_reader_seen(RUN, "somebody")
     replicas.clock.advance(60)
     assert status(reader) == "running"
     reader.run.cancel()

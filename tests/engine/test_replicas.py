@@ -9,7 +9,6 @@ from ag_ui.core import RunAgentInput
 from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import REPORT_VALID_SECONDS
 from agui_container.engine.persistence import recorder
-from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.policy import OnBusy
 from agui_container.ports import Item
 from agui_container.ports.records import AlreadyExists, Claim, Claimed, Ending, RunKey, ThreadBusy, ThreadKey
@@ -90,7 +89,7 @@ async def test_a_queued_run_keeps_the_answer_of_another_replicas_run() -> None:
 async def test_a_run_may_take_the_place_of_one_of_another_replica() -> None:
     replicas, holder = Replicas(), WaitingAgent(rest="after")
     here, there = await replicas.start(holder), await replicas.start(brief, Settings(on_busy="interrupt"))
-    lease_task = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
+    lease_task = asyncio.create_task(here.leases.run())
     first = await here.admit(asking(run="r1"), caller())
     await eventually(lambda: holder.started_run_ids)
     assert types(await envelopes(await there.admit(asking(run="r2"), caller())))[-1] == "RUN_FINISHED"
@@ -162,7 +161,7 @@ async def test_a_run_that_is_read_elsewhere_does_not_give_way(passed: float) -> 
     here = await replicas.start(holder)
     (await here.admit(asking(run="r1"), caller())).close()
     await eventually(lambda: holder.started_run_ids)
-    here.local_runs.reader_seen(RunKey("everybody", "t1", "r1"), "somebody")
+    here.readers.remote_reader_seen(RunKey("everybody", "t1", "r1"), "somebody")
     with raises_code(ErrorCode.THREAD_BUSY):
         await here.admit(asking(run="r2"), caller())
     replicas.clock.now += passed

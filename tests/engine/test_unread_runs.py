@@ -8,7 +8,7 @@ import pytest
 from agui_container.engine.admission.quota import Limit
 from agui_container.engine.engine import Engine
 from agui_container.engine.persistence import recorder
-from agui_container.engine.persistence.leases import RETENTION_SECONDS, Leases
+from agui_container.engine.persistence.leases import RETENTION_SECONDS
 from agui_container.ports.records import RunKey, RunRecord
 from agui_container.ports.store import StoreUnavailable
 from agui_container.protocol.commands import ThreadsDelete
@@ -16,7 +16,7 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.wire.envelope import Envelope
 from tests.engine.doubles import answer_of, asking, caller, envelopes, eventually, forever, raises_code, wait_for_event
 from tests.engine.replicas import Replicas, hold_claims
-from tests.engine.test_recorder import RUN, ReplicaWithoutRuns, open_service, talker, wait_until_stored
+from tests.engine.test_recorder import RUN, open_service, talker, wait_until_stored
 from tests.requirements import requirement
 
 
@@ -57,7 +57,7 @@ async def test_a_run_whose_events_are_forgotten_is_found_and_only_cannot_be_read
 ) -> None:
     replicas, here, there, _ = await replicas_after_a_run()
     replicas.clock.advance(RETENTION_SECONDS + 1)
-    await Leases(here.cluster, ReplicaWithoutRuns()).purge()
+    await here.leases.purge()
     for service in (here, there):
         [known] = await service.runs.list(caller())
         assert known["status"] == "finished"
@@ -178,7 +178,7 @@ async def test_a_cancel_reaches_a_run_that_has_begun_elsewhere_while_it_was_look
     monkeypatch.setattr(replicas.store.runs, "get", late)
     assert (await here.runs.cancel(caller(), "t1", "r1"))["status"] == "running"
     may.set()
-    await Leases(there.cluster, there.local_runs).renew()
+    await there.leases.renew()
     assert b'"cancelled"' in (await envelopes(theirs))[-1].data
     retry.close()
     await wait_until_stored(here)

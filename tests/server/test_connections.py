@@ -8,7 +8,6 @@ import pytest
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from agui_container.engine.admission.quota import STALLED_SECONDS
 from agui_container.server import connections, uvicorn_protocols
 from agui_container.server.connections import (
     CLOSING_SECONDS,
@@ -16,6 +15,7 @@ from agui_container.server.connections import (
     raise_descriptor_limit,
 )
 from agui_container.server.uvicorn_protocols import HttpProtocol
+from agui_container.transports.event_stream import STALLED_SECONDS
 from tests.server.doubles import (
     HEAD,
     UPGRADE,

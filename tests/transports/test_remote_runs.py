@@ -9,7 +9,6 @@ from types import AsyncGeneratorType
 import pytest
 
 from agui_container.engine.persistence import remote_run
-from agui_container.engine.persistence.leases import Leases
 from agui_container.main import build_app
 from agui_container.ports.store import StoreUnavailable
 from agui_container.settings import Settings
@@ -116,7 +115,7 @@ async def test_a_stream_of_a_run_elsewhere_leaves_nothing_of_its_reading_open() 
 async def test_a_run_elsewhere_gives_way_to_an_interrupting_one() -> None:
     replicas, agent = Replicas(), WaitingAgent(run_id_event)
     here, there = await replicas.start(agent), await replicas.start(brief)
-    keeping = asyncio.create_task(Leases(here.cluster, here.local_runs).run())
+    keeping = asyncio.create_task(here.leases.run())
     theirs = await here.admit(asking(), caller())
     await eventually(lambda: here.registry.by_key[RUN].log.watermark == 2)
     async with serving(build_app(Settings(), there)) as url:

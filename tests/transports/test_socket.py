@@ -1,13 +1,19 @@
 """WebSocket alone: control frames, and several runs on one connection."""
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
 
 import pytest
+from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
 from agui_container.engine.policy import CapacityLimits
+from agui_container.ports import Item
+from agui_container.stores.memory import MemoryStore
 from agui_container.transports.websocket_runs import MAX_WAITING
 from tests.conftest import Serve
-from tests.engine.doubles import ask, caller
+from tests.engine.doubles import ask, caller, wait_for_event
+from tests.engine.replicas import hold_claims
 from tests.requirements import requirement
 from tests.transports.sockets import brief, frame_names, whole
 from tests.waiting_agent import WaitingAgent, run_id_event
@@ -278,6 +284,49 @@ async def test_a_cancel_without_ids_right_behind_a_run_ends_that_run(serve: Serv
     while "result r1" not in frames or "RUN_FINISHED r1" not in frames:
         frames += frame_names(await receive(socket, 1))
     assert "error RUN_NOT_FOUND" not in frames
+
+
+@requirement("ws.own-run")
+async def test_a_cancel_without_ids_ends_the_run_that_is_being_admitted(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, client = await serve(WaitingAgent(run_id_event))
+    store = client.service.cluster.store
+    assert isinstance(store, MemoryStore)
+    is_asked, may_claim = hold_claims(monkeypatch, store)
+    socket = await client.connect()
+    await send(socket, ask())
+    await wait_for_event(is_asked)
+    await send(socket, CANCEL)
+    assert frame_names(await receive(socket, 1)) == ["result r1"]
+    may_claim.set()
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "RUN_FINISHED r1"]
+
+
+@requirement("ws.own-run")
+async def test_a_cancel_without_ids_behind_an_answer_ends_the_run_that_continues(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def agent(asked: RunAgentInput) -> AsyncIterator[Item]:
+        if asked.resume:
+            await asyncio.Event().wait()
+        outcome = RunFinishedInterruptOutcome(interrupts=[Interrupt(id="i", reason="choice")])
+        yield RunFinishedEvent(thread_id=asked.thread_id, run_id=asked.run_id, outcome=outcome)
+
+    _, client = await serve(agent)
+    store = client.service.cluster.store
+    assert isinstance(store, MemoryStore)
+    socket = await client.connect()
+    await send(socket, ask())
+    assert frame_names(await receive(socket, 2)) == ["RUN_STARTED r1", "RUN_FINISHED r1"]
+    is_asked, may_claim = hold_claims(monkeypatch, store)
+    await send(socket, ask(resume=[{"interruptId": "i", "status": "resolved"}]))
+    await wait_for_event(is_asked)
+    await send(socket, CANCEL, {"type": "ping", "id": 2})
+    assert frame_names(await receive(socket, 1)) == ["pong 2"]
+    may_claim.set()
+    frames = await receive(socket, 3)
+    assert [frame["outcome"]["type"] for frame in frames if frame.get("type") == "RUN_FINISHED"] == ["cancelled"]
 
 
 @requirement("ws.own-run")

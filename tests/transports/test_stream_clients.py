@@ -10,7 +10,6 @@ import pytest
 from ag_ui.core import CustomEvent, EventType, RunAgentInput
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agui_container.engine.admission.quota import STALLED_SECONDS
 from agui_container.engine.log.subscription import PushBatch, Subscription
 from agui_container.engine.persistence import remote_run
 from agui_container.main import build_app
@@ -18,7 +17,7 @@ from agui_container.ports import Item
 from agui_container.protocol.wire.envelope import Batch
 from agui_container.settings import Settings
 from agui_container.transports import event_stream
-from agui_container.transports.event_stream import EventStreamResponse, StreamMonitor
+from agui_container.transports.event_stream import STALLED_SECONDS, EventStreamResponse, StreamMonitor
 from agui_container.transports.formats import SseFormat
 from tests.engine.doubles import asking, caller, eventually, forever, make_service, wait_for_event
 from tests.engine.replicas import Replicas
@@ -73,7 +72,7 @@ class SubscriptionDouble:
     def interrupt(self) -> None:
         """Hand out nothing."""
 
-    def close(self) -> None:
+    def close(self, *, may_stay_unread: bool = False) -> None:
         self.closed.set()
 
 

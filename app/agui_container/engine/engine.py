@@ -22,12 +22,11 @@ from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.leases import Leases
 from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, has_messages_error
 from agui_container.engine.persistence.remote_run import RemoteRun
-from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition, busy_choice
+from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition
 from agui_container.engine.registry.finder import RunFinder
-from agui_container.engine.registry.local_runs import LocalRuns
 from agui_container.engine.registry.readers import Readers, wait_with
 from agui_container.engine.registry.registry import RunRegistry
-from agui_container.engine.registry.repeated_inputs import check_same_messages, fingerprint_of, with_derived_run_id
+from agui_container.engine.registry.repeated_inputs import check_same_messages, fingerprint_of
 from agui_container.engine.registry.run_services import RunServices
 from agui_container.engine.registry.thread_queues import predecessors, runs_to_cancel, thread_busy, wait_admitted
 from agui_container.engine.run.pipeline import EventPipeline
@@ -73,7 +72,7 @@ class Engine:
         quota: what the process and each identity have in use.
         registry: the runs of this process.
         readers: the readers of this process.
-        local_runs: this process's runs as the leases and other replicas need them.
+        leases: renews the leases of this process's runs, and executes the commands of other replicas.
     """
 
     def __init__(  # noqa: PLR0913 - the composition root hands over each part by name
@@ -106,7 +105,7 @@ class Engine:
         self.registry = RunRegistry(agent, policy.limits, self.quota, self.health)
         self.readers = Readers(self.registry, self.quota, policy.on_disconnect, clock)
         self._counts = EngineCounts(self.registry, self.readers, self.quota)
-        self.local_runs = LocalRuns(self.registry, self.readers, clock)
+        self.leases = Leases(cluster, self.registry, self.readers.remote_reader_seen)
         self.runs = RunFinder(self.registry, cluster, clock, responder)
         self.threads = ThreadCommands(cluster, self.quota, new_id, self.runs, thread_cleanup)
         self._draining = False
@@ -115,6 +114,10 @@ class Engine:
         self._tasks: list[asyncio.Task[None]] = []
 
     # --- runs ---
+
+    def busy_choice(self, run_input: RunAgentInput) -> OnBusy:
+        """Return the treatment of this run if another one is open. Raises ``AppError`` VALIDATION_ERROR."""
+        return self._policy.busy_choice(run_input.forwarded_props)
 
     def start(  # noqa: PLR0913 - all that is known of the request
         self,
@@ -148,7 +151,7 @@ class Engine:
             check_same_messages(fingerprint, existing.recorder.fingerprint)
             return self.readers.open(existing, 0, caller)
         self._check_startable(key, condition)
-        chosen = busy_choice(run_input.forwarded_props, self._policy.on_busy)
+        chosen = self.busy_choice(run_input)
         on_busy = OnBusy.REJECT if condition.latest_run else chosen
         queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
         to_cancel = runs_to_cancel(queue, on_busy, now)  # first, because ``admit`` may try a busy thread many times
@@ -197,81 +200,74 @@ class Engine:
 
         | case | if | the client reads |
         |---|---|---|
-        | continue | ``resume`` answers the run with the same ids | a run under a derived id: one of the cases below |
-        | join | this process has a run with these ids | that run |
-        | attach | the store has one | that run |
-        | show | the input has no new messages, and the thread has some | the thread, as a run |
-        | start | otherwise | a new run |
+        | continue | ``resume`` answers the known run with these ids | a run under a derived id: any of the others |
+        | attach | the store has a run with these ids | that run |
+        | show | there is none, the input has no new messages, and the thread has some | the thread, as a run |
+        | join | this process has one | that run |
+        | start | otherwise, if the condition holds | a new run |
 
-        The caller's connection to the previous run may be closing at this moment. So a busy thread is tried again for
-        ``CLOSING_READER_SECONDS``. The arguments are those of ``start``.
+        The arguments are those of ``start``.
 
         Raises:
             AppError: as ``start``, and STORE_UNAVAILABLE.
         """
-        fingerprint = None
-        if await self.runs.answers_same_run(caller, run_input):  # the answers are a part of the derived id
-            run_input = with_derived_run_id(run_input)
+        may_show, fingerprint = is_connect(run_input), None
+        known = await self._look_up(run_input, caller, reads_store=may_show or bool(run_input.resume))
+        if (answers := await self.runs.find_continuation(known, run_input, caller)) is not None:
+            run_input, known = answers, await self._look_up(answers, caller)
         else:
             fingerprint = await offload_if_large(caller.identity, size, fingerprint_of, run_input.messages)
+        if isinstance(known, RunRecord):
+            return self._attach_stored(known, 0, caller, fingerprint)
+        if known is None and may_show and (shown := await self._show(run_input, caller)):
+            return shown
+        condition = condition if known is None else NO_CONDITION
+        return await self._join_or_start(run_input, caller, size, condition, fingerprint)
+
+    async def _look_up(
+        self, run_input: RunAgentInput, caller: Caller, *, reads_store: bool = False
+    ) -> Run | RunRecord | None:
+        """Return the run with these ids, of this process or of the store, or None if it is unknown.
+
+        The claim finds a stored run as well. The store is read before it only if the run probably exists, if
+        ``reads_store`` is true, or if the new run would cancel others or wait for others. A retry must do neither.
+        """
+        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
+        run = self.registry.get(key)
+        if run is not None and not (reads_store and self.runs.awaits_claim(run)):
+            return run
+        reads_store = reads_store or bool(self.registry.queue(key.owner, key.thread_id))
+        if not (self.registry.is_forgotten(key) or (reads_store and self.cluster.durable)):
+            return run
+        with store_errors_as_app_errors():
+            return await self.cluster.store.runs.get(key) or run
+
+    async def _join_or_start(
+        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
+    ) -> Subscription:
+        """Join or start a run. Try a busy thread again for ``CLOSING_READER_SECONDS``, while readers leave."""
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
-                return await self._answer(run_input, caller, size, condition, fingerprint)
+                await self._check_condition(condition, caller, run_input.thread_id)
+                questions = await self.threads.waiting(caller, run_input.thread_id) if run_input.resume else ()
+                return await wait_with(self.start(run_input, caller, size, condition, fingerprint, questions=questions))
             except RunAlreadyStored as error:
-                check_same_messages(fingerprint, error.record.fingerprint)
-                return self._attach_stored(error.record, 0, caller)
+                return self._attach_stored(error.record, 0, caller, fingerprint)
             except AppError as error:
                 is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
                 if error.code is not ErrorCode.THREAD_BUSY or is_late:
                     raise
             await self.readers.wait_for_close(deadline)
 
-    async def _answer(
-        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
-    ) -> Subscription:
-        known = await self._look_up(run_input, caller)
-        if isinstance(known, RunRecord):
-            check_same_messages(fingerprint, known.fingerprint)
-            return self._attach_stored(known, 0, caller)
-        if known is not None and condition == NO_CONDITION:
-            check_same_messages(fingerprint, known.recorder.fingerprint)
-            return await self._join(known, caller)
-        if known is None and is_connect(run_input) and (shown := await self._show(run_input, caller)):
-            return shown
-        return await self._start(run_input, caller, size, condition, fingerprint)
-
-    async def _look_up(self, run_input: RunAgentInput, caller: Caller) -> Run | RunRecord | None:
-        """Return the run with these ids, of this process or of the store, or None if it is unknown.
-
-        The claim finds a stored run as well. The store is read before it only if the run probably exists, or if the new
-        run would cancel others, wait for others or show the thread first. A retry must do none of these.
-        """
-        key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
-        run = self.registry.get(key)
-        if run is not None or not (self.cluster.durable or self.registry.is_forgotten(key)):
-            return run
-        acts_before_claim = self.registry.queue(key.owner, key.thread_id) or is_connect(run_input)
-        if not acts_before_claim and not self.registry.is_forgotten(key):
-            return None
-        with store_errors_as_app_errors():
-            return await self.cluster.store.runs.get(key)
-
-    async def _join(self, run: Run, caller: Caller) -> Subscription:
-        return await wait_with(self.readers.open(run, 0, caller))
-
-    async def _start(
-        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
-    ) -> Subscription:
-        # A run that the claim would refuse must not occupy the thread meanwhile.
-        if condition.is_empty and await self.threads.has_messages(caller, run_input.thread_id):
+    async def _check_condition(self, condition: ThreadCondition, caller: Caller, thread_id: str) -> None:
+        """Check a condition before the claim does. A run that the claim would refuse must not occupy the thread."""
+        if condition.is_empty and await self.threads.has_messages(caller, thread_id):
             raise has_messages_error()
         if condition.latest_run is not None:
-            latest = await self.runs.find_or_none(caller, run_input.thread_id)
+            latest = await self.runs.find_or_none(caller, thread_id)
             if latest is not None and latest.key.run_id != condition.latest_run:
                 raise thread_busy()
-        questions = await self.threads.waiting(caller, run_input.thread_id) if run_input.resume else ()
-        return await wait_with(self.start(run_input, caller, size, condition, fingerprint, questions=questions))
 
     async def _show(self, run_input: RunAgentInput, caller: Caller) -> Subscription | None:
         """Read the stored thread as a run. Return None if it is empty and the agent may produce its first message."""
@@ -332,7 +328,10 @@ class Engine:
         record = run if isinstance(run, RunRecord) else await self.runs.find_stored(caller, thread_id, run_id)
         return self._attach_stored(record, after, caller)
 
-    def _attach_stored(self, record: RunRecord, after: int, caller: Caller) -> Subscription:
+    def _attach_stored(
+        self, record: RunRecord, after: int, caller: Caller, fingerprint: bytes | None = None
+    ) -> Subscription:
+        check_same_messages(fingerprint, record.fingerprint)
         if not record.has_events or not self.cluster.durable:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This run has ended and its events are no longer kept.")
         return self.readers.open(RemoteRun(self.cluster, record), after, caller)
@@ -354,7 +353,7 @@ class Engine:
     async def _open(self) -> None:
         await self.cluster.open()
         if self.cluster.durable:
-            self._tasks.append(asyncio.create_task(Leases(self.cluster, self.local_runs).run(), name="leases"))
+            self._tasks.append(asyncio.create_task(self.leases.run(), name="leases"))
         monitor = LoopMonitor(self.health, self.registry)
         self._tasks.append(asyncio.create_task(monitor.run(), name="loop monitor"))
         self.health.start()

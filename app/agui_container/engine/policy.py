@@ -179,12 +179,11 @@ class Policy(Struct, frozen=True):
         limits = RunLimits(seconds=self.run_timeout)
         return limits.capped_by(requested.as_limits) if requested else limits
 
-
-def busy_choice(props: object, default: OnBusy) -> OnBusy:
-    """Return ``forwardedProps.onBusy``, or the default without one. Raises ``AppError`` VALIDATION_ERROR."""
-    choice = props.get("onBusy") if isinstance(props, Mapping) else None
-    if choice is None:
-        return default
-    if choice not in tuple(OnBusy):
-        raise AppError(ErrorCode.VALIDATION_ERROR, f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
-    return OnBusy(choice)
+    def busy_choice(self, props: object) -> OnBusy:
+        """Return ``forwardedProps.onBusy``, or ``on_busy`` without one. Raises ``AppError`` VALIDATION_ERROR."""
+        choice = props.get("onBusy") if isinstance(props, Mapping) else None
+        if choice is None:
+            return self.on_busy
+        if choice not in tuple(OnBusy):
+            raise AppError(ErrorCode.VALIDATION_ERROR, f"forwardedProps.onBusy: must be one of {', '.join(OnBusy)}.")
+        return OnBusy(choice)

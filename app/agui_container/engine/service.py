@@ -12,7 +12,7 @@ from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
 from agui_container.engine.admission.quota import Quota
 from agui_container.engine.log.subscription import Readable, Subscription
-from agui_container.engine.policy import NO_CONDITION, ThreadCondition
+from agui_container.engine.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.ports import Caller
 from agui_container.ports.records import RunRecord, StoredMessage, ThreadDelta, ThreadRecord
 from agui_container.protocol.commands import ThreadCommand
@@ -116,6 +116,9 @@ class Service(Protocol):
     @property
     def new_id(self) -> Callable[[], str]:
         """Function that returns a new unique id."""
+
+    def busy_choice(self, run_input: RunAgentInput) -> OnBusy:
+        """Return the treatment of this run if another one is open. Raises ``AppError`` VALIDATION_ERROR."""
 
     async def admit(
         self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from starlette.types import Receive, Scope, Send
 
-from agui_container.engine.admission.quota import STALLED_SECONDS
 from agui_container.telemetry import RefusalLog
+from agui_container.transports.event_stream import STALLED_SECONDS
 
 MAX_DESCRIPTORS = 65_536
 """Open files that the process asks for, if its hard limit allows as many."""

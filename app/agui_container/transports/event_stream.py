@@ -19,7 +19,7 @@ from typing import Protocol
 from starlette.requests import HTTPConnection
 from starlette.types import Receive, Scope, Send
 
-from agui_container.engine.admission.quota import SMALL_BYTES, STALLED_SECONDS, Limit, QuotaLease
+from agui_container.engine.admission.quota import Limit, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.protocol.errors import AppError
 from agui_container.protocol.wire.envelope import Batch
@@ -82,7 +82,11 @@ many bytes. The task of the response sends a larger one."""
 FRAME_BYTES = 32
 """Bytes of an event's frame besides its JSON, about."""
 
-LAST_BYTES = SMALL_BYTES
+STALLED_SECONDS = 60.0
+"""Seconds without progress after which a client that does not read is cut off, over every transport. Unread bytes use
+memory. The client may reconnect and continue."""
+
+LAST_BYTES = 16_000
 """Largest write, in bytes, that is sent together with the end of the response. A larger one is sent before the end,
 because a server that shuts down does not wait for readers whose response has ended."""
 

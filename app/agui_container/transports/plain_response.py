@@ -8,7 +8,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from agui_container.engine.admission.quota import SMALL_BYTES, Limit
+from agui_container.engine.admission.quota import Limit
 from agui_container.protocol.errors import AppError
 from agui_container.transports.caller_middleware import quota_of
 from agui_container.transports.error_responses import error_response
@@ -27,7 +27,7 @@ class PlainResponse(Response):
             return
         with lease:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            if len(body) > SMALL_BYTES:  # the end is sent when the client has taken the body, which counts until then
+            if lease.size:  # the end is sent when the client has taken the body, which counts until then
                 await send({"type": "http.response.body", "body": body, "more_body": True})
                 body = b""
             await send({"type": "http.response.body", "body": body})

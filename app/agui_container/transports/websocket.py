@@ -3,8 +3,7 @@
 Rules:
 
 - Frames are executed in the order in which they arrive, except ``cancel``, ``ping`` and ``capabilities``. A cancel
-  waits only for the run that it refers to: the run that it names, or without ids the open run that this connection
-  started.
+  waits only for the run that it names, or without ids while the connection has no open run of its own.
 - When the client has left, waiting frames are executed only if they change something. Other answers have no reader.
 
 Incoming frames are read in ``websocket_input``, outgoing ones are sent in ``websocket_output``, and ``websocket_runs``
@@ -19,7 +18,6 @@ from contextlib import asynccontextmanager
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from agui_container.engine.policy import OnBusy
 from agui_container.engine.service import Service, View
 from agui_container.protocol.commands import Attach, Cancel, Capabilities, Ping, ReadCommand
 from agui_container.protocol.errors import AppError
@@ -44,7 +42,7 @@ logger = logging.getLogger(__name__)
 class WebSocketConnection:
     """One accepted socket. It reads frames and executes each in a task of its own; another task streams runs."""
 
-    def __init__(  # noqa: PLR0913 - the route hands over each part
+    def __init__(
         self,
         websocket: WebSocket,
         service: Service,
@@ -52,13 +50,12 @@ class WebSocketConnection:
         check_expiry: Callable[[], None],
         *,
         max_body: int,
-        on_busy: OnBusy,
     ) -> None:
         self._caller = caller_of(websocket)
         self._commands = commands
         self._output = FrameWriter(websocket)
         self._input = FrameReader(websocket, self._output, check_expiry, max_body)
-        self._runs = SocketRuns(service, self._caller, self._output, on_busy)
+        self._runs = SocketRuns(service, self._caller, self._output)
         self._pending: list[AgentRequest] = []
         """Requests that wait for their turn."""
         self._turn = asyncio.Lock()

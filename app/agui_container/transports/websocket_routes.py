@@ -14,7 +14,6 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from agui_container.engine.admission.quota import Limit
-from agui_container.engine.policy import OnBusy
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError
 from agui_container.transports.authentication import CallerAuthentication
@@ -26,13 +25,12 @@ from agui_container.transports.websocket import WebSocketConnection
 WS = "/ws"
 
 
-def routes(  # noqa: PLR0913 - the composition root hands over each part by name
+def routes(
     service: Service,
     commands: CommandResponder,
     authentication: CallerAuthentication,
     *,
     max_body: int,
-    on_busy: OnBusy,
     by_agent: bool = False,
 ) -> list[BaseRoute]:
     """Return the routes.
@@ -42,7 +40,6 @@ def routes(  # noqa: PLR0913 - the composition root hands over each part by name
         commands: answers to commands.
         authentication: checks that the token of a connection is still valid.
         max_body: largest incoming frame, in bytes.
-        on_busy: policy for a run that arrives while another one streams on the connection.
         by_agent: True if each agent has a path of its own, too.
     """
 
@@ -58,9 +55,7 @@ def routes(  # noqa: PLR0913 - the composition root hands over each part by name
         check_expiry = partial(authentication.check_expiry, caller)
         with lease:
             await websocket.accept(BEARER_PROTOCOL if BEARER_PROTOCOL in offered else None)
-            connection = WebSocketConnection(
-                websocket, service, commands, check_expiry, max_body=max_body, on_busy=on_busy
-            )
+            connection = WebSocketConnection(websocket, service, commands, check_expiry, max_body=max_body)
             await connection.serve()
 
     async def explain_refusal(request: Request) -> Response:

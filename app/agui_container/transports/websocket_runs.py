@@ -2,8 +2,8 @@
 
 Rule: runs do not interleave. Their events are sent one run after the other, in the order in which they were added.
 
-Rule: a cancel without ids means the first open run that this connection started. An attach without ids means the
-thread of the run that was added last.
+Rule: the current run is the first open run that this connection started, or without one the run that it used last. A
+cancel without ids means the current run while it is open and its own, and an attach without ids the thread of it.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from msgspec import Struct
 from starlette.websockets import WebSocketDisconnect
 
 from agui_container.engine.log.subscription import Subscription
-from agui_container.engine.policy import OnBusy, busy_choice
+from agui_container.engine.policy import OnBusy
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
 from agui_container.ports.records import RunKey
@@ -57,20 +57,18 @@ class SocketRuns:
         service: the engine.
         caller: the client.
         output: takes the events.
-        on_busy: policy for a run that arrives while another one is open on the connection.
     """
 
-    def __init__(self, service: Service, caller: Caller, output: FrameWriter, on_busy: OnBusy) -> None:
+    def __init__(self, service: Service, caller: Caller, output: FrameWriter) -> None:
         self._service = service
         self._caller = caller
         self._output = output
-        self._on_busy = on_busy
         self._runs: list[SocketRun] = []
         """Runs that stream or wait to. The first one streams."""
         self._added = asyncio.Semaphore(0)
         """Counts the runs that wait to stream."""
-        self._in_admission: RunAgentInput | None = None
-        self._last_thread_id: str | None = None
+        self._last: RunKey | None = None
+        """The run that was started or attached to last."""
 
     # --- events ---
 
@@ -112,15 +110,16 @@ class SocketRuns:
         if any(run.subscription.run is local_run for run in self._runs):
             return
         open_runs = [run.key for run in self._runs if run.is_open]
-        on_busy = busy_choice(run_input.forwarded_props, self._on_busy)
+        on_busy = self._service.busy_choice(run_input)
         if open_runs and on_busy is OnBusy.REJECT:
             raise AppError(ErrorCode.THREAD_BUSY, "Another run is streaming on this connection.")
         self._check_capacity()
-        self._in_admission = run_input
+        before, self._last = self._last, RunKey(self._caller.owner, run_input.thread_id, run_input.run_id)
         try:
             subscription = await self._service.admit(run_input, self._caller, request.size)
-        finally:
-            self._in_admission = None
+        except BaseException:
+            self._last = before
+            raise
         self._add(subscription, is_own=True)
         if on_busy is OnBusy.INTERRUPT:
             for key in reversed(open_runs):
@@ -146,15 +145,15 @@ class SocketRuns:
             subscription.close()
             raise AppError(ErrorCode.THREAD_BUSY, "This run is streaming on this connection already.")
         self._runs.append(SocketRun(subscription, is_own))
-        self._last_thread_id = subscription.run.key.thread_id
+        self._last = subscription.run.key
         self._added.release()
 
     # --- the current run ---
 
     def may_cancel_now(self, command: Cancel, waiting: Sequence[RunAgentInput]) -> bool:
-        """True if the run that a cancel refers to is not among those that wait to be admitted."""
+        """True if a cancel need not wait for earlier requests: its run is open, or is not among those that wait."""
         if has_no_ids(command):
-            return self._current() is not None or (self._in_admission is None and not waiting)
+            return self._own_run() is not None
         return all(run_input.run_id != command.run_id for run_input in waiting)
 
     def with_ids(self, command: Cancel | Attach) -> Cancel | Attach:
@@ -165,23 +164,24 @@ class SocketRuns:
         """
         if not has_no_ids(command):
             return command
+        key = self._own_run()
         if isinstance(command, Attach):
-            if self._last_thread_id is None:
+            if (key := key or self._last) is None:
                 raise AppError(ErrorCode.RUN_NOT_FOUND, "This connection has had no run; name a threadId or a runId.")
-            return command.model_copy(update={"thread_id": self._last_thread_id})
-        if (key := self._current()) is None:
+            return command.model_copy(update={"thread_id": key.thread_id})
+        if key is None:
             raise AppError(ErrorCode.RUN_NOT_FOUND, "This connection has started no run that is still open.")
         return command.model_copy(update={"thread_id": key.thread_id, "run_id": key.run_id})
 
-    def _current(self) -> RunKey | None:
-        """Return the key of the first open run that this connection started, or None."""
+    def _own_run(self) -> RunKey | None:
+        """Return the key of the first open run that this connection started, or None. It may be in admission."""
         for run in self._runs:
             if run.is_own and run.is_open:
                 return run.key
-        if (run_input := self._in_admission) is None:
+        if self._last is None or any(run.key == self._last for run in self._runs):
             return None
-        local_run = self._service.runs.find_local(self._caller, run_input.thread_id, run_input.run_id)
-        return None if local_run is None else local_run.key
+        in_admission = self._service.runs.find_local(self._caller, self._last.thread_id, self._last.run_id)
+        return None if in_admission is None or in_admission.log.has_ended else self._last
 
 
 def has_no_ids(command: Cancel | Attach) -> bool:

@@ -30,10 +30,6 @@ even if the limit is reached."""
 WAIT_SECONDS = 60.0
 """Seconds that an event may wait until there is room for its bytes."""
 
-STALLED_SECONDS = 60.0
-"""Seconds without progress after which a client that does not read is cut off, over every transport. Unread bytes use
-memory. The client may reconnect and continue."""
-
 RETRY_SECONDS = 1.0
 """Seconds after which a client may try again for whose bytes there is no room."""
 

@@ -130,8 +130,11 @@ class Subscription(Protocol):
     def interrupt(self) -> None:
         """Hand out an empty batch soon if the iteration waits."""
 
-    def close(self) -> None:
-        """Stop reading; the iteration ends. Harmless when called again."""
+    def close(self, *, may_stay_unread: bool = False) -> None:
+        """Stop reading; the iteration ends. Harmless when called again.
+
+        If ``may_stay_unread`` is true, the run continues without readers until another one subscribes.
+        """
 
 
 class EventSource(Protocol):
@@ -235,10 +238,12 @@ class LocalSubscription:
             self._is_interrupted = True
             self._waiter.set_result(None)
 
-    def close(self) -> None:
+    def close(self, *, may_stay_unread: bool = False) -> None:
         """Stop reading; the iteration ends. Harmless when called again."""
         if self._is_closed:
             return
+        if may_stay_unread:
+            self.run.presence.may_be_unread = True
         self._is_closed, self._push = True, None
         self._log.remove(self)
         if self._waiter is not None and not self._waiter.done():

@@ -62,7 +62,7 @@ class LeasedRuns(Protocol):
     def claimed_runs(self) -> Sequence[RunKey]:
         """Return the keys of the open runs that are claimed in the store."""
 
-    def progress(self) -> Sequence[RunProgress]:
+    def progress(self, now: float) -> Sequence[RunProgress]:
         """Return the progress of the open runs that are claimed in the store."""
 
     def is_running(self, key: RunKey) -> bool:
@@ -70,9 +70,6 @@ class LeasedRuns(Protocol):
 
     def cancel(self, key: RunKey) -> None:
         """Cancel a run. Does nothing if it is not in this process."""
-
-    def reader_seen(self, key: RunKey, reader: str) -> None:
-        """Record that a run has a reader on another replica. Does nothing if the run is not in this process."""
 
     def end_lost(self, key: RunKey) -> None:
         """End a run whose lease another replica has. Does nothing if the run is not in this process."""
@@ -90,11 +87,13 @@ class Leases:
     Args:
         cluster: the store and the bus.
         runs: the runs of this process.
+        on_reader: called for a reader on another replica, with the run's key and the reader's id.
     """
 
-    def __init__(self, cluster: Cluster, runs: LeasedRuns) -> None:
+    def __init__(self, cluster: Cluster, runs: LeasedRuns, on_reader: Callable[[RunKey, str], None]) -> None:
         self._cluster = cluster
         self._runs = runs
+        self._on_reader = on_reader
         self._orphans: Sequence[RunKey] = ()
         self._reported: Mapping[RunKey, RunProgress] = {}
         self._last_renewal = self._reachable_since = -math.inf
@@ -139,7 +138,8 @@ class Leases:
         Raises:
             StoreUnavailable: the next call stores it.
         """
-        cluster, progress = self._cluster, {it.key: it for it in self._runs.progress()}
+        cluster = self._cluster
+        progress = {it.key: it for it in self._runs.progress(cluster.clock.time())}
         changed = [it for it in progress.values() if self._reported.get(it.key) != it]
         if changed:
             await cluster.store.runs.report_progress(cluster.replica, changed)
@@ -220,7 +220,7 @@ class Leases:
     def _handle_command(self, command: bytes) -> None:
         handlers: Mapping[ReplicaCommand, Callable[..., None]] = {
             ReplicaCommand.CANCEL: self._runs.cancel,
-            ReplicaCommand.READER_PRESENT: self._runs.reader_seen,
+            ReplicaCommand.READER_PRESENT: self._on_reader,
         }
         try:
             name, owner, thread_id, run_id, *more = from_json(command)

@@ -125,7 +125,7 @@ class RemoteSubscription:
         """Hand out an empty batch when the bus is silent next."""
         self._is_interrupted = True
 
-    def close(self) -> None:
+    def close(self, *, may_stay_unread: bool = False) -> None:  # noqa: ARG002 - its own replica decides about the run
         """End the iteration when the bus is silent next. Harmless when called again."""
         if not self._is_closed:
             self._is_closed = True

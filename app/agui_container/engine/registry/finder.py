@@ -7,11 +7,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 
 from ag_ui.core import Interrupt, RunAgentInput
 
-from agui_container.engine.log.subscription import Readable
 from agui_container.engine.outcome import CancelReason
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.recorder import StoreState
-from agui_container.engine.persistence.remote_run import RemoteRun
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.registry.repeated_inputs import (
     interrupts_of,
@@ -88,7 +86,7 @@ class RunFinder:
         the active one of the thread. So the store is read for it.
         """
         run = self.find_local(caller, thread_id, run_id)
-        if run is not None and not self._awaits_claim(run):
+        if run is not None and not self.awaits_claim(run):
             return run
         try:
             record = await self.find_stored(caller, thread_id, run_id)
@@ -115,32 +113,33 @@ class RunFinder:
 
     async def pending_interrupts(self, run: Run | RunRecord | None) -> Sequence[Interrupt]:
         """Return the interrupts of a run that has ended with some, as long as its events are stored."""
-        if run is None or run.status != RunStatus.INTERRUPTED or (isinstance(run, RunRecord) and not run.has_events):
+        if run is None or run.status != RunStatus.INTERRUPTED:
             return ()
-        readable: Readable = run if isinstance(run, Run) else RemoteRun(self._cluster, run)
-        subscription = readable.subscribe(len(readable.log) - 1)
-        try:
-            last = await anext(subscription)
-        finally:
-            subscription.close()
-        return interrupts_of(last.data[-1])
+        if isinstance(run, Run):
+            return interrupts_of(run.log.batch(len(run.log) - 1, len(run.log)).data[-1])
+        with store_errors_as_app_errors():
+            events = await self._cluster.store.runs.envelopes(run.key, run.last_seq - 1)
+        return interrupts_of(events[-1].data) if events else ()
 
-    async def answers_same_run(self, caller: Caller, run_input: RunAgentInput) -> bool:
-        """True if ``resume`` answers the run that has the same ids as this input, or a run derived from that one."""
-        if not run_input.resume:
-            return False
-        interrupted = await self.find_or_none(caller, run_input.thread_id, run_input.run_id)
-        if interrupted is None:
-            return False
-        if is_answer(run_input, await self.pending_interrupts(interrupted)):
-            return True
+    async def find_continuation(
+        self, run: Run | RunRecord | None, run_input: RunAgentInput, caller: Caller
+    ) -> RunAgentInput | None:
+        """Return an input that continues a run under its ids, as the input of the run that continues it.
+
+        Return None if ``resume`` answers neither this run nor a run that is derived from it.
+        """
+        if run is None or not run_input.resume:
+            return None
+        answers = with_derived_run_id(run_input)
+        if is_answer(run_input, await self.pending_interrupts(run)):
+            return answers
         latest = await self.find_or_none(caller, run_input.thread_id)
         if latest is None or not is_derived_run(latest.key.run_id, run_input.run_id):
-            return False
-        is_retry = latest.key.run_id == with_derived_run_id(run_input).run_id
-        return is_retry or is_answer(run_input, await self.pending_interrupts(latest))
+            return None
+        is_retry = latest.key.run_id == answers.run_id
+        return answers if is_retry or is_answer(run_input, await self.pending_interrupts(latest)) else None
 
-    def _awaits_claim(self, run: Run) -> bool:
+    def awaits_claim(self, run: Run) -> bool:
         """Return True if an open run has not claimed its thread in the store."""
         return self._cluster.durable and run.recorder.state is not StoreState.CLAIMED and not run.log.has_ended
 
@@ -152,7 +151,7 @@ class RunFinder:
         """
         run = await self.find_any(caller, thread_id, run_id)
         if isinstance(run, Run):
-            awaits_claim = self._awaits_claim(run)
+            awaits_claim = self.awaits_claim(run)
             run.cancel(CancelReason.CALLER)
             remote = await self._remote_run(caller.owner, run) if awaits_claim else None
             if remote is None:
@@ -187,7 +186,7 @@ class RunFinder:
             return [run_view(run, now) for run in local]
         with store_errors_as_app_errors():
             stored = {record.key: record async for record in self._recent_records(caller.owner)}
-        by_key = {run.key: run for run in local if run.key not in stored or not self._awaits_claim(run)}
+        by_key = {run.key: run for run in local if run.key not in stored or not self.awaits_claim(run)}
         runs: Sequence[Run | RunRecord] = sorted((stored | by_key).values(), key=lambda it: it.started_at, reverse=True)
         return [run_view(it, now) if isinstance(it, Run) else stored_run_view(it, now) for it in runs]
 

@@ -16,6 +16,7 @@ from agui_container.engine.policy import OnDisconnect
 from agui_container.engine.registry.registry import TURN_SECONDS, RunRegistry
 from agui_container.engine.run.run import Run
 from agui_container.ports import Caller, Clock
+from agui_container.ports.records import RunKey
 from agui_container.protocol.errors import AppError, ErrorCode
 
 
@@ -64,8 +65,13 @@ class Readers:
         self._readers[run] += 1
         return run.subscribe(after, partial(self._on_close, run, lease))
 
-    def remote_reader_seen(self, run: Run, reader: str) -> None:
-        """Record a reader on another replica, and restart the grace of a run without local readers."""
+    def remote_reader_seen(self, key: RunKey, reader: str) -> None:
+        """Record a reader on another replica, and restart the grace of a run without local readers.
+
+        Does nothing if the run is not in this process.
+        """
+        if (run := self._registry.get(key)) is None:
+            return
         run.presence.refresh_remote(reader, self._clock.time())
         if run.presence.grace is not None:
             run.presence.stop_grace()

@@ -14,14 +14,14 @@ from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import Flusher
 from agui_container.engine.log.subscription import Readable
-from agui_container.engine.outcome import Status
-from agui_container.engine.persistence.recorder import RunRecorder, StoreState
+from agui_container.engine.outcome import CancelReason, Status, sum_usage, usage_json
+from agui_container.engine.persistence.recorder import LEASE_TAKEN, RunRecorder, StoreState
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.registry.thread_queues import ThreadQueues
 from agui_container.engine.run.fairness import FairScheduler
 from agui_container.engine.run.run import Run
 from agui_container.ports import Agent
-from agui_container.ports.records import RunKey, ThreadKey
+from agui_container.ports.records import RunKey, RunProgress, ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.eviction_queue import EvictionQueue
 from agui_container.runtime.log_values import format_fields
@@ -41,7 +41,7 @@ UNWIND_SECONDS = 1.0
 
 
 class RunRegistry:
-    """The runs of one process.
+    """The runs of one process. Implements ``leases.LeasedRuns``.
 
     Args:
         agent: answers every run.
@@ -91,10 +91,6 @@ class RunRegistry:
         run = self.by_key.get(key)
         return run is not None and (run in self.recorder_tasks or not run.log.has_ended)
 
-    def claimed_runs(self) -> Sequence[Run]:
-        """Return the open runs that are claimed in the store."""
-        return [run for run in self.queues.active() if run.recorder.state is StoreState.CLAIMED]
-
     def active_run_ids(self, limit: int) -> list[str]:
         """Return the ids of runs that are active, ``limit`` at most."""
         return [run.key.run_id for run in islice(self.queues.active(), limit)]
@@ -123,6 +119,33 @@ class RunRegistry:
             for key, run in reversed(self.by_key.items())
             if key.owner == owner and thread_id in (None, key.thread_id) and run_id in (None, key.run_id)
         )
+
+    # --- leases ---
+
+    def claimed_runs(self) -> Sequence[RunKey]:
+        """Return the keys of the open runs that are claimed in the store."""
+        return [run.key for run in self.queues.active() if run.recorder.state is StoreState.CLAIMED]
+
+    def progress(self, now: float) -> Sequence[RunProgress]:
+        """Return the number of readers and the usage of the open runs that are claimed in the store."""
+        runs = [self.by_key[key] for key in self.claimed_runs()]
+        return [RunProgress(it.key, it.presence.count(now), usage_json(sum_usage(it.ctx.usage))) for it in runs]
+
+    def cancel(self, key: RunKey) -> None:
+        """Cancel a run. Does nothing if it is not in this process."""
+        if (run := self.get(key)) is not None:
+            run.cancel(CancelReason.CALLER)
+
+    def end_lost(self, key: RunKey) -> None:
+        """End a run whose lease another replica has. Does nothing if the run is not in this process."""
+        if (run := self.get(key)) is not None:
+            run.fail(LEASE_TAKEN)
+
+    def end_stored(self, key: RunKey) -> None:
+        """Record that the store has the end of a run, so that late readers read it there."""
+        if (run := self.get(key)) is not None:
+            run.recorder.state = StoreState.STORED
+            self.release_unread(run)
 
     # --- lifecycle ---
 

@@ -61,8 +61,9 @@ DIGEST_DIGITS = 12
 
 
 def interrupts_of(event: bytes) -> Sequence[Interrupt]:
-    """Return the interrupts of an encoded RUN_FINISHED whose outcome is an interrupt."""
-    return [Interrupt.model_validate(interrupt) for interrupt in from_json(event)["outcome"]["interrupts"]]
+    """Return the interrupts of an encoded event: those of RUN_FINISHED, or none."""
+    outcome = from_json(event).get("outcome") or {}
+    return [Interrupt.model_validate(interrupt) for interrupt in outcome.get("interrupts", ())]
 
 
 def is_answer(run_input: RunAgentInput, interrupts: Sequence[Interrupt]) -> bool:

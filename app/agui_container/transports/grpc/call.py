@@ -25,7 +25,7 @@ from grpclib.exceptions import GRPCError
 from grpclib.server import Stream
 from h2.exceptions import ProtocolError
 
-from agui_container.engine.admission.quota import STALLED_SECONDS, Limit, Quota, QuotaLease
+from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import LOG_FIELDS, Caller
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -36,6 +36,7 @@ from agui_container.transports.authentication import server_url
 from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.conversation.events import Event, decoded_events
+from agui_container.transports.event_stream import STALLED_SECONDS
 from agui_container.transports.grpc.messages import PREFIX, check_size, content_size, decode, decode_compressed
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
@@ -157,9 +158,7 @@ class Call(Generic[In, Out]):
 
     def leave(self, subscription: Subscription) -> None:
         """Stop reading a run. If the deadline of the call has passed, the run continues without readers."""
-        if self._has_reached_deadline():
-            subscription.run.presence.may_be_unread = True
-        subscription.close()
+        subscription.close(may_stay_unread=self._has_reached_deadline())
 
     def _has_reached_deadline(self) -> bool:
         deadline = self._stream.deadline
