@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Protocol
 
-from ag_ui.core import Interrupt
+from ag_ui.core import Interrupt, Message
 from msgspec.structs import replace
 
 from agui_container.engine.admission.offload import offload_if_large
@@ -19,7 +19,7 @@ from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.service import View
 from agui_container.engine.threads.search import threads_with
-from agui_container.engine.threads.turns import turn_after_message
+from agui_container.engine.threads.turns import messages_since, turn_after_message
 from agui_container.engine.threads.views import (
     delta_view,
     feedback_view,
@@ -164,6 +164,17 @@ class ThreadCommands:
         with store_errors_as_app_errors():
             page = await self._cluster.store.threads.messages(ThreadKey(caller.owner, thread_id), limit=1)
         return page.items[-1] if page and page.items else None
+
+    async def messages_since(
+        self, caller: Caller, thread_id: str, is_first: Callable[[Message], bool]
+    ) -> Sequence[Message]:
+        """Return the last messages of a thread, at least from the last one on that is first.
+
+        Raises:
+            AppError: STORE_UNAVAILABLE.
+        """
+        with store_errors_as_app_errors():
+            return await messages_since(self._cluster.store.threads, ThreadKey(caller.owner, thread_id), is_first)
 
     async def annotate(self, caller: Caller, thread_id: str, notes: Mapping[str, object]) -> None:
         """Set entries of a thread's metadata to JSON values. None removes an entry.

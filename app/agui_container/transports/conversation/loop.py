@@ -10,11 +10,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 from ag_ui.core import PROTOCOL_VERSION, EventType, RunAgentInput
 
-from agui_container.engine.admission.offload import offload_if_large
 from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
@@ -307,15 +307,12 @@ class ConversationLoop(Generic[Request, In, Out]):
         """
         if not self._pending.tools:
             return []
-        thread = await self._service.threads.delta(self._caller, self._thread_id)
-        with self._quota.acquire(Limit.BYTES_IN_FLIGHT, thread.size):
-            if await self._runs.latest() != self._run_id:
-                return []
-            calls = tuple(self._pending.tools)
-            closed = await offload_if_large(
-                self._caller.identity, thread.size, following.closed_calls, thread.messages, calls
-            )
-            del thread
+        calls = tuple(self._pending.tools)
+        since_calls = partial(following.has_call, call_id=calls[0])
+        thread = await self._service.threads.messages_since(self._caller, self._thread_id, since_calls)
+        if await self._runs.latest() != self._run_id:
+            return []
+        closed = following.closed_calls(thread, calls)
         messages: list[Out] = []
         for call_id, result in closed.items():
             if (late := self._pending.drop_tool(call_id)) is not None:
