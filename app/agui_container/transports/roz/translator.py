@@ -25,7 +25,7 @@ from agui_container.transports.conversation.events import (
     text_of,
 )
 from agui_container.transports.conversation.pending import Answer, ClientToolCall, PendingCalls, call_id_of
-from agui_container.transports.conversation.translator import Cancellation, Opening
+from agui_container.transports.conversation.translator import Cancellation, Opening, Translator
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.roz.inputs import TurnRequest
 from agui_container.transports.roz.options import PermissionRule
@@ -58,8 +58,8 @@ MAX_SUMMARY = 500
 LOAD_SKILL = "load_skill"
 
 
-class RozTranslator:
-    """Implements ``Translator`` for one turn.
+class RozTranslator(Translator[TurnRequest, pb.SessionRequest, pb.SessionResponse]):
+    """Translates one turn.
 
     Args:
         tools: the client's tools in this turn.
