@@ -16,7 +16,6 @@ from ag_ui.core import (
     ToolMessage,
 )
 
-from agui_container.engine.admission.quota import Limit
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.conversation.approvals import decision
@@ -223,15 +222,14 @@ async def test_a_client_without_a_connection_is_shown_a_run_that_another_client_
 
 
 @requirement("protocol.loop")
-async def test_answers_count_as_bytes_in_flight_until_the_conversation_ends() -> None:
+async def test_the_loop_says_if_it_keeps_an_answer() -> None:
     talk = TextTalk(looker)
     loop = ConversationLoop[str, Said, str](talk.service, talk.client, TextTranslator())
     task = asyncio.create_task(loop.answer("hello"))
     await talk.client.until(f"ask {CALL}")
-    await loop.take([result_message(CALL, "seen")], size=100_000)
-    assert talk.service.quota.amounts[Limit.BYTES_IN_FLIGHT].used == 100_000
+    assert not await loop.take([result_message("unknown", "seen")])
+    assert await loop.take([result_message(CALL, "seen")])
     await task
-    assert talk.service.quota.amounts[Limit.BYTES_IN_FLIGHT].used == 0
 
 
 @requirement("protocol.loop")

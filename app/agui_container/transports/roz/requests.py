@@ -45,9 +45,6 @@ MAX_HISTORY = 5_000
 MAX_DETAIL = 65_536
 """Number of characters of a decision's call id that may be JSON."""
 
-OBJECT_BYTES = 1_000
-"""Memory that a message, a part or a tool takes besides its content, in bytes."""
-
 
 def json_of(struct: Struct) -> dict[str, Any]:
     """Turn protobuf's ``Struct`` into JSON; whole numbers are integers, because ``Struct`` has only floats.

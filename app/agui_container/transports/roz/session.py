@@ -2,6 +2,8 @@
 
 Rule: this module does I/O; ``inputs``, ``requests`` and ``tools`` translate, and each turn is a conversation. An
 invalid request is answered by an error and does not affect the rest of the session.
+
+Rule: a request counts as bytes in flight until it has been handled. The lease of a request that is kept goes with it.
 """
 
 import asyncio
@@ -12,6 +14,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
+from agui_container.engine.admission.quota import QuotaLease
 from agui_container.engine.service import Service
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
@@ -48,6 +51,9 @@ MAX_WAITING = 16
 
 MAX_ANSWERS = 1_000
 """Number of answers whose ids are stored for feedback."""
+
+ARRIVING, START, ANSWER = "arriving", "start", "answer "
+"""Keys of leases. That of a message is the message's id in the thread."""
 
 IGNORED = ("webrtc_answer", "ice_candidate", "camera_request")
 
@@ -89,11 +95,9 @@ class Session:
         self._changed = asyncio.Event()
         self._turns = 0
         self._turn: tuple[Turn, RozTranslator] | None = None
-        self._message: QueuedMessage | None = None
-        """Message that is being answered."""
         self._is_over = self._is_half_closed = False
-        self._kept = self._arriving = call.keep(0)
-        """Leases of the bytes that the session keeps, and of those of the request that is handled."""
+        self._leases: dict[str, QuotaLease] = {}
+        """Leases of the request that is handled, and of those that are kept: ``START``, tools, messages and answers."""
 
     @property
     def thread(self) -> ThreadKey:
@@ -105,18 +109,13 @@ class Session:
         """True while the session has a history that its thread will get with the first turn."""
         return self._start is not None and bool(self._start.history)
 
-    @property
-    def size(self) -> int:
-        """Bytes that the session keeps besides the answers of its turn."""
-        messages = [*self._waiting, *([self._message] if self._message else [])]
-        start = self._start.size + self._start.history_size if self._start else 0
-        return start + self._tools.size + sum(message.size for message in messages)
-
     async def serve(self) -> None:
         """Serve until the client half-closes the call, or cancels the session."""
         try:
-            with self._kept:
+            try:
                 await self._serve()
+            finally:
+                self._release(*self._leases)
             if self._start is not None:
                 tokens = {"input_tokens": self._usage.input_tokens, "output_tokens": self._usage.output_tokens}
                 completed = pb.SessionCompletedPayload(summary="The session is over.", **tokens)
@@ -177,10 +176,9 @@ class Session:
                     return
                 self._changed.clear()
                 await self._changed.wait()
-            self._message = self._waiting.pop(0)
-            await self._answer_one(self._message)
-            self._message = None
-            self._kept.resize(self.size)
+            message = self._waiting.pop(0)
+            await self._answer_one(message)
+            self._release(message.content.id, *(key for key in self._leases if key.startswith(ANSWER)))
             await self._complete_refused()
 
     async def _answer_one(self, message: QueuedMessage) -> None:
@@ -190,7 +188,10 @@ class Session:
         except AppError as error:
             await self._refuse_message(message.message_id, error)
             return
-        request = turn_request(self._start, message, self._tools, self._thread_id, self._service.new_id())
+        others = {ARRIVING, *(it.content.id for it in self._waiting)}
+        size = sum(lease.size for key, lease in self._leases.items() if key not in others)
+        ids = {"thread_id": self._thread_id, "run_id": self._service.new_id()}
+        request = turn_request(self._start, message, self._tools, ids, size)
         self._turns += 1
         permissions = self._options.permissions
         translator = RozTranslator(self._wire, message.message_id, request.tools, permissions, time.time)
@@ -205,8 +206,9 @@ class Session:
             await turn.answer(request)
         finally:
             self._turn = None
-        if turn.is_admitted:
+        if turn.is_admitted and self.has_history:
             self._start = self._start.without_history()
+            self._leases[START].resize(self._start.size)
         self._note_turn(message.message_id, translator)
 
     def _note_turn(self, message_id: str, translator: RozTranslator) -> None:
@@ -247,12 +249,22 @@ class Session:
         """Handle the client's requests. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for their bytes."""
         while not self._is_over and (request := await self._call.receive()) is not None:
             size = request.ByteSize()
-            with self._call.keep(size) as self._arriving:
-                try:
-                    await self._handle(request, size)
-                except AppError as error:
-                    await self._call.send(self._wire.session_rejected(error))
-            self._kept.resize(self.size)
+            self._leases[ARRIVING] = self._call.keep(size)
+            try:
+                await self._handle(request, size)
+            except AppError as error:
+                await self._call.send(self._wire.session_rejected(error))
+            self._release(ARRIVING)
+
+    def _keep(self, key: str) -> None:
+        """Keep the request that is handled, in place of an earlier one with this key."""
+        self._release(key)
+        self._leases[key] = self._leases.pop(ARRIVING)
+
+    def _release(self, *keys: str) -> None:
+        for key in keys:
+            if key in self._leases:
+                self._leases.pop(key).release()
 
     async def _handle(self, request: pb.SessionRequest, size: int) -> None:
         kind = request.WhichOneof("request")
@@ -272,22 +284,23 @@ class Session:
             case "user_message":
                 await self._take_message(request.user_message, size)
             case "tool_result" | "permission_decision" | "cancel_turn":
-                await self._answer_calls(kind, request, size)
+                await self._answer_calls(kind, request)
             case "register_tools":
                 registered = request.register_tools
                 new = await self._call.translate(size, tools_by_name, registered.tools, registered.source)
                 self._tools.register(registered.source, new, registered.system_context)
+                self._keep(f"tools {registered.source or sorted(new)}")
             case "feedback":
                 await self._store_feedback(request.feedback)
             case "cancel_session":
                 await self._cancel_session()
 
-    async def _answer_calls(self, kind: str, request: pb.SessionRequest, size: int) -> None:
+    async def _answer_calls(self, kind: str, request: pb.SessionRequest) -> None:
         """Give the answers of a request to the turn. Raises ``AppError`` VALIDATION_ERROR if there is none."""
         answers = await self._call.translate(request.permission_decision.modifier.ByteSize(), answers_of, request)
         if self._turn is not None:
-            self._arriving.release()  # the turn keeps the answers
-            await self._turn[0].take(answers, size)
+            if await self._turn[0].take(answers):
+                self._keep(f"{ANSWER}{self._service.new_id()}")
         elif kind != "cancel_turn":
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
 
@@ -307,6 +320,7 @@ class Session:
         self._tools.register("", translated.tools, "")
         self._start = translated
         self._thread_id = thread_id
+        self._keep(START)
         await self._call.send(self._wire.session_started(self._thread_id, model, self._options.permissions))
         if translated.history:
             summary = struct_of({"messages": len(translated.history)})
@@ -346,10 +360,11 @@ class Session:
         is_full = self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING
         if is_full and (self._turn is not None or self._waiting):
             raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
-        queued = await self._call.translate(size, read_message, message, size, message_id, self._service.new_id())
+        queued = await self._call.translate(size, read_message, message, message_id, self._service.new_id())
         if self._turn is not None and self._options.on_busy == "interrupt":
             await self._turn[0].cancel()
         self._waiting.append(queued)
+        self._keep(queued.content.id)
         self._changed.set()
 
     async def _cancel_session(self) -> None:
