@@ -22,6 +22,7 @@ from agui_container.ports.records import (
     Claimed,
     Ending,
     Feedback,
+    Fork,
     GoalStatus,
     InterruptScope,
     Lease,
@@ -38,7 +39,6 @@ from agui_container.ports.records import (
     ThreadDelta,
     ThreadKey,
     ThreadRecord,
-    ThreadStatus,
     Triage,
 )
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -251,24 +251,10 @@ class ThreadStore(Protocol):
             True if the thread existed.
         """
 
-    async def fork(
-        self,
-        source: ThreadKey,
-        message_id: str,
-        thread_id: str,
-        now: float,
-        turn: ThreadStatus = ThreadStatus.USER_TURN,
-    ) -> ThreadRecord:
+    async def fork(self, fork: Fork) -> ThreadRecord:
         """Create a thread of the same owner with the history up to and including a message, the title and the state.
 
         A repeated call returns the thread of the first call.
-
-        Args:
-            source: key of the thread.
-            message_id: id of the last message that is copied.
-            thread_id: id of the new thread.
-            now: time of the creation.
-            turn: status of the new thread.
 
         Raises:
             CannotFork: the message does not exist or its run is active, or the new thread's id exists.
