@@ -8,7 +8,6 @@ from agui_container.ports.records import (
     Change,
     Claimed,
     Feedback,
-    Fork,
     InterruptScope,
     Page,
     PendingInterrupt,
@@ -16,7 +15,7 @@ from agui_container.ports.records import (
     ThreadKey,
     ThreadStatus,
 )
-from agui_container.ports.store import READ_BYTES, BadToken, CannotFork, Store
+from agui_container.ports.store import READ_BYTES, BadToken, CannotFork, Fork, Store
 from tests.stores.doubles import RUN, THREAD, A, claim, claim_run, ending, envelopes, message, run, store_turn
 
 

@@ -297,33 +297,6 @@ class StoredGoal(Struct, frozen=True):
     concluded_at: float | None = None
 
 
-class Fork(Struct, frozen=True):
-    """A copy of a thread, up to and including a message.
-
-    Attributes:
-        source: key of the thread.
-        message_id: id of the last message that is copied.
-        thread_id: id of the new thread, which has the same owner.
-        status: status of the new thread.
-    """
-
-    source: ThreadKey
-    message_id: str
-    thread_id: str
-    created_at: float
-    status: ThreadStatus = ThreadStatus.USER_TURN
-
-    @property
-    def key(self) -> ThreadKey:
-        """Key of the new thread."""
-        return ThreadKey(self.source.owner, self.thread_id)
-
-    @property
-    def origin(self) -> tuple[str, str]:
-        """``ThreadRecord.forked_from`` of the new thread."""
-        return self.source.thread_id, self.message_id
-
-
 class ThreadDelta(Struct, frozen=True):
     """Changes of a thread since a token.
 

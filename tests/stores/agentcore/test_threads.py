@@ -2,8 +2,8 @@
 
 import pytest
 
-from agui_container.ports.records import Change, Feedback, Fork, ThreadKey
-from agui_container.ports.store import CannotFork, LeaseLost, StoreUnavailable
+from agui_container.ports.records import Change, Feedback, ThreadKey
+from agui_container.ports.store import CannotFork, Fork, LeaseLost, StoreUnavailable
 from agui_container.stores.agentcore import AgentCoreStore, service
 from agui_container.stores.agentcore.service import HASHED, actor_id, session_id
 from agui_container.stores.agentcore.turn_events import conversation_item

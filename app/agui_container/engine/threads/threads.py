@@ -32,7 +32,6 @@ from agui_container.engine.threads.views import (
 from agui_container.ports import Caller, ThreadCleanup
 from agui_container.ports.records import (
     Feedback,
-    Fork,
     Page,
     StoredMessage,
     ThreadDelta,
@@ -40,7 +39,7 @@ from agui_container.ports.records import (
     ThreadRecord,
     size_of_feedback,
 )
-from agui_container.ports.store import BadToken, CannotFork, store_errors_as_app_errors
+from agui_container.ports.store import BadToken, CannotFork, Fork, store_errors_as_app_errors
 from agui_container.protocol.commands import (
     MAX_PAGE,
     ThreadCommand,

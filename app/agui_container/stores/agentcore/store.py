@@ -13,7 +13,6 @@ from agui_container.ports.records import (
     Claimed,
     Ending,
     Feedback,
-    Fork,
     Page,
     RunKey,
     StoreWarning,
@@ -21,7 +20,7 @@ from agui_container.ports.records import (
     ThreadKey,
     ThreadRecord,
 )
-from agui_container.ports.store import PAGE
+from agui_container.ports.store import PAGE, Fork
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.stores.agentcore.histories import ThreadHistories
 from agui_container.stores.agentcore.interrupts import AgentCoreInterrupts

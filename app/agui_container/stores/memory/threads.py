@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from agui_container.ports.records import (
     Change,
     Feedback,
-    Fork,
     GoalStatus,
     Page,
     Review,
@@ -21,7 +20,7 @@ from agui_container.ports.records import (
     Triage,
     merge_metadata,
 )
-from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork
+from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork, Fork
 from agui_container.stores.memory.data import MemoryData, MemoryThread
 from agui_container.stores.page_tokens import (
     make_last_token,

@@ -13,7 +13,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from agui_container.ports.records import (
     Feedback,
-    Fork,
     GoalStatus,
     Page,
     Review,
@@ -27,7 +26,7 @@ from agui_container.ports.records import (
     Triage,
     merge_metadata,
 )
-from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork
+from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork, Fork
 from agui_container.stores.page_tokens import (
     make_last_token,
     make_page,
