@@ -17,7 +17,7 @@ from agui_container.transports.conversation.pending import Answer, PendingCalls
 from agui_container.transports.conversation.translator import Cancellation, Opening, Translator
 from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
 from agui_container.transports.kontekst.context import ThreadCount, read_snapshot
-from agui_container.transports.kontekst.requests import NEXT_PROPS, RunStart, run_input
+from agui_container.transports.kontekst.run_inputs import NEXT_PROPS, RunStart, run_input
 
 SNAPSHOT = "context.snapshot"
 

@@ -20,7 +20,6 @@ from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.transports.conversation.translator import Opening
-from agui_container.transports.roboto import inputs
 from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage, calls_awaiting_client
 from agui_container.transports.roboto.notes import LOCAL, Notes, as_metadata
 from agui_container.transports.roboto.records import JSON, SessionView, feedback_record, session_json
@@ -33,6 +32,7 @@ from agui_container.transports.roboto.requests import (
     goals_of,
     read,
 )
+from agui_container.transports.roboto.run_inputs import NewRun, message_input, results_input, start_input
 from agui_container.transports.roboto.views import SessionClient, SessionReader
 
 BUSY = "The session is not waiting for a message: the agent is at work."
@@ -64,7 +64,7 @@ class Sessions:
             org_id=org_id or LOCAL,
         )
         thread_id, run_id = new_session_id(), self._service.new_id()
-        run_input = inputs.start_input(inputs.NewRun(thread_id, run_id, time.time(), notes, goals), request)
+        run_input = start_input(NewRun(thread_id, run_id, time.time(), notes, goals), request)
         await self._begin(client, Opening(run_input, size), notes.model_dump(mode="json"))
         return await self.reader.read(client, thread_id, session_json)
 
@@ -85,7 +85,7 @@ class Sessions:
         waiting = [interrupt.id for interrupt in await self._service.threads.waiting(caller, thread_id)]
         denied = list(await self._open_calls(caller, thread_id)) if waiting else []
         run_id, now = self._service.new_id(), time.time()
-        run_input = inputs.message_input(inputs.NewRun(thread_id, run_id, now, notes, goals, waiting, denied), request)
+        run_input = message_input(NewRun(thread_id, run_id, now, notes, goals, waiting, denied), request)
         await self._begin(client, Opening(run_input, size), facts)
 
     async def answer(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
@@ -108,8 +108,8 @@ class Sessions:
         if self.reader.is_active(thread) or thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The session is not waiting for results of client tools.")
         check_results(request, await self._open_calls(caller, thread_id))
-        run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes)
-        run_input = inputs.results_input(run, request.tool_results)
+        run = NewRun(thread_id, self._service.new_id(), time.time(), notes)
+        run_input = results_input(run, request.tool_results)
         condition = ThreadCondition(latest_run=None if latest is None else latest.key.run_id)
         await self._begin(client, Opening(run_input, size, condition=condition), facts)
 

@@ -56,7 +56,7 @@ class RobotoTranslator(Translator[Opening[BaseEvent], None, BaseEvent]):
         self._waiting = ""
 
     def open(self, request: Opening[BaseEvent]) -> Opening[BaseEvent]:
-        """Return the run of a request, which ``inputs`` has translated."""
+        """Return the run of a request, which ``run_inputs`` has translated."""
         return request
 
     def feed(self, kind: EventType, event: Event) -> Sequence[BaseEvent]:

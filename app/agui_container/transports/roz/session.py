@@ -1,7 +1,7 @@
 """One session of a roz client. Requests are received during a turn, and turns run one after the other.
 
-Rule: this module does I/O; ``inputs``, ``requests`` and ``tools`` translate, and each turn is a conversation. An
-invalid request is answered by an error and does not affect the rest of the session.
+Rule: this module does I/O; ``client_messages``, ``client_tools`` and ``run_inputs`` translate, and each turn is a
+conversation. An invalid request is answered by an error and does not affect the rest of the session.
 
 Rule: a request counts as bytes in flight until it has been handled. The lease of a request that is kept goes with it.
 """
@@ -24,7 +24,10 @@ from agui_container.transports.conversation.loop import ConversationLoop
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.messages import check_id
-from agui_container.transports.roz.inputs import (
+from agui_container.transports.roz.client_messages import answers_of
+from agui_container.transports.roz.client_tools import ClientTools, tools_by_name
+from agui_container.transports.roz.options import RozOptions
+from agui_container.transports.roz.run_inputs import (
     QueuedMessage,
     SessionStart,
     TurnRequest,
@@ -32,11 +35,8 @@ from agui_container.transports.roz.inputs import (
     read_start,
     turn_request,
 )
-from agui_container.transports.roz.options import RozOptions
-from agui_container.transports.roz.requests import answers_of
-from agui_container.transports.roz.tools import ClientTools, tools_by_name
+from agui_container.transports.roz.server_messages import RozEncoder, struct_of
 from agui_container.transports.roz.translator import RozTranslator, add
-from agui_container.transports.roz.wire import RozEncoder, struct_of
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
 Turn = ConversationLoop[TurnRequest, pb.SessionRequest, pb.SessionResponse]

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.roz.requests import tool_of
+from agui_container.transports.roz.client_messages import tool_of
 
 MAX_TOOLS = 1_000
 MAX_SOURCES = 1_000

@@ -12,8 +12,8 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_ITEMS
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.messages import check_id
-from agui_container.transports.roz.requests import history_of, user_message
-from agui_container.transports.roz.tools import ClientTools, ToolsByName, tools_by_name
+from agui_container.transports.roz.client_messages import history_of, user_message
+from agui_container.transports.roz.client_tools import ClientTools, ToolsByName, tools_by_name
 
 MAX_CONTEXTS = MAX_ITEMS["context"]
 """Number of texts about the user's project."""

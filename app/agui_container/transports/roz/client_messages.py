@@ -1,4 +1,4 @@
-"""roz's requests as inputs of AG-UI runs: messages, history, context.
+"""Messages of a roz client as AG-UI: prompts, history, context, results and decisions.
 
 Rule: pure translation. Source: roz's API reference (proto/roz/v1/agent.proto).
 """
