@@ -164,6 +164,6 @@ def test_lists_of_a_start_and_of_a_message_are_bounded() -> None:
         read_start(roz.StartSession(project_context=[""] * (MAX_CONTEXTS + 1)))
     blocks = [roz.ContentBlock(text="x")] * (MAX_MESSAGE_PARTS + 1)
     with pytest.raises(AppError, match="context: may have"):
-        read_message(roz.UserMessage(context=blocks), "m1", "u1")
+        read_message(roz.UserMessage(context=blocks), 0, "m1", "u1")
     with pytest.raises(AppError, match="message_id"):
-        read_message(roz.UserMessage(), "m" * 513, "u1")
+        read_message(roz.UserMessage(), 0, "m" * 513, "u1")

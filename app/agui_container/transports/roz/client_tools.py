@@ -34,12 +34,14 @@ class ClientTool(Struct, frozen=True):
 
     Attributes:
         category: one of ``CATEGORIES``, or empty.
+        size: bytes of the tool.
     """
 
     tool: Tool
     timeout_ms: int
     category: str
     source: str
+    size: int
 
 
 ToolsByName = Mapping[str, ClientTool]
@@ -56,7 +58,8 @@ def tools_by_name(schemas: Collection[pb.ToolSchema], source: str = "") -> dict[
     tools = {}
     for schema in schemas:
         timeout = min(schema.timeout_ms or TIMEOUT_MS, MAX_TIMEOUT_MS)
-        tools[schema.name] = ClientTool(tool_of(schema), timeout, CATEGORIES.get(schema.category, ""), source)
+        category = CATEGORIES.get(schema.category, "")
+        tools[schema.name] = ClientTool(tool_of(schema), timeout, category, source, schema.ByteSize())
     return tools
 
 
@@ -71,6 +74,12 @@ class ClientTools:
     def __init__(self) -> None:
         self.current: ToolsByName = {}
         self.system_contexts: dict[str, str] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes of the tools and of the texts about them."""
+        texts = sum(len(source) + len(text) for source, text in self.system_contexts.items())
+        return texts + sum(tool.size for tool in self.current.values())
 
     def register(self, source: str, new: ToolsByName, system_context: str) -> None:
         """Replace the tools of a source, including those whose names have its prefix. Without a source, add the tools.

@@ -3,7 +3,7 @@
 Rule: a request is translated once, when it arrives.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ag_ui.core import PROTOCOL_VERSION, Context, Message, RunAgentInput, UserMessage
 from msgspec import Struct
@@ -25,7 +25,7 @@ class SessionStart(Struct, frozen=True):
     Attributes:
         request: the request without its history and its tools.
         history: messages of an earlier conversation, until a run has stored them.
-        size: bytes of the request without its history.
+        size: bytes of both.
     """
 
     request: pb.StartSession
@@ -35,7 +35,7 @@ class SessionStart(Struct, frozen=True):
 
     def without_history(self) -> "SessionStart":
         """Return what is kept once the history is stored."""
-        return SessionStart(self.request, (), {}, self.size)
+        return SessionStart(self.request, (), {}, self.request.ByteSize())
 
     @property
     def props(self) -> dict[str, object]:
@@ -53,6 +53,7 @@ class QueuedMessage(Struct, frozen=True):
         message_id: id of the message for the client.
         tools: tools of this turn, instead of those that are registered; empty for none.
         system_context: text for the model in this turn.
+        size: bytes of its request.
     """
 
     message_id: str
@@ -60,6 +61,7 @@ class QueuedMessage(Struct, frozen=True):
     tools: ToolsByName
     system_context: str
     mode: str
+    size: int
 
 
 class TurnRequest(Struct, frozen=True):
@@ -78,30 +80,24 @@ class TurnRequest(Struct, frozen=True):
 
 
 def turn_request(
-    start: SessionStart, message: QueuedMessage, registered: ClientTools, ids: Mapping[str, str], size: int
+    start: SessionStart, message: QueuedMessage, registered: ClientTools, thread_id: str, run_id: str
 ) -> TurnRequest:
-    """Return the turn of a message, with the tools of the message or else those that are registered.
-
-    Args:
-        start: the start request of the session.
-        message: the message.
-        registered: tools of the session.
-        ids: ids of the thread and of the run.
-        size: bytes of the requests that the turn consists of.
-    """
+    """Return the turn of a message, with the tools of the message or else those that are registered."""
     tools = message.tools or registered.current
     texts = [("The user's project", text) for text in start.request.project_context]
     sources = registered.system_contexts.items()
     texts += [(f"Tools of {source}" if source else "Tools", text) for source, text in sources]
     texts.append(("This turn", message.system_context))
     run_input = RunAgentInput(
-        **ids,
+        thread_id=thread_id,
+        run_id=run_id,
         protocol_version=PROTOCOL_VERSION,
         messages=[*start.history, message.content],
         tools=[tool.tool for tool in tools.values()],
         context=[Context(description=description, value=text) for description, text in texts if text],
         forwarded_props={**start.props, **({"aiMode": message.mode} if message.mode else {})},
     )
+    size = start.size + registered.size + message.size
     return TurnRequest(run_input, tools, size, has_history=bool(start.history))
 
 
@@ -114,19 +110,20 @@ def read_start(start: pb.StartSession) -> SessionStart:
     if len(start.project_context) > MAX_CONTEXTS:
         raise AppError(ErrorCode.VALIDATION_ERROR, f"project_context: may have {MAX_CONTEXTS} texts at most.")
     history, tools = history_of(start.history), tools_by_name(start.tools)
-    start.ClearField("history")
-    size = start.ByteSize()
     start.ClearField("tools")
+    size = start.ByteSize()
+    start.ClearField("history")
     request = pb.StartSession()  # the original shares its memory with the whole request
     request.CopyFrom(start)
     return SessionStart(request, history, tools, size)
 
 
-def read_message(message: pb.UserMessage, message_id: str, new_id: str) -> QueuedMessage:
+def read_message(message: pb.UserMessage, size: int, message_id: str, new_id: str) -> QueuedMessage:
     """Translate a message.
 
     Args:
         message: the message of the client.
+        size: bytes of its request.
         message_id: id of the message for the client.
         new_id: id of the message in the thread.
 
@@ -135,4 +132,4 @@ def read_message(message: pb.UserMessage, message_id: str, new_id: str) -> Queue
     """
     check_id("message_id", message_id)
     content, tools = user_message(message, new_id), tools_by_name(message.tools)
-    return QueuedMessage(message_id, content, tools, message.system_context, message.ai_mode)
+    return QueuedMessage(message_id, content, tools, message.system_context, message.ai_mode, size)

@@ -3,7 +3,8 @@
 Rule: this module does I/O; ``client_messages``, ``client_tools`` and ``run_inputs`` translate, and each turn is a
 conversation. An invalid request is answered by an error and does not affect the rest of the session.
 
-Rule: a request counts as bytes in flight until it has been handled. The lease of a request that is kept goes with it.
+Rule: the session has one lease for the bytes of the requests that it keeps, and of the one that it handles. Small
+requests would not count by themselves, and a session can keep many.
 """
 
 import asyncio
@@ -14,7 +15,6 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
-from agui_container.engine.admission.quota import QuotaLease
 from agui_container.engine.service import Service
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
@@ -51,9 +51,6 @@ MAX_WAITING = 16
 
 MAX_ANSWERS = 1_000
 """Number of answers whose ids are stored for feedback."""
-
-ARRIVING, START, ANSWER = "arriving", "start", "answer "
-"""Keys of leases. That of a message is the message's id in the thread."""
 
 IGNORED = ("webrtc_answer", "ice_candidate", "camera_request")
 
@@ -96,8 +93,11 @@ class Session:
         self._turns = 0
         self._turn: tuple[Turn, RozTranslator] | None = None
         self._is_over = self._is_half_closed = False
-        self._leases: dict[str, QuotaLease] = {}
-        """Leases of the request that is handled, and of those that are kept: ``START``, tools, messages and answers."""
+        self._message: QueuedMessage | None = None
+        """Message that is being answered."""
+        self._answers_size = 0
+        """Bytes of the client's answers in the turn."""
+        self._lease = call.keep(0)
 
     @property
     def thread(self) -> ThreadKey:
@@ -109,13 +109,18 @@ class Session:
         """True while the session has a history that its thread will get with the first turn."""
         return self._start is not None and bool(self._start.history)
 
+    @property
+    def size(self) -> int:
+        """Bytes of the requests that the session keeps."""
+        messages = [*self._waiting, *([self._message] if self._message else [])]
+        start = self._start.size if self._start else 0
+        return start + self._tools.size + sum(message.size for message in messages) + self._answers_size
+
     async def serve(self) -> None:
         """Serve until the client half-closes the call, or cancels the session."""
         try:
-            try:
+            with self._lease:
                 await self._serve()
-            finally:
-                self._release(*self._leases)
             if self._start is not None:
                 tokens = {"input_tokens": self._usage.input_tokens, "output_tokens": self._usage.output_tokens}
                 completed = pb.SessionCompletedPayload(summary="The session is over.", **tokens)
@@ -176,9 +181,10 @@ class Session:
                     return
                 self._changed.clear()
                 await self._changed.wait()
-            message = self._waiting.pop(0)
-            await self._answer_one(message)
-            self._release(message.content.id, *(key for key in self._leases if key.startswith(ANSWER)))
+            self._message = self._waiting.pop(0)
+            await self._answer_one(self._message)
+            self._message, self._answers_size = None, 0
+            self._lease.resize(self.size)
             await self._complete_refused()
 
     async def _answer_one(self, message: QueuedMessage) -> None:
@@ -188,10 +194,7 @@ class Session:
         except AppError as error:
             await self._refuse_message(message.message_id, error)
             return
-        others = {ARRIVING, *(it.content.id for it in self._waiting)}
-        size = sum(lease.size for key, lease in self._leases.items() if key not in others)
-        ids = {"thread_id": self._thread_id, "run_id": self._service.new_id()}
-        request = turn_request(self._start, message, self._tools, ids, size)
+        request = turn_request(self._start, message, self._tools, self._thread_id, self._service.new_id())
         self._turns += 1
         permissions = self._options.permissions
         translator = RozTranslator(self._wire, message.message_id, request.tools, permissions, time.time)
@@ -206,9 +209,8 @@ class Session:
             await turn.answer(request)
         finally:
             self._turn = None
-        if turn.is_admitted and self.has_history:
+        if turn.is_admitted:
             self._start = self._start.without_history()
-            self._leases[START].resize(self._start.size)
         self._note_turn(message.message_id, translator)
 
     def _note_turn(self, message_id: str, translator: RozTranslator) -> None:
@@ -249,22 +251,12 @@ class Session:
         """Handle the client's requests. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for their bytes."""
         while not self._is_over and (request := await self._call.receive()) is not None:
             size = request.ByteSize()
-            self._leases[ARRIVING] = self._call.keep(size)
+            self._lease.resize(self.size + size)
             try:
                 await self._handle(request, size)
             except AppError as error:
                 await self._call.send(self._wire.session_rejected(error))
-            self._release(ARRIVING)
-
-    def _keep(self, key: str) -> None:
-        """Keep the request that is handled, in place of an earlier one with this key."""
-        self._release(key)
-        self._leases[key] = self._leases.pop(ARRIVING)
-
-    def _release(self, *keys: str) -> None:
-        for key in keys:
-            if key in self._leases:
-                self._leases.pop(key).release()
+            self._lease.resize(self.size)
 
     async def _handle(self, request: pb.SessionRequest, size: int) -> None:
         kind = request.WhichOneof("request")
@@ -284,23 +276,22 @@ class Session:
             case "user_message":
                 await self._take_message(request.user_message, size)
             case "tool_result" | "permission_decision" | "cancel_turn":
-                await self._answer_calls(kind, request)
+                await self._answer_calls(kind, request, size)
             case "register_tools":
                 registered = request.register_tools
                 new = await self._call.translate(size, tools_by_name, registered.tools, registered.source)
                 self._tools.register(registered.source, new, registered.system_context)
-                self._keep(f"tools {registered.source or sorted(new)}")
             case "feedback":
                 await self._store_feedback(request.feedback)
             case "cancel_session":
                 await self._cancel_session()
 
-    async def _answer_calls(self, kind: str, request: pb.SessionRequest) -> None:
+    async def _answer_calls(self, kind: str, request: pb.SessionRequest, size: int) -> None:
         """Give the answers of a request to the turn. Raises ``AppError`` VALIDATION_ERROR if there is none."""
         answers = await self._call.translate(request.permission_decision.modifier.ByteSize(), answers_of, request)
         if self._turn is not None:
             if await self._turn[0].take(answers):
-                self._keep(f"{ANSWER}{self._service.new_id()}")
+                self._answers_size += size
         elif kind != "cancel_turn":
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
 
@@ -320,7 +311,6 @@ class Session:
         self._tools.register("", translated.tools, "")
         self._start = translated
         self._thread_id = thread_id
-        self._keep(START)
         await self._call.send(self._wire.session_started(self._thread_id, model, self._options.permissions))
         if translated.history:
             summary = struct_of({"messages": len(translated.history)})
@@ -360,11 +350,10 @@ class Session:
         is_full = self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING
         if is_full and (self._turn is not None or self._waiting):
             raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
-        queued = await self._call.translate(size, read_message, message, message_id, self._service.new_id())
+        queued = await self._call.translate(size, read_message, message, size, message_id, self._service.new_id())
         if self._turn is not None and self._options.on_busy == "interrupt":
             await self._turn[0].cancel()
         self._waiting.append(queued)
-        self._keep(queued.content.id)
         self._changed.set()
 
     async def _cancel_session(self) -> None:
