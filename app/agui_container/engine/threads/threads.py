@@ -222,6 +222,7 @@ class ThreadCommands:
         delta = await self._changes(key, messages=command.messages and not command.is_page)
         page = await self._page(key, command) if command.messages and command.is_page else Page(delta.messages)
         delta = replace(delta, messages=page.items)
+        lease.resize(delta.size)  # also while the feedback is read
         feedback = await self._cluster.store.feedbacks.list_for(key)
         build = partial(shown_thread_view, with_messages=command.messages)
         view = await count_and_build(lease, caller, delta.size + size_of_feedback(feedback), build, delta, feedback)
