@@ -16,6 +16,7 @@ from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.policy import CapacityLimits
 from agui_container.engine.threads import threads as threads_module
 from agui_container.engine.threads.threads import RunControl, ThreadCommands
+from agui_container.engine.threads.turns import TURN_PAGE
 from agui_container.engine.threads.views import shown_thread_view
 from agui_container.ports.records import (
     Change,
@@ -259,6 +260,16 @@ async def test_a_question_about_one_message_reads_no_whole_thread(monkeypatch: p
     last = await threads.last_message(caller(), "t1")
     assert last is not None
     assert (last.id, await threads.last_message(caller(), "t2")) == ("m4", None)
+
+
+@requirement("caller.loop")
+async def test_the_last_messages_of_a_thread_are_read_in_pages_up_to_the_first_that_matters() -> None:
+    store = MemoryStore()
+    talk = [{"id": f"u{n}", "role": "user", "content": str(n)} for n in range(4 * TURN_PAGE)]
+    await store_conversation(store, *talk)
+    read = await threads_of(store).messages_since(caller(), "t1", lambda it: it.id == talk[-TURN_PAGE - 1]["id"])
+    assert [message.id for message in read] == [message["id"] for message in talk[-2 * TURN_PAGE :]]
+    assert await threads_of(store).messages_since(caller(), "unknown", lambda _: False) == []
 
 
 @requirement("feedback.hidden")

@@ -4,24 +4,20 @@ The clients over gRPC do not look for runs of others by themselves here, so thei
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import pytest
 
-from agui_container.ports.records import StoredMessage
 from agui_container.transports.conversation import following
-from agui_container.transports.conversation.following import closed_calls
 from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from tests.behaviour.approval_tools import PAID
 from tests.behaviour.over_grpc import ClientCall
-from tests.counted_bytes import record_used_bytes
 from tests.engine.doubles import WAIT
 from tests.grpc.client import call_text
 from tests.grpc.two_clients import DENIED, DENIED_ELSEWHERE, UNKNOWN_ELSEWHERE, Clients, RozTurn, two_clients
 from tests.requirements import requirement
 
-SIZE = 100_000
 PAY = call_text("pay", amount=5)
 LOOK = [roz.ToolSchema(name="look", description="Look.")]
 
@@ -106,23 +102,17 @@ async def test_a_late_result_in_roz_is_refused_and_begins_no_second_run(on_busy:
 
 
 @requirement("caller.loop")
-async def test_a_thread_that_another_client_has_continued_counts_while_it_is_read(
+async def test_of_a_thread_that_another_client_has_continued_only_the_last_messages_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    counted, used = list[int](), record_used_bytes(monkeypatch)
-
-    def recorded(messages: Sequence[StoredMessage], call_ids: Collection[str]) -> dict[str, str]:
-        counted.append(used[-1])
-        return closed_calls(messages, call_ids)
-
     async with two_clients() as clients:
         turn, call_id = await ask_client(clients)
-        result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": SIZE * "x"}
+        result = {"id": "m2", "role": "tool", "toolCallId": call_id, "content": "seen over SSE"}
         await clients.run(turn.thread, messages=[result])
-        monkeypatch.setattr(following, "closed_calls", recorded)
+        monkeypatch.setattr(clients.service.cluster.store.threads, "changes", None)
         await turn.send(tool_result=roz.ToolResult(tool_call_id=call_id, success=True, result="seen in roz"))
-        await turn.until("turn_finished")
-        assert counted[0] >= SIZE
+        assert (await turn.until("turn_finished")).stop_reason == "end_turn"
+        assert turn.all("tool_call_finished")[0].result_summary == "seen over SSE"
 
 
 @requirement("roz.tools", "protocol.crossed")

@@ -16,8 +16,8 @@ from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
 from agui_container.transports.grpc import call, messages
 from agui_container.transports.grpc.call import TRANSLATED_BYTES
 from agui_container.transports.grpc.messages import check_fields, decode
-from agui_container.transports.roz.inputs import MAX_CONTEXTS, read_message, read_start
-from agui_container.transports.roz.requests import json_of
+from agui_container.transports.roz.client_messages import json_of
+from agui_container.transports.roz.run_inputs import MAX_CONTEXTS, read_message, read_start
 from tests.engine.doubles import make_quota
 from tests.grpc.callers import serving_callers
 from tests.grpc.streams import Sender, call_of, start

@@ -20,14 +20,14 @@ from agui_container.transports.conversation.events import RUN_ENDS, Cancelled, C
 from agui_container.transports.conversation.pending import CALL_EVENTS, PendingCalls
 from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
-from agui_container.transports.kontekst.requests import RunStart
+from agui_container.transports.kontekst.run_inputs import RunStart
 from agui_container.transports.kontekst.translator import KontekstTranslator
+from agui_container.transports.roz.client_messages import MAX_HISTORY, history_of, tool_message, tool_of, user_message
+from agui_container.transports.roz.client_tools import MAX_TOOLS, ClientTools, tools_by_name
 from agui_container.transports.roz.options import PermissionRule, RozWire
-from agui_container.transports.roz.requests import MAX_HISTORY, history_of, tool_message, tool_of, user_message
+from agui_container.transports.roz.server_messages import RozEncoder
 from agui_container.transports.roz.team import TeamEvents
-from agui_container.transports.roz.tools import MAX_TOOLS, ClientTools, tools_by_name
 from agui_container.transports.roz.translator import RozTranslator
-from agui_container.transports.roz.wire import RozEncoder
 
 Event = dict[str, Any]
 

@@ -21,6 +21,7 @@ from tests.grpc.callers import (
     is_served,
     serving_callers,
 )
+from tests.grpc.two_clients import RozTurn, two_clients
 from tests.requirements import requirement
 
 BUDGET = 40_000_000
@@ -118,6 +119,35 @@ async def test_a_history_is_released_once_it_is_stored() -> None:
             session = await with_history(first)
             await session.say("hello")
             await session.until("turn_complete")
+
+
+@requirement("grpc.memory")
+@pytest.mark.parametrize("source", ["", "s"])
+async def test_tools_that_are_registered_again_count_once(source: str) -> None:
+    async with serving_callers(ObedientAgent(), max_bytes_in_flight=BUDGET) as callers:
+        session = await callers.connect("first").begin_session()
+        tools = [roz.ToolSchema(name="f", description="x" * MEGABYTES)]
+        for _ in range(FITTING + 1):
+            await session.send(register_tools=roz.RegisterTools(source=source, tools=tools))
+            await session.send(ping=roz.Ping())
+            await session.until("pong")
+
+
+@requirement("grpc.memory")
+async def test_results_of_the_client_count_until_their_turn_ends_and_refused_ones_do_not() -> None:
+    async with two_clients() as clients:
+        turn = RozTurn(clients.grpc.new_session())
+        await turn.say("call look\ncall look", tools=[roz.ToolSchema(name="look", description="Look.")])
+        first, second = [(await turn.until("tool_call_requested")).call_id for _ in range(2)]
+        used = clients.service.quota.amounts[Limit.BYTES_IN_FLIGHT]
+        for call_id in ("unknown", first, first):
+            await turn.send(tool_result=roz.ToolResult(tool_call_id=call_id, success=True, result="x" * MEGABYTES))
+        for _ in range(2):
+            await turn.until("session_rejected")
+        await eventually(lambda: MEGABYTES < used.used < 2 * MEGABYTES)
+        await turn.send(tool_result=roz.ToolResult(tool_call_id=second, success=True))
+        await turn.until("turn_finished")
+        await eventually(lambda: used.used == 0)
 
 
 @requirement("grpc.memory")

@@ -6,8 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from agui_container.protocol.errors import AppError
-from agui_container.transports.roboto import inputs
-from agui_container.transports.roboto.inputs import goal_contexts, goal_declarations
+from agui_container.transports.roboto import run_inputs
 from agui_container.transports.roboto.notes import MessageNotes, Notes
 from agui_container.transports.roboto.requests import (
     MAX_BLOCKS,
@@ -24,6 +23,7 @@ from agui_container.transports.roboto.requests import (
     goals_of,
     read,
 )
+from agui_container.transports.roboto.run_inputs import goal_contexts, goal_declarations
 from agui_container.transports.roboto.sessions import check_agent
 from tests.engine.doubles import Json
 from tests.requirements import requirement
@@ -135,9 +135,9 @@ def test_a_vocabulary_is_in_the_context_of_the_run() -> None:
 # --- run inputs -------------------------------------------------------------------------------------------------------
 
 
-def run(**facts: object) -> inputs.NewRun:
+def run(**facts: object) -> run_inputs.NewRun:
     notes = Notes(tools=[ToolSpec(name="client_look", description="Look.")])
-    return inputs.NewRun("t1", "r1", 5.0, notes, **facts)  # type: ignore[arg-type]
+    return run_inputs.NewRun("t1", "r1", 5.0, notes, **facts)  # type: ignore[arg-type]
 
 
 def test_a_start_becomes_the_input_of_a_run() -> None:
@@ -146,7 +146,7 @@ def test_a_start_becomes_the_input_of_a_run() -> None:
         "system_prompt": "Be brief.",
         "client_context": {"dataset_ids": ["ds_1"], "view_ids": []},
     }
-    found = inputs.start_input(run(goals=(SUMMARY,)), read(StartRequest, body))
+    found = run_inputs.start_input(run(goals=(SUMMARY,)), read(StartRequest, body))
     assert [(it.role, it.content) for it in found.messages] == [
         ("system", "Be brief."),
         ("assistant", "Welcome."),
@@ -165,7 +165,7 @@ def test_a_start_becomes_the_input_of_a_run() -> None:
 def test_a_scope_is_told_with_every_run_of_the_session() -> None:
     request = read(SendRequest, {"message": HELLO, "analysis_scope": {"start_time": 1}})
     notes = Notes(scope=request.analysis_scope)
-    found = inputs.message_input(inputs.NewRun("t1", "r1", 5.0, notes), request)
+    found = run_inputs.message_input(run_inputs.NewRun("t1", "r1", 5.0, notes), request)
     assert [it.value for it in found.context or ()] == ['{"start_time":1}']
     metadata = found.messages[0].metadata
     assert MessageNotes.of(metadata).is_sent
@@ -182,7 +182,7 @@ def test_a_scope_is_told_with_every_run_of_the_session() -> None:
 )
 def test_a_turn_without_words_gets_words_of_the_server(body: object, text: str, skill: object) -> None:
     request = read(SendRequest, body)
-    found = inputs.message_input(run(goals=tuple(goals_of(request))), request)
+    found = run_inputs.message_input(run(goals=tuple(goals_of(request))), request)
     assert [it.content for it in found.messages] == [text]
     assert (found.forwarded_props or {}).get("skill") == skill
     assert not MessageNotes.of(found.messages[0].metadata).is_sent  # no client holds it
@@ -197,7 +197,7 @@ def test_results_become_tool_messages() -> None:
         ]
     }
     results: list[SentToolResult] = read(ToolResultsRequest, body).tool_results
-    found = inputs.results_input(run(), results)
+    found = run_inputs.results_input(run(), results)
     rows = [(it.tool_call_id, it.content, it.error) for it in found.messages if it.role == "tool"]
     assert rows == [
         ("c1", '{"a": 1}', None),
@@ -251,5 +251,5 @@ def test_an_agent_of_ones_own_decides_about_prompts_and_models_itself() -> None:
     request = read(StartRequest, body)
     check_agent(request, {"commands": []})
     notes = Notes(model_profile=request.model_profile)
-    found = inputs.start_input(inputs.NewRun("t1", "r1", 5.0, notes), request)
+    found = run_inputs.start_input(run_inputs.NewRun("t1", "r1", 5.0, notes), request)
     assert (found.messages[0].content, (found.forwarded_props or {})["model"]) == ("Be brief.", "advanced")

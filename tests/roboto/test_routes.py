@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import httpx
 import pytest
+from ag_ui.core import Message
 
 from agui_container.main import build_app
-from agui_container.ports.records import ThreadDelta
 from agui_container.settings import Settings
 from agui_container.transports.roboto.requests import MAX_TOOLS
 from tests.behaviour.server import serving
@@ -193,6 +194,17 @@ async def test_a_result_that_names_another_tool_is_refused_and_the_call_waits(ap
     assert (await api.finished({**held, "status": "roboto_turn"}))["status"] == "user_turn"
 
 
+@requirement("roboto.tools", "caller.loop")
+async def test_the_calls_that_wait_are_found_without_the_rest_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = build_app(Settings(roboto=True))
+    async with serving(app) as url, http_client(url) as http:
+        api, threads = Api(http), app.state.service.cluster.store.threads
+        held = await api.finished(await api.start("call client_look {}", client_tools=[LOOK]))
+        monkeypatch.setattr(threads, "changes", None)
+        refused = await api.error("POST", f"/{held['thread_id']}/tool-results", results("another"))
+        assert refused == (400, INVALID, "tool_results.0.tool_use_id: no call of this id is waiting for a result.")
+
+
 @requirement("roboto.tools", "protocol.crossed")
 async def test_results_that_come_after_those_of_another_client_are_refused_and_begin_no_turn(
     monkeypatch: pytest.MonkeyPatch,
@@ -202,16 +214,16 @@ async def test_results_that_come_after_those_of_another_client_are_refused_and_b
         api, threads = Api(http), app.state.service.threads
         held = await api.finished(await api.start("call client_look {}", client_tools=[LOOK]))
         call, path = held["messages"][1]["content"][0]["tool_use_id"], f"/{held['thread_id']}/tool-results"
-        read = threads.delta
+        read = threads.messages_since
 
-        async def read_before_the_other_client(*args: object, **choices: object) -> ThreadDelta:
-            delta: ThreadDelta = await read(*args, **choices)
-            monkeypatch.setattr(threads, "delta", read)
+        async def read_before_the_other_client(*args: object) -> Sequence[Message]:
+            messages: Sequence[Message] = await read(*args)
+            monkeypatch.setattr(threads, "messages_since", read)
             await api.data("POST", path, results(call))
             await api.finished({**held, "status": "roboto_turn"})
-            return delta
+            return messages
 
-        monkeypatch.setattr(threads, "delta", read_before_the_other_client)
+        monkeypatch.setattr(threads, "messages_since", read_before_the_other_client)
         assert (await api.error("POST", path, results(call)))[:2] == (400, INVALID)
         assert len((await api.http.get("/runs")).json()["runs"]) == 2
 

@@ -15,7 +15,7 @@ from agui_container.ports.records import (
     ThreadKey,
     ThreadStatus,
 )
-from agui_container.ports.store import READ_BYTES, BadToken, CannotFork, Store
+from agui_container.ports.store import READ_BYTES, BadToken, CannotFork, Fork, Store
 from tests.stores.doubles import RUN, THREAD, A, claim, claim_run, ending, envelopes, message, run, store_turn
 
 
@@ -95,7 +95,7 @@ async def test_runs_and_titles_leave_the_metadata_as_it_is_and_a_fork_begins_wit
     await store.threads.annotate(THREAD, {"pinned": True})
     await store_turn(store, message("m2"), key=run("r2"))
     await store.threads.rename(THREAD, "Chosen", 5.0)
-    fork = await store.threads.fork(THREAD, "m1", "t9", 6.0)
+    fork = await store.threads.fork(Fork(THREAD, "m1", "t9", 6.0))
     (thread,) = [it for it in (await store.threads.list("owner")).items if it.key == THREAD]
     assert (from_json(thread.metadata or b""), fork.metadata) == ({"pinned": True}, None)
     await store.threads.annotate(THREAD, {"pinned": None})
@@ -145,7 +145,7 @@ async def test_another_owner_cannot_reach_a_thread(store: Store) -> None:
     assert not await store.threads.delete(strange)
     assert await store.feedbacks.put(strange, Feedback("m1", "positive", (), None, 1.0, 1.0)) is None
     with pytest.raises(CannotFork):
-        await store.threads.fork(strange, "m1", "t9", 1.0)
+        await store.threads.fork(Fork(strange, "m1", "t9", 1.0))
     assert await store.threads.get(THREAD) is not None
 
 
@@ -221,7 +221,7 @@ async def forkable(store: Store) -> None:
 
 async def test_a_fork_has_the_history_up_to_a_message(store: Store) -> None:
     await forkable(store)
-    record = await store.threads.fork(THREAD, "m2", "f1", 300.0)
+    record = await store.threads.fork(Fork(THREAD, "m2", "f1", 300.0))
     assert record == await store.threads.get(ThreadKey("owner", "f1"))
     assert (record.forked_from, record.title, record.created_at) == (("t1", "m2"), "Title", 300.0)
     assert record.status is ThreadStatus.USER_TURN
@@ -233,7 +233,7 @@ async def test_a_fork_has_the_history_up_to_a_message(store: Store) -> None:
 
 async def test_a_fork_and_its_origin_go_their_own_ways(store: Store) -> None:
     await forkable(store)
-    record = await store.threads.fork(THREAD, "m4", "f1", 300.0)
+    record = await store.threads.fork(Fork(THREAD, "m4", "f1", 300.0))
     before = await store.threads.changes(THREAD)
     fork = await store.threads.changes(record.key)
     assert fork is not None
@@ -249,19 +249,19 @@ async def test_a_fork_and_its_origin_go_their_own_ways(store: Store) -> None:
 
 async def test_a_fork_that_is_asked_for_again_is_the_same(store: Store) -> None:
     await forkable(store)
-    record = await store.threads.fork(THREAD, "m2", "f1", 300.0)
-    assert await store.threads.fork(THREAD, "m2", "f1", 301.0) == record
+    record = await store.threads.fork(Fork(THREAD, "m2", "f1", 300.0))
+    assert await store.threads.fork(Fork(THREAD, "m2", "f1", 301.0)) == record
     with pytest.raises(CannotFork):
-        await store.threads.fork(THREAD, "m1", "f1", 300.0)
+        await store.threads.fork(Fork(THREAD, "m1", "f1", 300.0))
     with pytest.raises(CannotFork):
-        await store.threads.fork(THREAD, "m2", "t1", 300.0)
+        await store.threads.fork(Fork(THREAD, "m2", "t1", 300.0))
 
 
 @pytest.mark.parametrize(("thread", "message_id"), [("t1", "unknown"), ("unknown", "m1")])
 async def test_an_unknown_thread_or_message_cannot_be_forked(store: Store, thread: str, message_id: str) -> None:
     await forkable(store)
     with pytest.raises(CannotFork) as refused:
-        await store.threads.fork(ThreadKey("owner", thread), message_id, "f1", 300.0)
+        await store.threads.fork(Fork(ThreadKey("owner", thread), message_id, "f1", 300.0))
     assert not refused.value.active
 
 
@@ -271,9 +271,9 @@ async def test_a_message_of_an_active_run_cannot_be_forked(store: Store) -> None
     await claim_run(store, key)
     await store.runs.change(key, A, 250.0, Change([message("m5", run_id="r2")]))
     with pytest.raises(CannotFork) as refused:
-        await store.threads.fork(THREAD, "m5", "f1", 300.0)
+        await store.threads.fork(Fork(THREAD, "m5", "f1", 300.0))
     assert refused.value.active
     assert await store.threads.get(ThreadKey("owner", "f1")) is None
-    assert (await store.threads.fork(THREAD, "m4", "f1", 300.0)).forked_from == ("t1", "m4")
+    assert (await store.threads.fork(Fork(THREAD, "m4", "f1", 300.0))).forked_from == ("t1", "m4")
     await store.runs.finish(key, A, [], ending())
-    assert (await store.threads.fork(THREAD, "m5", "f2", 300.0)).forked_from == ("t1", "m5")
+    assert (await store.threads.fork(Fork(THREAD, "m5", "f2", 300.0))).forked_from == ("t1", "m5")

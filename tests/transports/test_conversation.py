@@ -1,7 +1,7 @@
 """The conversation loop by itself: an engine, a translator into plain texts, and a client that a test speaks for."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 from ag_ui.core import (
@@ -16,16 +16,13 @@ from ag_ui.core import (
     ToolMessage,
 )
 
-from agui_container.engine.admission.quota import Limit
-from agui_container.engine.log.subscription import Subscription
 from agui_container.ports import Item
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.protocol.wire.envelope import Batch
 from agui_container.transports.conversation.approvals import decision
-from agui_container.transports.conversation.events import Event, Failed, Outcome, decoded_events
+from agui_container.transports.conversation.events import Event, Failed, Outcome
 from agui_container.transports.conversation.loop import ConversationLoop
 from agui_container.transports.conversation.pending import Answer, PendingCalls, call_id_of, result_message
-from agui_container.transports.conversation.translator import Cancellation, Opening
+from agui_container.transports.conversation.translator import Cancellation, ClientConnection, Opening
 from tests.engine.doubles import WAIT, asking, caller, make_service, raises_code
 from tests.requirements import requirement
 
@@ -69,10 +66,8 @@ class TextTranslator:
         return [f"{type(outcome).__name__}{code}"]
 
 
-class TextClient:
+class TextClient(ClientConnection[Said, str]):
     """A client in the test's own event loop. ``received`` are its messages."""
-
-    is_open = True
 
     def __init__(self) -> None:
         self.caller = caller()
@@ -98,12 +93,6 @@ class TextClient:
         self.received += messages
         async with self._changed:
             self._changed.notify_all()
-
-    async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[str]]) -> None:
-        await self.send([text for kind, event in decoded_events(batch) for text in translate(kind, event)])
-
-    def leave(self, subscription: Subscription) -> None:
-        subscription.close()
 
 
 class TextTalk:
@@ -233,15 +222,14 @@ async def test_a_client_without_a_connection_is_shown_a_run_that_another_client_
 
 
 @requirement("protocol.loop")
-async def test_answers_count_as_bytes_in_flight_until_the_conversation_ends() -> None:
+async def test_the_loop_says_if_it_keeps_an_answer() -> None:
     talk = TextTalk(looker)
     loop = ConversationLoop[str, Said, str](talk.service, talk.client, TextTranslator())
     task = asyncio.create_task(loop.answer("hello"))
     await talk.client.until(f"ask {CALL}")
-    await loop.take([result_message(CALL, "seen")], size=100_000)
-    assert talk.service.quota.amounts[Limit.BYTES_IN_FLIGHT].used == 100_000
+    assert not await loop.take([result_message("unknown", "seen")])
+    assert await loop.take([result_message(CALL, "seen")])
     await task
-    assert talk.service.quota.amounts[Limit.BYTES_IN_FLIGHT].used == 0
 
 
 @requirement("protocol.loop")

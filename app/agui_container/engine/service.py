@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
+from ag_ui.core import AgentCapabilities, Interrupt, Message, RunAgentInput
 
 from agui_container.engine.admission.quota import Quota
 from agui_container.engine.log.subscription import Readable, Subscription
@@ -74,6 +74,11 @@ class Threads(Protocol):
 
     async def last_message(self, caller: Caller, thread_id: str) -> StoredMessage | None:
         """Return the last message of a thread, or None without one. Raises ``AppError`` STORE_UNAVAILABLE."""
+
+    async def messages_since(
+        self, caller: Caller, thread_id: str, is_first: Callable[[Message], bool]
+    ) -> Sequence[Message]:
+        """Return the last messages of a thread, at least from the last one on that is first. Raises as ``waiting``."""
 
     async def annotate(self, caller: Caller, thread_id: str, notes: Mapping[str, object]) -> None:
         """Set entries of a thread's metadata to JSON values. None removes an entry. Raises as ``record``."""

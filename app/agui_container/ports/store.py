@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from agui_container.ports.agent import Agent
 from agui_container.ports.records import (
     AlreadyExists,
@@ -76,6 +78,33 @@ def store_errors_as_app_errors() -> Iterator[None]:
 
 class LeaseLost(Exception):
     """The replica may not write the run, because it was taken over, has ended or was deleted."""
+
+
+class Fork(Struct, frozen=True):
+    """A copy of a thread, up to and including a message.
+
+    Attributes:
+        source: key of the thread.
+        message_id: id of the last message that is copied.
+        thread_id: id of the new thread, which has the same owner.
+        status: status of the new thread.
+    """
+
+    source: ThreadKey
+    message_id: str
+    thread_id: str
+    created_at: float
+    status: ThreadStatus = ThreadStatus.USER_TURN
+
+    @property
+    def key(self) -> ThreadKey:
+        """Key of the new thread."""
+        return ThreadKey(self.source.owner, self.thread_id)
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """``ThreadRecord.forked_from`` of the new thread."""
+        return self.source.thread_id, self.message_id
 
 
 class CannotFork(Exception):
@@ -251,24 +280,10 @@ class ThreadStore(Protocol):
             True if the thread existed.
         """
 
-    async def fork(
-        self,
-        source: ThreadKey,
-        message_id: str,
-        thread_id: str,
-        now: float,
-        turn: ThreadStatus = ThreadStatus.USER_TURN,
-    ) -> ThreadRecord:
+    async def fork(self, fork: Fork) -> ThreadRecord:
         """Create a thread of the same owner with the history up to and including a message, the title and the state.
 
         A repeated call returns the thread of the first call.
-
-        Args:
-            source: key of the thread.
-            message_id: id of the last message that is copied.
-            thread_id: id of the new thread.
-            now: time of the creation.
-            turn: status of the new thread.
 
         Raises:
             CannotFork: the message does not exist or its run is active, or the new thread's id exists.

@@ -3,7 +3,7 @@
 import pytest
 
 from agui_container.ports.records import Change, Feedback, ThreadKey
-from agui_container.ports.store import CannotFork, LeaseLost, StoreUnavailable
+from agui_container.ports.store import CannotFork, Fork, LeaseLost, StoreUnavailable
 from agui_container.stores.agentcore import AgentCoreStore, service
 from agui_container.stores.agentcore.service import HASHED, actor_id, session_id
 from agui_container.stores.agentcore.turn_events import conversation_item
@@ -63,15 +63,15 @@ async def test_a_fork_is_there_after_a_restart_and_is_no_new_speech(
 ) -> None:
     for n in (1, 2):
         await turn(store, n)
-    await process().threads.fork(THREAD, "u2", "f1", 2000.0)
+    await process().threads.fork(Fork(THREAD, "u2", "f1", 2000.0))
     assert await ids(process(), FORK) == ["u1", "a1", "u2"]
     fork = await process().threads.get(FORK)
     assert fork is not None
     assert (fork.forked_from, fork.created_at) == (("t1", "u2"), 2000.0)
     assert all("blob" in item for item in service.requested_events()[-1]["payload"])
-    assert (await process().threads.fork(THREAD, "u2", "f1", 3000.0)).created_at == 2000.0
+    assert (await process().threads.fork(Fork(THREAD, "u2", "f1", 3000.0))).created_at == 2000.0
     with pytest.raises(CannotFork):
-        await process().threads.fork(THREAD, "a2", "f1", 3000.0)
+        await process().threads.fork(Fork(THREAD, "a2", "f1", 3000.0))
 
 
 async def test_a_token_of_an_earlier_process_is_none_of_this_one(process: Process) -> None:

@@ -9,9 +9,9 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Protocol
+from typing import ParamSpec, Protocol, TypeVar
 
-from ag_ui.core import Interrupt
+from ag_ui.core import Interrupt, Message
 from msgspec.structs import replace
 
 from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
@@ -19,7 +19,7 @@ from agui_container.engine.persistence.answers import answers_after, answers_of,
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.service import View
 from agui_container.engine.threads.search import threads_with
-from agui_container.engine.threads.turns import turn_after_message
+from agui_container.engine.threads.turns import messages_since, turn_after_message
 from agui_container.engine.threads.views import (
     delta_view,
     feedback_view,
@@ -39,7 +39,7 @@ from agui_container.ports.records import (
     ThreadRecord,
     size_of_feedback,
 )
-from agui_container.ports.store import BadToken, CannotFork, store_errors_as_app_errors
+from agui_container.ports.store import BadToken, CannotFork, Fork, store_errors_as_app_errors
 from agui_container.protocol.commands import (
     MAX_PAGE,
     ThreadCommand,
@@ -56,14 +56,14 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.offload import offload_if_large
 
-ExistingThreadCommand = ThreadsGet | ThreadsDelta | ThreadsTranscript | ThreadsRename | ThreadsFork | ThreadsFeedback
-
 CANCEL_SECONDS = 2.0
 """Longest wait of a deletion for the end of the thread's active run."""
 
 POLL_SECONDS = 0.01
 """Pause between two checks if the active run has ended."""
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -121,12 +121,30 @@ class ThreadCommands:
                 view = await self._execute(caller, command, lease)
             yield view
 
-    async def _execute(self, caller: Caller, command: ThreadCommand, lease: QuotaLease) -> View:
+    async def _execute(  # noqa: PLR0911 - a case for each command
+        self, caller: Caller, command: ThreadCommand, lease: QuotaLease
+    ) -> View:
         if isinstance(command, ThreadsList):
             return await self._list(caller.owner, command)
-        if isinstance(command, ThreadsDelete):
-            return await self._delete(caller, ThreadKey(caller.owner, command.thread_id))
-        return await self._execute_on(caller, ThreadKey(caller.owner, command.thread_id), command, lease)
+        key = ThreadKey(caller.owner, command.thread_id)
+        match command:
+            case ThreadsGet():
+                return await self._get(caller, key, command, lease)
+            case ThreadsDelta():
+                delta = await self._changes(key, command.since)
+                return await count_and_build(lease, caller, delta.size, delta_view, delta)
+            case ThreadsTranscript():
+                delta = await self._changes(key)
+                text = await count_and_build(lease, caller, delta.size, transcript_view, delta)
+                return {"threadId": key.thread_id, "transcript": text}
+            case ThreadsRename():
+                return await self._rename(key, command.title)
+            case ThreadsFork():
+                return await self._fork(key, command)
+            case ThreadsFeedback():
+                return await self._feedback(key, command)
+            case ThreadsDelete():
+                return await self._delete(caller, key)
 
     async def record(self, caller: Caller, thread_id: str) -> ThreadRecord:
         """Return the record of a thread. Raises ``AppError`` THREAD_NOT_FOUND, STORE_UNAVAILABLE."""
@@ -166,6 +184,17 @@ class ThreadCommands:
             page = await self._cluster.store.threads.messages(ThreadKey(caller.owner, thread_id), limit=1)
         return page.items[-1] if page and page.items else None
 
+    async def messages_since(
+        self, caller: Caller, thread_id: str, is_first: Callable[[Message], bool]
+    ) -> Sequence[Message]:
+        """Return the last messages of a thread, at least from the last one on that is first.
+
+        Raises:
+            AppError: STORE_UNAVAILABLE.
+        """
+        with store_errors_as_app_errors():
+            return await messages_since(self._cluster.store.threads, ThreadKey(caller.owner, thread_id), is_first)
+
     async def annotate(self, caller: Caller, thread_id: str, notes: Mapping[str, object]) -> None:
         """Set entries of a thread's metadata to JSON values. None removes an entry.
 
@@ -175,25 +204,6 @@ class ThreadCommands:
         with store_errors_as_app_errors():
             if not await self._cluster.store.threads.annotate(ThreadKey(caller.owner, thread_id), notes):
                 raise thread_not_found()
-
-    async def _execute_on(
-        self, caller: Caller, key: ThreadKey, command: ExistingThreadCommand, lease: QuotaLease
-    ) -> View:
-        view: View = {}
-        match command:
-            case ThreadsGet():
-                view = await self._get(caller, command, lease)
-            case ThreadsDelta():
-                view = await self._delta(caller, key, command.since, lease)
-            case ThreadsTranscript():
-                view = await self._transcript(caller, key, lease)
-            case ThreadsRename():
-                view = await self._rename(key, command.title)
-            case ThreadsFork():
-                view = await self._fork(key, command)
-            case ThreadsFeedback():
-                view = await self._feedback(key, command)
-        return view
 
     # --- reading ---
 
@@ -208,23 +218,18 @@ class ThreadCommands:
         threads: View = {"threads": [thread_view(record) for record in records]}
         return threads if page.next is None else {**threads, "next": page.next}
 
-    async def _get(self, caller: Caller, command: ThreadsGet, lease: QuotaLease) -> View:
-        key = ThreadKey(caller.owner, command.thread_id)
+    async def _get(self, caller: Caller, key: ThreadKey, command: ThreadsGet, lease: QuotaLease) -> View:
         waiting = [interrupt_view(it) for it in await self._runs.waiting(caller, command.thread_id)]
         delta = await self._changes(key, messages=command.messages and not command.is_page)
         page = await self._page(key, command) if command.messages and command.is_page else Page(delta.messages)
         delta = replace(delta, messages=page.items)
-        lease.resize(delta.size)
+        lease.resize(delta.size)  # also while the feedback is read
         feedback = await self._cluster.store.feedbacks.list_for(key)
         answers = await answers_of(self._cluster.store.interrupts, key, self._cluster.clock.time())
         if command.is_page:
             answers = answers_after(answers, {message.id for message in page.items}, is_first=page.next is None)
-        size, build = (
-            delta.size + size_of_feedback(feedback),
-            partial(shown_thread_view, with_messages=command.messages),
-        )
-        lease.resize(size)
-        view = await offload_if_large(caller.identity, size, build, delta, feedback)
+        build = partial(shown_thread_view, with_messages=command.messages)
+        view = await count_and_build(lease, caller, delta.size + size_of_feedback(feedback), build, delta, feedback)
         view |= {"waiting": waiting, "answers": answers}
         return view if page.next is None else {**view, "before": page.next}
 
@@ -239,17 +244,6 @@ class ThreadCommands:
         if page is None:
             raise thread_not_found()
         return page
-
-    async def _delta(self, caller: Caller, key: ThreadKey, since: str | None, lease: QuotaLease) -> View:
-        delta = await self._changes(key, since)
-        lease.resize(delta.size)
-        return await offload_if_large(caller.identity, delta.size, delta_view, delta)
-
-    async def _transcript(self, caller: Caller, key: ThreadKey, lease: QuotaLease) -> View:
-        delta = await self._changes(key)
-        lease.resize(delta.size)
-        text = await offload_if_large(caller.identity, delta.size, transcript_view, delta)
-        return {"threadId": key.thread_id, "transcript": text}
 
     async def _changes(self, key: ThreadKey, since: str | None = None, *, messages: bool = True) -> ThreadDelta:
         delta = await self._cluster.store.threads.changes(key, since, messages=messages)
@@ -314,7 +308,7 @@ class ThreadCommands:
         turn = await turn_after_message(threads, key, message)
         new_id, now = command.new_thread_id or self._new_id(), self._cluster.clock.time()
         try:
-            fork = await threads.fork(key, command.message_id, new_id, now, turn)
+            fork = await threads.fork(Fork(key, command.message_id, new_id, now, turn))
         except CannotFork as error:
             if error.id_exists:
                 raise AppError(ErrorCode.VALIDATION_ERROR, "newThreadId: there is another thread of this id.") from None
@@ -338,6 +332,14 @@ class ThreadCommands:
         if stored is None:  # the thread was deleted meanwhile
             raise message_not_found()
         return {"threadId": key.thread_id, **feedback_view(stored)}
+
+
+async def count_and_build(
+    lease: QuotaLease, caller: Caller, size: int, build: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Count the bytes of what was read, and build a view of it. Raises ``AppError`` RATE_LIMIT_EXCEEDED."""
+    lease.resize(size)
+    return await offload_if_large(caller.identity, size, build, *args, **kwargs)
 
 
 def thread_not_found() -> AppError:

@@ -40,7 +40,6 @@ from ag_ui.core import (
     ToolCall,
     ToolMessage,
     UserMessage,
-    VideoPart,
 )
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
@@ -139,7 +138,6 @@ def _results(messages: Sequence[Message]) -> Mapping[tuple[int, str], ToolMessag
 
 
 Json = Mapping[str, object]
-MediaPart = ImagePart | AudioPart | VideoPart | DocumentPart
 
 EMPTY = "it is empty"
 ONLY_TEXT = "only text is sent in a tool result"

@@ -19,15 +19,14 @@ from agui_container.ports.records import (
     ThreadBusy,
     ThreadKey,
     ThreadRecord,
-    ThreadStatus,
 )
-from agui_container.ports.store import PAGE
+from agui_container.ports.store import PAGE, Fork
 from agui_container.protocol.wire.envelope import Envelope
 from agui_container.stores.agentcore.histories import ThreadHistories
 from agui_container.stores.agentcore.interrupts import AgentCoreInterrupts
 from agui_container.stores.agentcore.service import CALL_SECONDS, MEMORY_ID, MemoryService
 from agui_container.stores.memory import MemoryStore
-from agui_container.stores.memory.data import Bounds
+from agui_container.stores.memory.data import Bounds, MemoryData
 from agui_container.stores.memory.runs import MemoryRuns
 from agui_container.stores.memory.threads import MemoryFeedbacks, MemoryThreads
 
@@ -81,71 +80,48 @@ class AgentCoreThreads:
             await self._histories.write_turn(key, record.changed_at, conversational=False)
         return exists
 
-    async def fork(
-        self,
-        source: ThreadKey,
-        message_id: str,
-        thread_id: str,
-        now: float,
-        turn: ThreadStatus = ThreadStatus.USER_TURN,
-    ) -> ThreadRecord:
+    async def fork(self, fork: Fork) -> ThreadRecord:
         """Create a thread with the history up to and including a message, and write it to the service."""
-        await self._histories.load_if_absent(source)
-        await self._histories.load_if_absent(ThreadKey(source.owner, thread_id))
-        fork = await self._memory.fork(source, message_id, thread_id, now, turn)
-        await self._histories.write_turn(fork.key, now, conversational=False)
-        return fork
+        await self._histories.load_if_absent(fork.source)
+        await self._histories.load_if_absent(fork.key)
+        record = await self._memory.fork(fork)
+        await self._histories.write_turn(fork.key, fork.created_at, conversational=False)
+        return record
 
     async def delete(self, key: ThreadKey) -> bool:
         """Delete a thread and its events."""
         return await self._histories.remove(key)
 
 
-class AgentCoreRuns:
+class AgentCoreRuns(MemoryRuns):
     """``RunStore`` in memory. A claim reads the thread from the service, and the end of a run writes the turn."""
 
-    def __init__(self, memory: MemoryRuns, histories: ThreadHistories) -> None:
-        self._memory = memory
+    def __init__(self, data: MemoryData, histories: ThreadHistories) -> None:
+        super().__init__(data)
         self._histories = histories
-        self.append = memory.append
-        self.change = memory.change
-        self.envelopes = memory.envelopes
-        self.get = memory.get
-        self.latest = memory.latest
-        self.find_by_run_id = memory.find_by_run_id
-        self.list = memory.list
-        self.renew = memory.renew
-        self.report_progress = memory.report_progress
-        self.request_cancel = memory.request_cancel
-        self.expired = memory.expired
-        self.take_over = memory.take_over
-        self.forget = memory.forget
 
     async def claim(self, claim: Claim) -> Claimed | AlreadyExists | ThreadBusy:
         """Create the run as active, after reading the history of its thread. A failed read becomes a warning."""
         await self._histories.load_for_run(claim.key.thread)
-        return await self._memory.claim(claim)
+        return await super().claim(claim)
 
     async def finish(self, run: RunKey, replica: str, envelopes: Sequence[Envelope], ending: Ending) -> None:
         """End the run, then write the turn to the service. A failed write becomes a warning."""
-        await self._memory.finish(run, replica, envelopes, ending)
+        await super().finish(run, replica, envelopes, ending)
         await self._histories.write_turn(run.thread, ending.ended_at, run.run_id, conversational=True)
 
 
-class AgentCoreFeedbacks:
+class AgentCoreFeedbacks(MemoryFeedbacks):
     """``FeedbackStore`` in memory. The thread of a new feedback is read first if necessary."""
 
-    def __init__(self, memory: MemoryFeedbacks, histories: ThreadHistories) -> None:
-        self._memory = memory
+    def __init__(self, data: MemoryData, histories: ThreadHistories) -> None:
+        super().__init__(data)
         self._histories = histories
-        self.list_for = memory.list_for
-        self.reviews = memory.reviews
-        self.triage = memory.triage
 
     async def put(self, thread: ThreadKey, feedback: Feedback) -> Feedback | None:
         """Store feedback on a message. Return None if there is no such message."""
         await self._histories.load_if_absent(thread)
-        return await self._memory.put(thread, feedback)
+        return await super().put(thread, feedback)
 
 
 class AgentCoreStore:
@@ -166,11 +142,11 @@ class AgentCoreStore:
         memory = MemoryStore(bounds)
         self._service = MemoryService(memory_id, call_seconds)
         self._histories = ThreadHistories(memory.threads, memory.interrupts, self._service)
-        self.runs = AgentCoreRuns(memory.runs, self._histories)
+        self.runs = AgentCoreRuns(memory.data, self._histories)
         self.threads = AgentCoreThreads(memory.threads, self._histories)
         self.goals = memory.goals
         self.interrupts = AgentCoreInterrupts(memory.interrupts, self._histories, self._service)
-        self.feedbacks = AgentCoreFeedbacks(memory.feedbacks, self._histories)
+        self.feedbacks = AgentCoreFeedbacks(memory.data, self._histories)
 
     def take_warnings(self, thread: ThreadKey) -> Sequence[StoreWarning]:
         """Return failed reads and writes of a thread since the last call."""

@@ -21,7 +21,7 @@ class MemoryStore:
 
     def __init__(self, bounds: Bounds | None = None) -> None:
         bounds = bounds or Bounds()
-        data = MemoryData(bounds)
+        self.data = data = MemoryData(bounds)
         self.interrupts = MemoryInterrupts(bounds.interrupt_bytes, bounds.interrupts)
         self.runs = MemoryRuns(data)
         self.threads = MemoryThreads(data, self.interrupts.remove)

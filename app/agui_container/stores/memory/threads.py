@@ -17,11 +17,10 @@ from agui_container.ports.records import (
     ThreadDelta,
     ThreadKey,
     ThreadRecord,
-    ThreadStatus,
     Triage,
     merge_metadata,
 )
-from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork
+from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork, Fork
 from agui_container.stores.memory.data import MemoryData, MemoryThread
 from agui_container.stores.page_tokens import (
     make_last_token,
@@ -113,32 +112,22 @@ class MemoryThreads:
             self._data.annotate(thread, merge_metadata(thread.record.metadata, notes))
         return thread is not None
 
-    async def fork(
-        self,
-        source: ThreadKey,
-        message_id: str,
-        thread_id: str,
-        now: float,
-        turn: ThreadStatus = ThreadStatus.USER_TURN,
-    ) -> ThreadRecord:
+    async def fork(self, fork: Fork) -> ThreadRecord:
         """Create a thread with the history up to and including a message. Raises ``CannotFork``."""
-        thread = self._data.threads.get(source)
-        message = thread.messages.get(message_id) if thread else None
+        thread = self._data.threads.get(fork.source)
+        message = thread.messages.get(fork.message_id) if thread else None
         if thread is None or message is None:
             raise CannotFork("no such thread or message")
         if message.run_id is not None and message.run_id == thread.record.active_run:
             raise CannotFork("the message's run is active", active=True)
-        target, origin = ThreadKey(source.owner, thread_id), (source.thread_id, message_id)
-        existing = self._data.threads.get(target)
+        existing = self._data.threads.get(fork.key)
         if existing is not None:
-            if existing.record.forked_from != origin:
+            if existing.record.forked_from != fork.origin:
                 raise CannotFork("the new thread's id is taken", id_exists=True)
             return existing.record
-        return self._copy_thread(
-            thread,
-            message_id,
-            ThreadRecord(target, turn, now, now, thread.record.title, forked_from=origin),
-        )
+        at, title = fork.created_at, thread.record.title
+        record = ThreadRecord(fork.key, fork.status, at, at, title, forked_from=fork.origin)
+        return self._copy_thread(thread, fork.message_id, record)
 
     def _copy_thread(self, thread: MemoryThread, message_id: str, record: ThreadRecord) -> ThreadRecord:
         ids = list(thread.messages)

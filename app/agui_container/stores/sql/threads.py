@@ -23,11 +23,10 @@ from agui_container.ports.records import (
     ThreadDelta,
     ThreadKey,
     ThreadRecord,
-    ThreadStatus,
     Triage,
     merge_metadata,
 )
-from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork
+from agui_container.ports.store import PAGE, READ_BYTES, BadToken, CannotFork, Fork
 from agui_container.stores.page_tokens import (
     make_last_token,
     make_page,
@@ -155,27 +154,21 @@ class SqlThreads:
             return removed.rowcount == 1
 
     @uncancellable
-    async def fork(
-        self,
-        source: ThreadKey,
-        message_id: str,
-        thread_id: str,
-        now: float,
-        turn: ThreadStatus = ThreadStatus.USER_TURN,
-    ) -> ThreadRecord:
+    async def fork(self, fork: Fork) -> ThreadRecord:
         """Create a thread with the history up to and including a message. Raises ``CannotFork``."""
-        target = ThreadKey(source.owner, thread_id)
         async with self._database.write_transaction() as connection:
-            thread = await lock_thread(connection, source)
-            position = None if thread is None else await _fork_position(connection, thread, message_id)
+            thread = await lock_thread(connection, fork.source)
+            position = None if thread is None else await _fork_position(connection, thread, fork.message_id)
             if thread is None or position is None:
                 raise CannotFork("no such thread or message")
-            origin = {"forked_thread": source.thread_id, "forked_message": message_id}
-            values = {**target._asdict(), **origin, "status": turn, "created_at": now, "changed_at": now}
-            if not await _copy_thread(connection, thread, position, values):
-                await _check_existing_fork(connection, target, (source.thread_id, message_id))
-            row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
-            return thread_record(row)
+            origin = dict(zip(("forked_thread", "forked_message"), fork.origin, strict=True))
+            times = {"created_at": fork.created_at, "changed_at": fork.created_at}
+            values = {**fork.key._asdict(), **origin, **times, "status": fork.status}
+            is_new = await _copy_thread(connection, thread, position, values)
+            record = thread_record((await connection.execute(select(*THREAD_FACTS).where(is_thread(fork.key)))).one())
+            if not is_new and record.forked_from != fork.origin:
+                raise CannotFork("the new thread's id is taken", id_exists=True)
+            return record
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -265,13 +258,6 @@ async def _copy_thread(connection: AsyncConnection, thread: int, position: int, 
     copied = history.where(MESSAGES.c.thread == thread, MESSAGES.c.position <= position)
     await connection.execute(plain_insert(MESSAGES).from_select(["thread", "revision", *columns], copied))
     return True
-
-
-async def _check_existing_fork(connection: AsyncConnection, target: ThreadKey, origin: tuple[str, str]) -> None:
-    """Raise ``CannotFork`` unless the existing thread is this fork."""
-    row = (await connection.execute(select(*THREAD_FACTS).where(is_thread(target)))).one()
-    if thread_record(row).forked_from != origin:
-        raise CannotFork("the new thread's id is taken", id_exists=True)
 
 
 class SqlGoals:

@@ -8,14 +8,13 @@ transport, and the other clients follow its run. An answer that comes after it b
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Sequence
 
-from ag_ui.core import RunAgentInput, ToolMessage
+from ag_ui.core import AssistantMessage, Message, RunAgentInput, ToolMessage
 
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.policy import ThreadCondition
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
-from agui_container.ports.records import StoredMessage
-from agui_container.protocol.conversation.merge import MESSAGE, unanswered_calls
+from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.conversation.events import text_of
 
@@ -140,9 +139,14 @@ async def pause() -> None:
     await asyncio.sleep(POLL_SECONDS)
 
 
-def closed_calls(messages: Sequence[StoredMessage], call_ids: Collection[str]) -> dict[str, str]:
+def closed_calls(messages: Sequence[Message], call_ids: Collection[str]) -> dict[str, str]:
     """Return those of some calls of the client that a thread no longer waits for, with their results as texts."""
-    parsed = [MESSAGE.validate_json(message.data) for message in messages]
-    results = {each.tool_call_id: text_of(each.content) for each in parsed if isinstance(each, ToolMessage)}
-    waiting = set(unanswered_calls(parsed))
+    results = {each.tool_call_id: text_of(each.content) for each in messages if isinstance(each, ToolMessage)}
+    waiting = set(unanswered_calls(messages))
     return {call_id: results.get(call_id, NO_RESULT) for call_id in call_ids if call_id not in waiting}
+
+
+def has_call(message: Message, call_id: str) -> bool:
+    """True if a message of the assistant makes this call."""
+    calls = message.tool_calls or () if isinstance(message, AssistantMessage) else ()
+    return any(call.id == call_id for call in calls)

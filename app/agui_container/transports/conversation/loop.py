@@ -10,16 +10,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 from ag_ui.core import PROTOCOL_VERSION, EventType, RunAgentInput
 
-from agui_container.engine.admission.quota import Limit
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.offload import offload_if_large
 from agui_container.transports.conversation import following
 from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict, resume_entry
 from agui_container.transports.conversation.events import (
@@ -56,10 +55,8 @@ class ConversationLoop(Generic[Request, In, Out]):
         self._service = service
         self._client = client
         self._caller = client.caller
-        self._quota = service.quota.of(client.caller.identity)
         self._translator = translator
         self._pending = PendingCalls({})
-        self._kept, self._kept_bytes = self._quota.acquire(Limit.BYTES_IN_FLIGHT, 0), 0
         self._outcome: Outcome = Completed()
         self._thread_id = self._run_id = ""
         self._changed = asyncio.Event()
@@ -93,17 +90,18 @@ class ConversationLoop(Generic[Request, In, Out]):
             await self.take(answers)
         self.half_close(cancels=True)
 
-    async def take(self, answers: Sequence[Answer | Cancellation], size: int = 0) -> None:
-        """Take answers of the client, which are kept as ``size`` bytes in flight until the end of the conversation."""
+    async def take(self, answers: Sequence[Answer | Cancellation]) -> bool:
+        """Take answers of the client. Returns True if one is kept, at the longest until the conversation ends."""
+        is_kept = False
         for answer in answers:
             if isinstance(answer, Cancellation):
                 await self.cancel()
             elif self._pending.add(answer):
-                self._kept.resize(self._kept_bytes + size)
-                self._kept_bytes += size
+                is_kept = True
                 self._changed.set()
             else:
                 await self._client.send(self._refuse(answer))
+        return is_kept
 
     def half_close(self, *, cancels: bool) -> None:
         """Note that the client sends no more. Calls that wait for it stay open, or are cancelled if ``cancels``."""
@@ -127,13 +125,12 @@ class ConversationLoop(Generic[Request, In, Out]):
 
     async def answer(self, request: Request) -> None:
         """Answer a request, until no call waits for the client, or the conversation is cancelled."""
-        with self._kept:
-            try:
-                subscription = await self.admit(request)
-            except AppError as error:
-                await self._end(Failed(error))
-            else:
-                await self.forward(subscription, self._opening.messages)
+        try:
+            subscription = await self.admit(request)
+        except AppError as error:
+            await self._end(Failed(error))
+        else:
+            await self.forward(subscription, self._opening.messages)
 
     async def admit(self, request: Request) -> Subscription:
         """Admit the first run of a request. Returns its events, for ``forward``.
@@ -248,9 +245,7 @@ class ConversationLoop(Generic[Request, In, Out]):
 
     async def _resume(self, answers: Sequence[Answer]) -> str | None:
         """Continue with answers. Returns the id of the next run if another client has continued the thread before."""
-        run_input = self._next_input(answers)
-        size = self._opening.size + self._kept_bytes
-        subscription = await self._runs.resume(self._run_id, run_input, size)
+        subscription = await self._runs.resume(self._run_id, self._next_input(answers), self._opening.size)
         if isinstance(subscription, str):
             return subscription
         self._pending.clear()
@@ -307,15 +302,12 @@ class ConversationLoop(Generic[Request, In, Out]):
         """
         if not self._pending.tools:
             return []
-        thread = await self._service.threads.delta(self._caller, self._thread_id)
-        with self._quota.acquire(Limit.BYTES_IN_FLIGHT, thread.size):
-            if await self._runs.latest() != self._run_id:
-                return []
-            calls = tuple(self._pending.tools)
-            closed = await offload_if_large(
-                self._caller.identity, thread.size, following.closed_calls, thread.messages, calls
-            )
-            del thread
+        calls = tuple(self._pending.tools)
+        since_calls = partial(following.has_call, call_id=calls[0])
+        thread = await self._service.threads.messages_since(self._caller, self._thread_id, since_calls)
+        if await self._runs.latest() != self._run_id:
+            return []
+        closed = following.closed_calls(thread, calls)
         messages: list[Out] = []
         for call_id, result in closed.items():
             if (late := self._pending.drop_tool(call_id)) is not None:

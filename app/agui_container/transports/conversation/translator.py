@@ -14,12 +14,17 @@ In the order of a conversation, the loop calls
 | method | for |
 |---|---|
 | ``open(request)`` | the input of the first run, as an ``Opening`` |
-| ``feed(kind, event)`` | each AG-UI event of each run |
-| ``ask(pending)`` | the calls that wait for the client at the end of a run |
+| ``feed(kind, event)`` | each AG-UI event of each run. The last one of a run has its ``approval_requests`` |
 | ``answers(message)`` | each message that arrives from the client meanwhile |
+| ``end(outcome)`` | the end, exactly once, also for a request that ``answer`` could not admit |
+
+A protocol in which more can be said implements more. These methods return nothing unless a translator has its own:
+
+| method | for |
+|---|---|
+| ``ask(pending)`` | the calls that wait for the client at the end of a run, also those of its tools |
 | ``refuse(answer)`` | an answer that is late, or that no call waits for |
 | ``settle(answers)`` | the answers with which the thread continues, before the events of the next run |
-| ``end(outcome)`` | the end, exactly once, also for a request that ``answer`` could not admit |
 
 Every method but ``open`` and ``answers`` returns messages for the client, in order, or none.
 
@@ -44,7 +49,7 @@ from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.policy import NO_CONDITION, ThreadCondition
 from agui_container.ports import Caller
 from agui_container.protocol.wire.envelope import Batch
-from agui_container.transports.conversation.events import Event, Outcome
+from agui_container.transports.conversation.events import Event, Outcome, decoded_events
 from agui_container.transports.conversation.pending import Answer, PendingCalls
 
 Request_contra = TypeVar("Request_contra", contravariant=True)
@@ -84,7 +89,7 @@ class Cancellation(Struct, frozen=True):
 
 
 class Translator(Protocol[Request_contra, In_contra, Out]):
-    """Translation of one conversation."""
+    """Translation of one conversation. A subclass implements the first four methods."""
 
     def open(self, request: Request_contra) -> Opening[Out]:
         """Return the input of the first run. Raises ``AppError`` VALIDATION_ERROR, naming the field."""
@@ -92,40 +97,41 @@ class Translator(Protocol[Request_contra, In_contra, Out]):
     def feed(self, kind: EventType, event: Event) -> Sequence[Out]:
         """Translate one AG-UI event."""
 
-    def ask(self, pending: PendingCalls) -> Sequence[Out]:
+    def answers(self, message: In_contra) -> Sequence[Answer | Cancellation]:
+        """Translate a message of the client. Messages that mean nothing to a conversation have no answers."""
+
+    def end(self, outcome: Outcome) -> Sequence[Out]:
+        """End the conversation."""
+
+    def ask(self, pending: PendingCalls) -> Sequence[Out]:  # noqa: ARG002 - for subclasses
         """Ask the client for answers. Calls of its tools that it was asked for before may be among them.
 
         A call that the client cannot run gets ``pending.fail``.
         """
+        return ()
 
-    def answers(self, message: In_contra) -> Sequence[Answer | Cancellation]:
-        """Translate a message of the client. Messages that mean nothing to a conversation have no answers."""
-
-    def refuse(self, answer: Answer) -> Sequence[Out]:
+    def refuse(self, answer: Answer) -> Sequence[Out]:  # noqa: ARG002 - for subclasses
         """Refuse an answer of the client. No call waits for it, or another client has been faster."""
+        return ()
 
-    def settle(self, answers: Sequence[Answer]) -> Sequence[Out]:
+    def settle(self, answers: Sequence[Answer]) -> Sequence[Out]:  # noqa: ARG002 - for subclasses
         """Tell the client the answers to calls that have waited.
 
         They are the client's own, those that have expired, or results and decisions (``Verdict.ELSEWHERE``) of another
         client. Decisions that are ``Verdict.CANCELLED`` are the last ones of a conversation. The events that follow
         them are those of a run that ends as cancelled.
         """
-
-    def end(self, outcome: Outcome) -> Sequence[Out]:
-        """End the conversation."""
+        return ()
 
 
 class ClientConnection(Protocol[In_co, Out_contra]):
-    """Connection to the client of one conversation, or of several in a row."""
+    """Connection to the client of one conversation, or of several. A subclass implements the first two methods.
 
-    @property
-    def caller(self) -> Caller:
-        """The client."""
+    Attributes:
+        caller: the client.
+    """
 
-    @property
-    def is_open(self) -> bool:
-        """True while the client can receive messages."""
+    caller: Caller
 
     async def receive(self) -> In_co | None:
         """Return the next message, or None after the client's last one."""
@@ -133,8 +139,15 @@ class ClientConnection(Protocol[In_co, Out_contra]):
     async def send(self, messages: Sequence[Out_contra]) -> None:
         """Send messages. Raises ``AppError`` for a client that does not read."""
 
+    @property
+    def is_open(self) -> bool:
+        """True while the client can receive messages."""
+        return True
+
     async def send_events(self, batch: Batch, translate: Callable[[EventType, Event], Iterable[Out_contra]]) -> None:
         """Translate events, and send the messages. Raises ``AppError`` as ``send``."""
+        await self.send([message for it in decoded_events(batch) for message in translate(*it)])
 
     def leave(self, subscription: Subscription) -> None:
         """Stop reading a run."""
+        subscription.close()

@@ -14,10 +14,10 @@ from ag_ui.core import AssistantMessage, EventType, FunctionCall, ReasoningMessa
 from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict, decision
 from agui_container.transports.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
 from agui_container.transports.conversation.pending import Answer, PendingCalls
-from agui_container.transports.conversation.translator import Cancellation, Opening
+from agui_container.transports.conversation.translator import Cancellation, Opening, Translator
 from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
 from agui_container.transports.kontekst.context import ThreadCount, read_snapshot
-from agui_container.transports.kontekst.requests import NEXT_PROPS, RunStart, run_input
+from agui_container.transports.kontekst.run_inputs import NEXT_PROPS, RunStart, run_input
 
 SNAPSHOT = "context.snapshot"
 
@@ -25,8 +25,8 @@ CUT_OFF = "Error: the run ended before this call."
 """Error of a call that has started and has no result when its run ends."""
 
 
-class KontekstTranslator:
-    """Implements ``Translator`` for one run.
+class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
+    """Translates one run. The protocol has no event for a decision that is late.
 
     Attributes:
         run_id, session_id: ids of the run and its thread for the client.
@@ -118,10 +118,6 @@ class KontekstTranslator:
                 return [decision(message.deny_tool.call_id, is_approved=False, reason=message.deny_tool.reason)]
             case "cancel":
                 return [Cancellation()]
-        return []
-
-    def refuse(self, _answer: Answer) -> list[pb.RunEvent]:
-        """Ignore a late decision. The protocol has no event for it."""
         return []
 
     def settle(self, answers: Sequence[Answer]) -> list[pb.RunEvent]:

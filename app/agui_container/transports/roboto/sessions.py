@@ -10,18 +10,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from ag_ui.core import BaseEvent
+from ag_ui.core import BaseEvent, Message, UserMessage
 
-from agui_container.engine.admission.quota import Limit
 from agui_container.engine.policy import ThreadCondition
 from agui_container.engine.service import Service
 from agui_container.ports import Caller
-from agui_container.ports.records import ThreadDelta, ThreadKey, ThreadRecord, ThreadStatus
+from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.runtime.offload import offload_if_large
 from agui_container.transports.conversation.translator import Opening
-from agui_container.transports.roboto import inputs
 from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage, calls_awaiting_client
 from agui_container.transports.roboto.notes import LOCAL, Notes, as_metadata
 from agui_container.transports.roboto.records import JSON, SessionView, feedback_record, session_json
@@ -34,7 +32,7 @@ from agui_container.transports.roboto.requests import (
     goals_of,
     read,
 )
-from agui_container.transports.roboto.snapshot import parse_history
+from agui_container.transports.roboto.run_inputs import NewRun, message_input, results_input, start_input
 from agui_container.transports.roboto.views import SessionClient, SessionReader
 
 BUSY = "The session is not waiting for a message: the agent is at work."
@@ -66,7 +64,7 @@ class Sessions:
             org_id=org_id or LOCAL,
         )
         thread_id, run_id = new_session_id(), self._service.new_id()
-        run_input = inputs.start_input(inputs.NewRun(thread_id, run_id, time.time(), notes, goals), request)
+        run_input = start_input(NewRun(thread_id, run_id, time.time(), notes, goals), request)
         await self._begin(client, Opening(run_input, size), notes.model_dump(mode="json"))
         return await self.reader.read(client, thread_id, session_json)
 
@@ -85,9 +83,9 @@ class Sessions:
         facts = {"tools": notes.with_tools(request.client_tools), "scope": request.analysis_scope or notes.scope}
         notes = notes.model_copy(update=facts)
         waiting = [interrupt.id for interrupt in await self._service.threads.waiting(caller, thread_id)]
-        denied = list(await self._open_calls(client, thread_id)) if waiting else []
+        denied = list(await self._open_calls(caller, thread_id)) if waiting else []
         run_id, now = self._service.new_id(), time.time()
-        run_input = inputs.message_input(inputs.NewRun(thread_id, run_id, now, notes, goals, waiting, denied), request)
+        run_input = message_input(NewRun(thread_id, run_id, now, notes, goals, waiting, denied), request)
         await self._begin(client, Opening(run_input, size), facts)
 
     async def answer(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
@@ -109,17 +107,15 @@ class Sessions:
             return
         if self.reader.is_active(thread) or thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The session is not waiting for results of client tools.")
-        check_results(request, await self._open_calls(client, thread_id))
-        run = inputs.NewRun(thread_id, self._service.new_id(), time.time(), notes)
-        run_input = inputs.results_input(run, request.tool_results)
+        check_results(request, await self._open_calls(caller, thread_id))
+        run = NewRun(thread_id, self._service.new_id(), time.time(), notes)
+        run_input = results_input(run, request.tool_results)
         condition = ThreadCondition(latest_run=None if latest is None else latest.key.run_id)
         await self._begin(client, Opening(run_input, size, condition=condition), facts)
 
-    async def _open_calls(self, client: SessionClient, thread_id: str) -> Mapping[str, str]:
+    async def _open_calls(self, caller: Caller, thread_id: str) -> Mapping[str, str]:
         """Return the names of the calls of a session that wait for a result, by id."""
-        delta = await self._service.threads.delta(client.caller, thread_id)
-        with client.quota.acquire(Limit.BYTES_IN_FLIGHT, delta.size):
-            return await offload_if_large(client.caller.identity, delta.size, open_calls, delta)
+        return calls_awaiting_client(await self._service.threads.messages_since(caller, thread_id, is_of_user))
 
     async def _begin(self, client: SessionClient, request: Opening[BaseEvent], facts: Mapping[str, object]) -> None:
         """Begin the run of a request, and store the request's facts. Raises ``AppError`` like ``Service.admit``."""
@@ -228,9 +224,9 @@ def find_fork(view: SessionView, at: int) -> tuple[str, dict[str, object]]:
     return last, view.notes.model_dump(mode="json", exclude={"visibility", "pinned_at", "forked_from"})
 
 
-def open_calls(delta: ThreadDelta) -> Mapping[str, str]:
-    """Return the names of the calls of a thread that wait for a result, by id."""
-    return calls_awaiting_client(parse_history(delta))
+def is_of_user(message: Message) -> bool:
+    """True if no call before this message waits for a result."""
+    return isinstance(message, UserMessage)
 
 
 async def read_notes(caller: Caller, thread: ThreadRecord) -> Notes:

@@ -10,10 +10,10 @@ from ag_ui.core import BaseEvent, EventType
 
 from agui_container.protocol.conversation.recovery import EVENT
 from agui_container.protocol.errors import clip_message
-from agui_container.transports.conversation.approvals import ApprovalRequest
+from agui_container.transports.conversation.approvals import ApprovalRequest, approval_requests
 from agui_container.transports.conversation.events import RUN_ENDS, Cancelled, Event, Failed, Outcome, Unanswered
-from agui_container.transports.conversation.pending import Answer, PendingCalls
-from agui_container.transports.conversation.translator import Opening
+from agui_container.transports.conversation.pending import Answer
+from agui_container.transports.conversation.translator import Opening, Translator
 from agui_container.transports.roboto.notes import APPROVAL_REQUIRED, CANCELLED, TurnFailure
 
 NO_APPROVALS = (
@@ -34,8 +34,10 @@ SHOWN = {
 """Events that change the messages of a session."""
 
 
-class RobotoTranslator:
-    """Implements ``Translator`` for one run. Its messages are the events that change those of the session.
+class RobotoTranslator(Translator[Opening[BaseEvent], None, BaseEvent]):
+    """Translates one run. Its messages are the events that change those of the session.
+
+    It asks for nothing and shows nothing of answers, because the stored thread shows the calls that wait.
 
     Args:
         is_own: True if a client of this protocol began the run. Such a client sees a failure if an approval waits,
@@ -54,30 +56,18 @@ class RobotoTranslator:
         self._waiting = ""
 
     def open(self, request: Opening[BaseEvent]) -> Opening[BaseEvent]:
-        """Return the run of a request, which ``inputs`` has translated."""
+        """Return the run of a request, which ``run_inputs`` has translated."""
         return request
 
     def feed(self, kind: EventType, event: Event) -> Sequence[BaseEvent]:
         """Return an event that changes the messages."""
         if kind in RUN_ENDS:
             self.has_ended, self._code = True, event.get("code")
+            self._waiting = waiting_names(approval_requests(event))
         return [EVENT.validate_python(event)] if kind in SHOWN else []
-
-    def ask(self, pending: PendingCalls) -> Sequence[BaseEvent]:
-        """Ask for nothing. The stored thread shows the calls that wait."""
-        self._waiting = waiting_names(pending.approvals.values())
-        return []
 
     def answers(self, _message: None) -> Sequence[Answer]:
         """Return no answers, because they are requests of their own."""
-        return []
-
-    def refuse(self, _answer: Answer) -> Sequence[BaseEvent]:
-        """Refuse nothing. The response to a request refuses its answers."""
-        return []
-
-    def settle(self, _answers: Sequence[Answer]) -> Sequence[BaseEvent]:
-        """Show nothing of answers. The stored thread shows them."""
         return []
 
     def end(self, outcome: Outcome) -> Sequence[BaseEvent]:

@@ -27,7 +27,7 @@ from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.offload import offload_if_large
 from agui_container.transports.conversation.events import Event, decoded_events
 from agui_container.transports.conversation.loop import ConversationLoop
-from agui_container.transports.conversation.translator import Opening
+from agui_container.transports.conversation.translator import ClientConnection, Opening
 from agui_container.transports.roboto.messages import OpenItems
 from agui_container.transports.roboto.notes import Notes, TurnFailure, as_metadata
 from agui_container.transports.roboto.snapshot import parse_history
@@ -44,8 +44,8 @@ NOT_ANNOUNCED = {EventType.TOOL_CALL_START, EventType.TOOL_CALL_ARGS}
 """Events that answer no waiting poll, because a call is shown only when its arguments are complete."""
 
 
-class FollowedTurn:
-    """One run and its messages so far. Implements ``ClientConnection`` for the clients that poll.
+class FollowedTurn(ClientConnection[None, BaseEvent]):
+    """One run and its messages so far, as a connection to the clients that poll.
 
     Args:
         caller: owner of the session.
@@ -55,8 +55,6 @@ class FollowedTurn:
         size: estimated bytes of the messages of the thread and the run so far.
         change: event that the next change sets. Read it before ``messages``, so that no change is missed.
     """
-
-    is_open = True
 
     def __init__(self, service: Service, caller: Caller, *, is_own: bool) -> None:
         self.caller = caller
@@ -137,10 +135,6 @@ class FollowedTurn:
         await self._begin()
         self.size += sum(len(data) for kind, data in zip(batch.types, batch.data, strict=True) if kind in SHOWN)
         await self.send([event for it in decoded_events(batch) for event in translate(*it)])
-
-    def leave(self, subscription: Subscription) -> None:
-        """Stop reading the run."""
-        subscription.close()
 
     def _note_open(self, event: BaseEvent) -> None:
         match event:

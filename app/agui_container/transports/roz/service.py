@@ -19,9 +19,9 @@ from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.messages import check_id
 from agui_container.transports.roz.options import RozOptions, RozWire
+from agui_container.transports.roz.server_messages import RozEncoder
 from agui_container.transports.roz.session import Session, SessionCall
 from agui_container.transports.roz.team import TeamEvents
-from agui_container.transports.roz.wire import RozEncoder
 
 WatchCall = Call[pb.WatchTeamRequest, pb.TeamEvent]
 

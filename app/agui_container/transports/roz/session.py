@@ -1,7 +1,10 @@
 """One session of a roz client. Requests are received during a turn, and turns run one after the other.
 
-Rule: this module does I/O; ``inputs``, ``requests`` and ``tools`` translate, and each turn is a conversation. An
-invalid request is answered by an error and does not affect the rest of the session.
+Rule: this module does I/O; ``client_messages``, ``client_tools`` and ``run_inputs`` translate, and each turn is a
+conversation. An invalid request is answered by an error and does not affect the rest of the session.
+
+Rule: the session has one lease for the bytes of the requests that it keeps, and of the one that it handles. Small
+requests would not count by themselves, and a session can keep many.
 """
 
 import asyncio
@@ -21,7 +24,10 @@ from agui_container.transports.conversation.loop import ConversationLoop
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.messages import check_id
-from agui_container.transports.roz.inputs import (
+from agui_container.transports.roz.client_messages import answers_of
+from agui_container.transports.roz.client_tools import ClientTools, tools_by_name
+from agui_container.transports.roz.options import RozOptions
+from agui_container.transports.roz.run_inputs import (
     QueuedMessage,
     SessionStart,
     TurnRequest,
@@ -29,11 +35,8 @@ from agui_container.transports.roz.inputs import (
     read_start,
     turn_request,
 )
-from agui_container.transports.roz.options import RozOptions
-from agui_container.transports.roz.requests import answers_of
-from agui_container.transports.roz.tools import ClientTools, tools_by_name
+from agui_container.transports.roz.server_messages import RozEncoder, struct_of
 from agui_container.transports.roz.translator import RozTranslator, add
-from agui_container.transports.roz.wire import RozEncoder, struct_of
 
 SessionCall = Call[pb.SessionRequest, pb.SessionResponse]
 Turn = ConversationLoop[TurnRequest, pb.SessionRequest, pb.SessionResponse]
@@ -89,11 +92,12 @@ class Session:
         self._changed = asyncio.Event()
         self._turns = 0
         self._turn: tuple[Turn, RozTranslator] | None = None
+        self._is_over = self._is_half_closed = False
         self._message: QueuedMessage | None = None
         """Message that is being answered."""
-        self._is_over = self._is_half_closed = False
-        self._kept = self._arriving = call.keep(0)
-        """Leases of the bytes that the session keeps, and of those of the request that is handled."""
+        self._answers_size = 0
+        """Bytes of the client's answers in the turn."""
+        self._lease = call.keep(0)
 
     @property
     def thread(self) -> ThreadKey:
@@ -107,15 +111,15 @@ class Session:
 
     @property
     def size(self) -> int:
-        """Bytes that the session keeps besides the answers of its turn."""
+        """Bytes of the requests that the session keeps."""
         messages = [*self._waiting, *([self._message] if self._message else [])]
-        start = self._start.size + self._start.history_size if self._start else 0
-        return start + self._tools.size + sum(message.size for message in messages)
+        start = self._start.size if self._start else 0
+        return start + self._tools.size + sum(message.size for message in messages) + self._answers_size
 
     async def serve(self) -> None:
         """Serve until the client half-closes the call, or cancels the session."""
         try:
-            with self._kept:
+            with self._lease:
                 await self._serve()
             if self._start is not None:
                 tokens = {"input_tokens": self._usage.input_tokens, "output_tokens": self._usage.output_tokens}
@@ -179,8 +183,8 @@ class Session:
                 await self._changed.wait()
             self._message = self._waiting.pop(0)
             await self._answer_one(self._message)
-            self._message = None
-            self._kept.resize(self.size)
+            self._message, self._answers_size = None, 0
+            self._lease.resize(self.size)
             await self._complete_refused()
 
     async def _answer_one(self, message: QueuedMessage) -> None:
@@ -247,12 +251,12 @@ class Session:
         """Handle the client's requests. Raises ``AppError`` RATE_LIMIT_EXCEEDED if there is no room for their bytes."""
         while not self._is_over and (request := await self._call.receive()) is not None:
             size = request.ByteSize()
-            with self._call.keep(size) as self._arriving:
-                try:
-                    await self._handle(request, size)
-                except AppError as error:
-                    await self._call.send(self._wire.session_rejected(error))
-            self._kept.resize(self.size)
+            self._lease.resize(self.size + size)
+            try:
+                await self._handle(request, size)
+            except AppError as error:
+                await self._call.send(self._wire.session_rejected(error))
+            self._lease.resize(self.size)
 
     async def _handle(self, request: pb.SessionRequest, size: int) -> None:
         kind = request.WhichOneof("request")
@@ -286,8 +290,8 @@ class Session:
         """Give the answers of a request to the turn. Raises ``AppError`` VALIDATION_ERROR if there is none."""
         answers = await self._call.translate(request.permission_decision.modifier.ByteSize(), answers_of, request)
         if self._turn is not None:
-            self._arriving.release()  # the turn keeps the answers
-            await self._turn[0].take(answers, size)
+            if await self._turn[0].take(answers):
+                self._answers_size += size
         elif kind != "cancel_turn":
             raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
 

@@ -25,13 +25,13 @@ from agui_container.transports.conversation.events import (
     text_of,
 )
 from agui_container.transports.conversation.pending import Answer, ClientToolCall, PendingCalls, call_id_of
-from agui_container.transports.conversation.translator import Cancellation, Opening
+from agui_container.transports.conversation.translator import Cancellation, Opening, Translator
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.roz.inputs import TurnRequest
+from agui_container.transports.roz.client_messages import answers_of, parameters_of
+from agui_container.transports.roz.client_tools import TIMEOUT_MS, ToolsByName
 from agui_container.transports.roz.options import PermissionRule
-from agui_container.transports.roz.requests import answers_of, parameters_of
-from agui_container.transports.roz.tools import TIMEOUT_MS, ToolsByName
-from agui_container.transports.roz.wire import (
+from agui_container.transports.roz.run_inputs import TurnRequest
+from agui_container.transports.roz.server_messages import (
     APPROVED_ELSEWHERE,
     CANCELLED,
     DENIED,
@@ -58,8 +58,8 @@ MAX_SUMMARY = 500
 LOAD_SKILL = "load_skill"
 
 
-class RozTranslator:
-    """Implements ``Translator`` for one turn.
+class RozTranslator(Translator[TurnRequest, pb.SessionRequest, pb.SessionResponse]):
+    """Translates one turn.
 
     Args:
         tools: the client's tools in this turn.

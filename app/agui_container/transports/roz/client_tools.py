@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.roz.requests import OBJECT_BYTES, tool_of
+from agui_container.transports.roz.client_messages import tool_of
 
 MAX_TOOLS = 1_000
 MAX_SOURCES = 1_000
@@ -34,7 +34,7 @@ class ClientTool(Struct, frozen=True):
 
     Attributes:
         category: one of ``CATEGORIES``, or empty.
-        size: bytes that the tool takes.
+        size: bytes of the tool.
     """
 
     tool: Tool
@@ -59,8 +59,7 @@ def tools_by_name(schemas: Collection[pb.ToolSchema], source: str = "") -> dict[
     for schema in schemas:
         timeout = min(schema.timeout_ms or TIMEOUT_MS, MAX_TIMEOUT_MS)
         category = CATEGORIES.get(schema.category, "")
-        size = schema.ByteSize() + len(source) + OBJECT_BYTES
-        tools[schema.name] = ClientTool(tool_of(schema), timeout, category, source, size)
+        tools[schema.name] = ClientTool(tool_of(schema), timeout, category, source, schema.ByteSize())
     return tools
 
 
@@ -70,13 +69,17 @@ class ClientTools:
     Attributes:
         current: tools that are registered now.
         system_contexts: texts for the model about the tools of a source, by source.
-        size: bytes that the tools and these texts take.
     """
 
     def __init__(self) -> None:
         self.current: ToolsByName = {}
         self.system_contexts: dict[str, str] = {}
-        self.size = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the tools and of the texts about them."""
+        texts = sum(len(source) + len(text) for source, text in self.system_contexts.items())
+        return texts + sum(tool.size for tool in self.current.values())
 
     def register(self, source: str, new: ToolsByName, system_context: str) -> None:
         """Replace the tools of a source, including those whose names have its prefix. Without a source, add the tools.
@@ -101,5 +104,3 @@ class ClientTools:
             system_context = earlier if is_known else "\n\n".join(filter(None, (earlier, system_context)))
         if system_context and (new or not source):
             self.system_contexts[source] = system_context
-        texts_size = sum(len(source) + len(text) for source, text in self.system_contexts.items())
-        self.size = sum(tool.size for tool in self.current.values()) + texts_size

@@ -1,4 +1,4 @@
-"""Responses to a roz client, for both generations of clients.
+"""Messages to a roz client, such as text, requests of its tools and approvals, for both generations of clients.
 
 Releases 0.2 read the fields 1 to 11 of a response. Releases since 1.0 read ``session_event`` (field 19). Each
 generation ignores the fields of the other. ``RozEncoder.encode`` writes an event for the chosen generation, or for
@@ -18,8 +18,8 @@ from pydantic_core import from_json, to_json
 
 from agui_container.protocol.errors import AppError
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
+from agui_container.transports.roz.client_messages import parameters_of
 from agui_container.transports.roz.options import PermissionRule, RozWire
-from agui_container.transports.roz.requests import parameters_of
 
 Responses = list[pb.SessionResponse]
 

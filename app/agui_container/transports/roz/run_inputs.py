@@ -1,7 +1,6 @@
 """Start requests and messages of a roz client, as a session keeps them until they are answered.
 
-Rule: a request is translated once, when it arrives, and then released. The translated request has a size, because
-it counts as bytes in flight.
+Rule: a request is translated once, when it arrives.
 """
 
 from collections.abc import Sequence
@@ -13,8 +12,8 @@ from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_ITEMS
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.messages import check_id
-from agui_container.transports.roz.requests import OBJECT_BYTES, history_of, user_message
-from agui_container.transports.roz.tools import ClientTools, ToolsByName, tools_by_name
+from agui_container.transports.roz.client_messages import history_of, user_message
+from agui_container.transports.roz.client_tools import ClientTools, ToolsByName, tools_by_name
 
 MAX_CONTEXTS = MAX_ITEMS["context"]
 """Number of texts about the user's project."""
@@ -26,18 +25,17 @@ class SessionStart(Struct, frozen=True):
     Attributes:
         request: the request without its history and its tools.
         history: messages of an earlier conversation, until a run has stored them.
-        size, history_size: bytes that the request and the history take.
+        size: bytes of both.
     """
 
     request: pb.StartSession
     history: Sequence[Message]
     tools: ToolsByName
     size: int
-    history_size: int
 
     def without_history(self) -> "SessionStart":
         """Return what is kept once the history is stored."""
-        return SessionStart(self.request, (), {}, self.size, 0)
+        return SessionStart(self.request, (), {}, self.request.ByteSize())
 
     @property
     def props(self) -> dict[str, object]:
@@ -55,7 +53,7 @@ class QueuedMessage(Struct, frozen=True):
         message_id: id of the message for the client.
         tools: tools of this turn, instead of those that are registered; empty for none.
         system_context: text for the model in this turn.
-        size: bytes that the message takes.
+        size: bytes of its request.
     """
 
     message_id: str
@@ -99,7 +97,7 @@ def turn_request(
         context=[Context(description=description, value=text) for description, text in texts if text],
         forwarded_props={**start.props, **({"aiMode": message.mode} if message.mode else {})},
     )
-    size = start.size + start.history_size + registered.size + message.size
+    size = start.size + registered.size + message.size
     return TurnRequest(run_input, tools, size, has_history=bool(start.history))
 
 
@@ -112,17 +110,12 @@ def read_start(start: pb.StartSession) -> SessionStart:
     if len(start.project_context) > MAX_CONTEXTS:
         raise AppError(ErrorCode.VALIDATION_ERROR, f"project_context: may have {MAX_CONTEXTS} texts at most.")
     history, tools = history_of(start.history), tools_by_name(start.tools)
-    history_size = sum(message.ByteSize() + OBJECT_BYTES * (1 + len(message.parts)) for message in start.history)
-    request = _without_messages(start)
-    return SessionStart(request, history, tools, request.ByteSize(), history_size)
-
-
-def _without_messages(start: pb.StartSession) -> pb.StartSession:
-    start.ClearField("history")
     start.ClearField("tools")
-    copy = pb.StartSession()  # the original shares its memory with the whole request
-    copy.CopyFrom(start)
-    return copy
+    size = start.ByteSize()
+    start.ClearField("history")
+    request = pb.StartSession()  # the original shares its memory with the whole request
+    request.CopyFrom(start)
+    return SessionStart(request, history, tools, size)
 
 
 def read_message(message: pb.UserMessage, size: int, message_id: str, new_id: str) -> QueuedMessage:
@@ -139,5 +132,4 @@ def read_message(message: pb.UserMessage, size: int, message_id: str, new_id: st
     """
     check_id("message_id", message_id)
     content, tools = user_message(message, new_id), tools_by_name(message.tools)
-    size += OBJECT_BYTES * (1 + len(message.context) + len(tools))
     return QueuedMessage(message_id, content, tools, message.system_context, message.ai_mode, size)

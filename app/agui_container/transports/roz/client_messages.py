@@ -1,4 +1,4 @@
-"""roz's requests as inputs of AG-UI runs: messages, history, context.
+"""Messages of a roz client as AG-UI: prompts, history, context, results and decisions.
 
 Rule: pure translation. Source: roz's API reference (proto/roz/v1/agent.proto).
 """
@@ -44,9 +44,6 @@ MAX_HISTORY = 5_000
 
 MAX_DETAIL = 65_536
 """Number of characters of a decision's call id that may be JSON."""
-
-OBJECT_BYTES = 1_000
-"""Memory that a message, a part or a tool takes besides its content, in bytes."""
 
 
 def json_of(struct: Struct) -> dict[str, Any]:
