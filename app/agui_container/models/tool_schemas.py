@@ -39,7 +39,7 @@ _PLACE = re.compile(
 )
 """Place of a tool. Gemini's endpoint puts all tools into the declarations of its first one."""
 _MESSAGE = re.compile(r"\bmessages[.\[]\d")
-"""Place of a message. What an error names behind it is in that message."""
+"""Place of a message. A place behind it is in that message."""
 _NAMED = re.compile(r"\b(?:function|tool) (?P<quote>['\"])(?P<name>[^'\"]+)(?P=quote)", re.IGNORECASE)
 _LIMIT = re.compile(r"(?:maximum length|less than or equal to|at most) (\d+)")
 
