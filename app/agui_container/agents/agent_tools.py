@@ -94,14 +94,15 @@ class AgentWithTools(Struct, frozen=True):
         for failure in failures:
             yield failure.event
         is_complete = not any(failure.is_down for failure in failures)
+        turn = await InterruptedTurn.load(input, self.approvals, ctx)
+        resumption = Resumption(turn.request, turn.approvals, self.approvals, ctx)
+        ctx = resumption.ctx
         toolbox = Toolbox.build(
             tools, input.tools or (), ctx.call_rules, is_complete=is_complete, monotonic=self.monotonic
         )
-        turn = await InterruptedTurn.load(input, self.approvals, ctx)
         finished: Sequence[FinishedCall] = ()
         if turn.is_interrupted:
-            resumption = Resumption(turn.request, self.approvals, toolbox, ctx)
-            async with aclosing(resumption.results()) as results:
+            async with aclosing(resumption.results(toolbox)) as results:
                 async for result in results:
                     yield result_event(result)
             outcome = resumption.outcome
