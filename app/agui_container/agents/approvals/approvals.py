@@ -30,6 +30,7 @@ from typing import Annotated, Any, Literal
 from ag_ui.core import Interrupt
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticSerializationError
 
 from agui_container.agents.approvals.interrupt_scope import (
     ScopeKey,
@@ -45,6 +46,7 @@ from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.parser import read_forwarded_prop
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
+from agui_container.runtime.surrogates import json_text
 
 LIFETIME = 3600.0
 """Seconds until an approval expires.
@@ -348,7 +350,10 @@ def _adapter() -> TypeAdapter[Approval]:
 
 
 def _dump_approval(approval: Approval) -> bytes:
-    return _adapter().dump_json(approval, by_alias=True)
+    try:
+        return _adapter().dump_json(approval, by_alias=True)
+    except PydanticSerializationError:  # The usual reason is half of a surrogate pair.
+        return json_text(_adapter().dump_python(approval, by_alias=True)).encode()
 
 
 def _load_approval(record: PendingInterrupt) -> Approval | None:

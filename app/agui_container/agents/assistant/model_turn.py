@@ -47,7 +47,8 @@ from agui_container.ports import (
     UsageDelta,
 )
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.surrogates import join_surrogates, split_half
+from agui_container.protocol.strict_json import whole_text
+from agui_container.runtime.surrogates import split_half
 
 MAX_CALLS = 1_000
 """Maximum number of calls in one answer of a model, because the calls of an answer run concurrently."""
@@ -235,7 +236,7 @@ class ModelTurn:
     def _with_half(self, text: str) -> str:
         """Return the next piece of the open text or reasoning, without half of a symbol at its end, which is kept."""
         text, self._half = split_half(self._half + text)
-        return join_surrogates(text)
+        return whole_text(text)
 
     def _reasoning(self, text: str) -> Events:
         if not text:
@@ -275,11 +276,11 @@ class ModelTurn:
             if len(self._calls) == MAX_CALLS:
                 raise AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The model made more than {MAX_CALLS} calls at once.")
             block = self._next_text_block()
-            call = self._calls[delta.index] = _PartialCall(self._ctx.new_id(), join_surrogates(delta.name))
+            call = self._calls[delta.index] = _PartialCall(self._ctx.new_id(), whole_text(delta.name))
             start = ToolCallStartEvent(tool_call_id=call.id, tool_call_name=call.name, parent_message_id=block.id)
             opened = (*opened, start)
         arguments, call.half = split_half(call.half + delta.arguments)
-        return *opened, *_argument_events(call, join_surrogates(arguments)), *_encrypted_events(call, delta)
+        return *opened, *_argument_events(call, whole_text(arguments)), *_encrypted_events(call, delta)
 
     def _end_call(self, call: _PartialCall) -> Events:
         """Return the events that end a call. A complete call without arguments gets an empty object."""
