@@ -1,4 +1,4 @@
-"""What a caller demands of calls, where another client answers and demands nothing."""
+"""Demands of a caller on tool calls, where another client answers and demands nothing."""
 
 import pytest
 

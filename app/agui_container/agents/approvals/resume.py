@@ -6,7 +6,7 @@ Rules:
 - The model sees these calls as they were stored, not as the caller's messages have them.
 - A rejected call that the caller's messages no longer contain is left out of the history.
 - An answer to a call that no longer waits ends the run with an error. It must not end as if the call had been run.
-- What the caller of the interrupted run demanded of calls holds for the rest of its turn, whoever answers.
+- The demands of the caller of an interrupted run hold for the rest of its turn, whichever client answers.
 """
 
 from collections import defaultdict
@@ -103,7 +103,7 @@ class Resumption:
         ctx: the context of the run.
 
     Attributes:
-        ctx: the context of the run, with what the caller of the interrupted run demanded of calls.
+        ctx: the context of the run, with the demands of the caller of the interrupted run.
         outcome: the approvals after that. It is complete once ``results`` has ended.
     """
 
