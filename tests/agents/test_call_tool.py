@@ -72,6 +72,18 @@ async def test_a_call_that_needs_approval_ends_the_run_and_is_run_once_when_it_i
         assert CALLS["pay"] == 1
 
 
+async def test_every_call_is_asked_for_as_the_caller_demands_whatever_the_answers_demand() -> None:
+    async def twice(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        yield f"{await ctx.call_tool('pay', {'amount': 1})}, {await ctx.call_tool('pay', {'amount': 2})}"
+
+    async with open_thread(twice, Settings(tools=TOOLS)) as thread:
+        await thread.send("pay", {"approvals": {"ask": "all"}})
+        for already in (0, 1):
+            assert (len(thread.interrupts), CALLS["pay"]) == (1, already)
+            await thread.answer(YES)
+        assert thread.text == "paid 1, paid 2"
+
+
 async def test_the_next_message_asks_again() -> None:
     async with open_thread(payer, ASK) as thread:
         await thread.send("pay")

@@ -101,6 +101,23 @@ async def test_a_greeting_that_changes_is_stored_once_for_a_client_that_makes_al
 
 
 @requirement("thread.merge")
+@pytest.mark.parametrize("role", ["system", "user"])
+@pytest.mark.parametrize("window", [3, 100], ids=["the last messages are sent", "everything is sent"])
+async def test_a_beginning_is_stored_once_whatever_follows_it(connect: Connect, role: str, window: int) -> None:
+    talk = await converse(connect, DONE, DONE, DONE, DONE)
+    history: list[Json] = []
+    for turn in range(4):
+        first = {"id": f"first-{turn}", "role": role, "content": f"It is {turn} o'clock."}
+        sent = [first, *history[-window:]]
+        talk.thread.messages = list(sent)
+        await talk.thread.say("go")
+        history += talk.thread.messages[len(sent) :]
+    stored = await talk.stored()
+    assert role_names(stored) == [role, *["user", "assistant"] * 4]
+    assert stored[0]["content"] == "It is 3 o'clock."
+
+
+@requirement("thread.merge")
 async def test_a_request_that_has_waited_stores_its_beginning_once(connect: Connect) -> None:
     talk = await converse(connect, DONE, DONE, DONE)
     talk.thread.messages = [{"id": "first-0", "role": "system", "content": "Be short."}]

@@ -219,11 +219,11 @@ async def test_of_consecutive_deltas_only_the_first_takes_the_normal_path(
     made, log = begin_pipeline()
     seen: list[BaseEvent] = []
 
-    def counted(event: BaseEvent) -> bytes:
+    def counted(event: BaseEvent) -> tuple[BaseEvent, bytes]:
         seen.append(event)
-        return encode(event)
+        return event, encode(event)
 
-    monkeypatch.setattr(pipeline, "encode", counted)
+    monkeypatch.setattr(pipeline, "encode_whole", counted)
     before = len(log)
     for _ in range(10):
         made.submit(make())  # type: ignore[arg-type]

@@ -59,9 +59,17 @@ def test_a_late_result_takes_the_place_and_the_id_of_what_stood_in() -> None:
     assert with_results([calls("a"), missing("a"), user("1"), result("a", "red")], ()) == [calls("a"), late, user("1")]
 
 
-def test_of_several_results_the_first_counts() -> None:
-    given: list[Message] = [calls("a"), result("a", "red"), result("a", "blue", key="second")]
-    assert with_results(given, ()) == [calls("a"), result("a", "red")]
+def test_of_several_results_the_last_counts_under_the_id_of_the_first() -> None:
+    given: list[Message] = [calls("a"), result("a", "red"), user("1"), result("a", "blue", key="second")]
+    assert with_results(given, ()) == [calls("a"), result("a", "blue"), user("1")]
+    again = [*given, calls("a"), result("a", "green", key="third")]
+    assert with_results(again, ()) == [
+        calls("a"),
+        result("a", "blue"),
+        user("1"),
+        calls("a"),
+        result("a", "green", key="third"),
+    ]
 
 
 def test_a_call_with_the_id_of_an_earlier_one_has_a_result_of_its_own() -> None:

@@ -103,6 +103,21 @@ def test_proposed_in_kontekst_and_denied_over_sse(server: ServerProcess, channel
         answer_approval(server, thread, "over-sse-2", approved=False, reason="not now")
         list(run.rest())
     assert "not now" in next(event.tool_failed.error for event in run.seen if event.HasField("tool_failed"))
+    assert run.kinds[-1] == "cancelled"
+
+
+@requirement("protocol.crossed", "sub.asks")
+def test_every_call_of_a_kontekst_run_is_proposed_where_another_client_approves(
+    server: ServerProcess, channel: grpc.Channel
+) -> None:
+    with start_run(channel, "delegate " + call_text("echo", text="x")) as run:
+        run.until("tools_proposed")
+        thread = run.seen[0].started.session_id
+        answer_approval(server, thread, "over-sse", approved=True)
+        (inner,) = run.until("tools_proposed").calls
+        assert inner.name == "echo"
+        run.send(approve_tool={"call_id": inner.call_id})
+        list(run.rest())
     assert run.kinds[-1] == "completed"
 
 

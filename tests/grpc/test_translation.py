@@ -125,8 +125,8 @@ def test_a_run_of_kontekst_asks_for_every_call() -> None:
     opening = KontekstTranslator("r", "s", "d").open(RunStart(start, "m"))
     assert opening.run_input.forwarded_props
     assert opening.next_props
-    assert opening.run_input.forwarded_props["approvals"] == {"ask": "all"}
-    assert opening.next_props["approvals"] == {"ask": "all", "onDenial": "cancel"}
+    for props in (opening.run_input.forwarded_props, opening.next_props):
+        assert props["approvals"] == {"ask": "all", "onDenial": "cancel"}
     assert [it.value for it in opening.run_input.context or ()] == ["/srv"]
     with pytest.raises(AppError, match="prompt"):
         KontekstTranslator("r", "s", "d").open(RunStart(kontekst.StartRunCommand(), "m"))

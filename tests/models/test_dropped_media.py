@@ -18,6 +18,7 @@ from ag_ui.core import (
     FileSource,
     ImagePart,
     Message,
+    RunErrorEvent,
     TextPart,
     UrlSource,
     UserMessage,
@@ -165,6 +166,26 @@ async def test_a_part_of_an_earlier_turn_is_no_news(provider: ProviderServer) ->
     answer = AssistantMessage(id="a", content="I see nothing.")
     events = await run(provider, user(part), answer, user(part, message_id="v"))
     assert [report["messageId"] for report in reports(events)] == ["v"]
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+async def test_a_question_of_nothing_but_an_unusable_part_is_refused_whatever_the_reason(
+    name: str, provider: ProviderServer
+) -> None:
+    provider.script()
+    question = UserMessage(id="u", content=[UNUSABLE[name][0], TextPart(text=" ")])
+    events = await run(
+        provider, UserMessage(id="before", content="Hi"), AssistantMessage(id="a", content="Yo"), question
+    )
+    (error,) = of_type(events, RunErrorEvent)
+    assert error.code == "VALIDATION_ERROR"
+    assert provider.requests() == []
+
+
+async def test_a_question_before_an_unusable_part_is_answered(provider: ProviderServer) -> None:
+    provider.script()
+    events = await run(provider, UserMessage(id="q", content="Hi"), UserMessage(id="u", content=[UNUSABLE["video"][0]]))
+    assert len(reports(events)) == len(provider.requests()) == 1
 
 
 async def test_a_message_without_unusable_parts_has_no_report(provider: ProviderServer) -> None:

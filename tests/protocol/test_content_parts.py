@@ -56,6 +56,13 @@ SHAPES: dict[str, Json] = {
 }
 
 
+@pytest.mark.parametrize("mime_type", [PNG, "audio/wav", "video/mp4", "application/pdf"])
+def test_a_binary_part_with_an_id_alone_is_the_handle_of_a_file(mime_type: str) -> None:
+    kind = mime_type.partition("/")[0].replace("application", "document")
+    source = {"type": "file", "value": "file-1", "mimeType": mime_type}
+    assert migrated({"type": "binary", "id": "file-1", "mimeType": mime_type}) == [{"type": kind, "source": source}]
+
+
 @pytest.mark.parametrize("part", SHAPES.values(), ids=SHAPES)
 def test_a_data_url_is_data_in_every_shape(part: Json) -> None:
     assert migrated(part) == [{"type": "image", "source": {"type": "data", "value": PLAIN, "mimeType": PNG}}]

@@ -96,7 +96,7 @@ def test_a_part_of_a_known_kind_is_kept(kind: str) -> None:
 @pytest.mark.parametrize(
     "part",
     [
-        {"type": "binary", "mimeType": "image/png", "id": "f1"},
+        {"type": "binary", "id": "f1"},
         {"type": "binary", "data": "aGk="},
         {"type": "binary"},
         {"type": "x"},

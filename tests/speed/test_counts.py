@@ -19,10 +19,11 @@ from ag_ui.core import (
 from starlette.types import ASGIApp
 
 from agui_container.engine import terminal_events
-from agui_container.engine.run import pipeline, run
+from agui_container.engine.run import run
 from agui_container.engine.run.fairness import BURST
 from agui_container.main import build_app
 from agui_container.ports import Item, RunContext
+from agui_container.protocol import encoder
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.delta_template import DeltaTemplate
 from agui_container.protocol.encoder import encode
@@ -72,7 +73,7 @@ async def test_an_event_is_encoded_once_whatever_the_number_of_readers(
         return data
 
     monkeypatch.setattr(DeltaTemplate, "encode_next", count_next)
-    for module in (terminal_events, pipeline, run):
+    for module in (terminal_events, encoder, run):
         monkeypatch.setattr(module, "encode", count)
     service = make_service(talker)
     first = service.start(asking(), caller())

@@ -27,7 +27,6 @@ from ag_ui.core import (
     ToolMessage,
 )
 from msgspec import Struct
-from pydantic_core import to_json
 
 from agui_container.agents.approvals.approvals import Approval, Approvals, FinishedCall, read_approval_options
 from agui_container.agents.approvals.interrupt_scope import scope_key
@@ -59,6 +58,7 @@ from agui_container.ports import (
 from agui_container.protocol.conversation.transcript import FAILED
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.runtime.aclosing import maybe_aclosing
+from agui_container.runtime.surrogates import json_text
 
 
 class AgentWithTools(Struct, frozen=True):
@@ -94,14 +94,15 @@ class AgentWithTools(Struct, frozen=True):
         for failure in failures:
             yield failure.event
         is_complete = not any(failure.is_down for failure in failures)
+        turn = await InterruptedTurn.load(input, self.approvals, ctx)
+        resumption = Resumption(turn.request, turn.approvals, self.approvals, ctx)
+        ctx = resumption.ctx
         toolbox = Toolbox.build(
             tools, input.tools or (), ctx.call_rules, is_complete=is_complete, monotonic=self.monotonic
         )
-        turn = await InterruptedTurn.load(input, self.approvals, ctx)
         finished: Sequence[FinishedCall] = ()
         if turn.is_interrupted:
-            resumption = Resumption(turn.request, self.approvals, toolbox, ctx)
-            async with aclosing(resumption.results()) as results:
+            async with aclosing(resumption.results(toolbox)) as results:
                 async for result in results:
                     yield result_event(result)
             outcome = resumption.outcome
@@ -248,7 +249,7 @@ class AgentCalls:
         self, name: str, arguments: Mapping[str, object] | None = None, *, call_id: str | None = None
     ) -> PendingResult:
         """Call a tool. Implements ``ports.ToolCaller``."""
-        call = ModelToolCall(call_id or self._ctx.new_id(), name, to_json(arguments or {}).decode())
+        call = ModelToolCall(call_id or self._ctx.new_id(), name, json_text(arguments or {}))
         return CallResult(lambda: self._call(call, is_announced=call_id is not None), self._call_from_thread)
 
     def _call_from_thread(self, work: Coroutine[object, object, ToolContent]) -> ToolContent:

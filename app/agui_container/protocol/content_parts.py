@@ -60,11 +60,15 @@ def _migrate_part(part: Any, unknown: list[str]) -> Any:  # noqa: ANN401 - any J
 
 
 def _translate_binary(part: Json) -> Json | None:
-    """Return a ``binary`` part as an image, audio, video or document part, or None if it has no data and no URL."""
-    name = next((name for name in ("data", "url") if part.get(name)), None)
+    """Return a ``binary`` part as an image, audio, video or document part. Its ``id`` is the handle of a file.
+
+    Return None if it has no data, URL and handle, or no media type.
+    """
+    name = next((name for name in ("data", "url", "id") if part.get(name)), None)
     if name is None:
         return None
-    source = inline_source({"type": name, "value": part[name], "mimeType": part.get("mimeType")})
+    kind = "file" if name == "id" else name
+    source = inline_source({"type": kind, "value": part[name], "mimeType": part.get("mimeType")})
     if not isinstance(source["mimeType"], str):
         return None
     kind = source["mimeType"].partition("/")[0]

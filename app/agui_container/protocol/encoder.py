@@ -12,7 +12,7 @@ slow. Events that occur once per token do not need it.
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import orjson
 from ag_ui.core import BaseEvent
@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticSerializationError, ValidationError, from_json, to_json
 
 from agui_container.protocol.errors import IllegalEvent
-from agui_container.protocol.strict_json import without_large_integers
+from agui_container.protocol.strict_json import replace_half_pairs, without_large_integers
 from agui_container.protocol.type_cache import TypeCache
 
 MAX_EVENT_BYTES = 8_000_000
@@ -41,6 +41,8 @@ NULL = b"null"
 
 COPY = b"%b"
 """Format that copies the bytes of orjson. The original keeps its whole 4 KB buffer alive."""
+
+Event = TypeVar("Event", bound=BaseEvent)
 
 Layout = Callable[[Any], object]
 """Function from a field's value to the value that orjson writes. Raises ``PlanMismatch``."""
@@ -66,6 +68,24 @@ def encode(event: BaseEvent) -> bytes:
     if len(data) > MAX_EVENT_BYTES:
         raise IllegalEvent(f"{kind.__name__} has {len(data)} bytes, more than {MAX_EVENT_BYTES}")
     return data
+
+
+def encode_whole(event: Event) -> tuple[Event, bytes]:
+    """Return the event and its JSON. If a text has half of a surrogate pair, it is another event with U+FFFD there.
+
+    Raises:
+        IllegalEvent: as ``encode``.
+    """
+    try:
+        return event, encode(event)
+    except IllegalEvent as error:
+        if not isinstance(error.__cause__, PydanticSerializationError | UnicodeEncodeError):
+            raise
+        fields, count = replace_half_pairs(event.model_dump(by_alias=True, warnings=False))
+        if not count:
+            raise
+        repaired = type(event).model_validate(fields)
+        return repaired, encode(repaired)
 
 
 def encode_with_pydantic(event: BaseEvent) -> bytes:

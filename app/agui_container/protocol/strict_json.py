@@ -197,8 +197,8 @@ def _repair_key(name: object) -> tuple[object, int]:
 
 
 def whole_text(text: str) -> str:
-    """Return a text with U+FFFD in place of each half of a surrogate pair."""
-    return text if text.isascii() else HALF_PAIR.sub(REPLACEMENT, text)
+    """Return a text with each pair of surrogates as one symbol, and U+FFFD in place of a half without its other."""
+    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _is_broken(value: object) -> bool:

@@ -21,13 +21,6 @@ ESCAPE: Final = re.compile(rb"\\(?<!\\\\)(?:\\\\)*+(?:(?P<pair>%b\\%b)|%b|%b)" %
 REPLACEMENT: Final = rb"\ufffd"
 
 
-def join_surrogates(text: str) -> str:
-    """Return the text with each pair of surrogates as one symbol, and U+FFFD in place of a half without its other."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
 def split_half(text: str) -> tuple[str, str]:
     """Return the text, and the first half of a pair that it ends with, if it does."""
     return (text[:-1], text[-1]) if HIGH_FIRST <= text[-1:] <= HIGH_LAST else (text, "")

@@ -11,7 +11,7 @@ Rules:
 - A settled approval is stored with its answer and result for the lifetime of an approval, so that a repeated answer
   gets the same result.
 - A caller can request more approvals than the operator's policy (``forwardedProps.approvals``), never fewer. The
-  request holds for subagents, too.
+  request holds for subagents, too, and for the rest of the turn, whoever answers.
 - An ``InterruptStore`` stores approvals as JSON. A call whose approval is no longer stored does not run.
 
 Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume; docs/tools.md.
@@ -30,6 +30,7 @@ from typing import Annotated, Any, Literal
 from ag_ui.core import Interrupt
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticSerializationError
 
 from agui_container.agents.approvals.interrupt_scope import (
     ScopeKey,
@@ -45,6 +46,7 @@ from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.parser import read_forwarded_prop
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
+from agui_container.runtime.surrogates import json_text
 
 LIFETIME = 3600.0
 """Seconds until an approval expires.
@@ -109,6 +111,8 @@ class Approval:
         result: content of the result, once the approval is settled.
         metadata: metadata of the result.
         earlier: finished calls of the same turn, for an agent that is called again once this call is decided.
+        asks_always: True if the run that asked demanded an approval for every call.
+        cancels_on_denial: True if the run that asked demanded to end as cancelled after a denial.
     """
 
     call: ModelToolCall
@@ -119,6 +123,8 @@ class Approval:
     result: ToolContent | None = None
     metadata: dict[str, Any] | None = None
     earlier: tuple[FinishedCall, ...] = ()
+    asks_always: bool = False
+    cancels_on_denial: bool = False
 
     @property
     def is_settled(self) -> bool:
@@ -133,6 +139,14 @@ class Approval:
     def with_result(self, result: ToolResult) -> "Approval":
         """Return a copy that is settled with this result."""
         return replace(self, result=result.content, metadata=result.metadata)
+
+    def with_demands(self, rules: CallRules) -> "Approval":
+        """Return a copy with the demands of the run that asks."""
+        return replace(self, asks_always=rules.asks_always, cancels_on_denial=rules.cancels_on_denial)
+
+    def added_to(self, rules: CallRules) -> CallRules:
+        """Return the rules with the demands of the run that asked."""
+        return rules.with_demands(asks_always=self.asks_always, cancels_on_denial=self.cancels_on_denial)
 
 
 class Approvals:
@@ -211,7 +225,7 @@ class Approvals:
         scope = self._scope(scope_key(ctx))
         try:
             with store_errors_as_app_errors():
-                opened = [self._open(approval) for approval in approvals]
+                opened = [self._open(approval.with_demands(ctx.call_rules)) for approval in approvals]
                 await wait_for_store(lambda: self._interrupts.put(scope, opened))
             yield
         except BaseException:
@@ -240,15 +254,16 @@ class Approvals:
         await shield_from_run_cancel(self._store_result(at, settled), ctx)
         return settled
 
-    async def reopen(self, at: ScopeKey, approval: Approval, suspension: Suspension) -> Approval:
+    async def reopen(self, approval: Approval, suspension: Suspension, ctx: RunContext) -> Approval:
         """Store new interrupts for a claimed call that was suspended again.
 
         Raises:
             AppError: STORE_UNAVAILABLE.
         """
-        reopened = Approval(approval.call, suspension.interrupts, approval.beside, suspension, earlier=approval.earlier)
+        asked = Approval(approval.call, suspension.interrupts, approval.beside, suspension, earlier=approval.earlier)
+        reopened, scope = asked.with_demands(ctx.call_rules), self._scope(scope_key(ctx))
         with store_errors_as_app_errors():
-            await wait_for_store(lambda: self._interrupts.put(self._scope(at), [self._open(reopened)]))
+            await wait_for_store(lambda: self._interrupts.put(scope, [self._open(reopened)]))
         return reopened
 
     def _open(self, approval: Approval) -> PendingInterrupt:
@@ -335,7 +350,10 @@ def _adapter() -> TypeAdapter[Approval]:
 
 
 def _dump_approval(approval: Approval) -> bytes:
-    return _adapter().dump_json(approval, by_alias=True)
+    try:
+        return _adapter().dump_json(approval, by_alias=True)
+    except PydanticSerializationError:  # The usual reason is half of a surrogate pair.
+        return json_text(_adapter().dump_python(approval, by_alias=True)).encode()
 
 
 def _load_approval(record: PendingInterrupt) -> Approval | None:

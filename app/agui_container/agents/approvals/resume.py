@@ -6,6 +6,7 @@ Rules:
 - The model sees these calls as they were stored, not as the caller's messages have them.
 - A rejected call that the caller's messages no longer contain is left out of the history.
 - An answer to a call that no longer waits ends the run with an error. It must not end as if the call had been run.
+- The demands of the caller of an interrupted run hold for the rest of its turn, whichever client answers.
 """
 
 from collections import defaultdict
@@ -13,6 +14,7 @@ from collections.abc import AsyncGenerator, Collection, Container, Mapping, Sequ
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 
 from ag_ui.core import (
     AssistantMessage,
@@ -33,7 +35,7 @@ from agui_container.agents.approvals.decisions import Decision, match_answers
 from agui_container.agents.approvals.interrupt_scope import ScopeKey, scope_key
 from agui_container.agents.tool_calls.tool_call import denied_result, failed_result
 from agui_container.agents.tool_calls.toolbox import DECLINED, CallOutcome, Toolbox, iterate_side_by_side
-from agui_container.ports import RunContext, Suspension
+from agui_container.ports import CallRules, RunContext, Suspension
 from agui_container.protocol.conversation.merge import unanswered_calls
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.log_values import format_fields
@@ -53,7 +55,7 @@ class ResumeOutcome(Struct, frozen=True):
         awaits_client: True if the client has not answered all its calls of a turn in which other calls were decided
             here or answered by the client.
         is_late: True if another run has applied the same answers and the model has already replied to them.
-        has_denial: True if one of the answers denies or cancels its call.
+        has_denial: True if one of the answers denies or cancels its call, and the turn is not abandoned.
     """
 
     waiting: Sequence[Approval]
@@ -94,18 +96,27 @@ class ResumeOutcome(Struct, frozen=True):
 class Resumption:
     """The answers of one run, applied to the thread's approvals.
 
+    Args:
+        request: the input of the run.
+        stored: the thread's approvals before that.
+        approvals: stores them.
+        ctx: the context of the run.
+
     Attributes:
+        ctx: the context of the run, with the demands of the caller of the interrupted run.
         outcome: the approvals after that. It is complete once ``results`` has ended.
     """
 
-    def __init__(self, request: RunAgentInput, approvals: Approvals, toolbox: Toolbox, ctx: RunContext) -> None:
+    def __init__(
+        self, request: RunAgentInput, stored: Sequence[Approval], approvals: Approvals, ctx: RunContext
+    ) -> None:
+        self.ctx = replace(ctx, call_rules=rules_of_turn(ctx.call_rules, stored, request))
         self.outcome = ResumeOutcome((), (), awaits_client=False, is_late=False)
         self._request = request
+        self._stored = stored
         self._approvals = approvals
-        self._toolbox = toolbox
-        self._ctx = ctx
 
-    async def results(self) -> AsyncGenerator[ToolMessage, None]:
+    async def results(self, toolbox: Toolbox) -> AsyncGenerator[ToolMessage, None]:
         """Apply the answers. Yield the results that the caller's messages do not contain, in the order of the calls.
 
         A result comes as soon as its call and the calls before it have ended.
@@ -114,13 +125,12 @@ class Resumption:
             AppError: VALIDATION_ERROR for an invalid answer; STORE_UNAVAILABLE if the store fails, after the other
                 calls have ended.
         """
-        request, ctx, at = self._request, self._ctx, scope_key(self._ctx)
-        stored = await self._approvals.load(at)
+        request, stored, ctx, at = self._request, self._stored, self.ctx, scope_key(self.ctx)
         interrupt_ids = {interrupt.id for approval in stored for interrupt in approval.interrupts}
-        check_answers_wait(interrupt_ids, stored, request, self._toolbox)
+        check_answers_wait(interrupt_ids, stored, request, toolbox)
         warn_of_unknown(interrupt_ids, request.resume or (), ctx)
         decisions = match_answers(stored, request.resume or (), self._approvals.now())
-        attempts = [partial(try_decision, each, self._approvals, at, self._toolbox, ctx) for each in decisions]
+        attempts = [partial(try_decision, each, self._approvals, at, toolbox, ctx) for each in decisions]
         known, received = call_ids(request.messages), results_by_call(request.messages)
         applied: list[tuple[Decision, Approval]] = []
         sent: set[str] = set()
@@ -139,16 +149,16 @@ class Resumption:
                     yield result
         if failures:
             raise failures[0]
-        self.outcome = self._outcome(stored, applied)
+        self.outcome = self._outcome(applied, toolbox)
         for result in self.outcome.new_results(request.messages):
             if result.tool_call_id not in sent:
                 yield result
 
-    def _outcome(self, stored: Sequence[Approval], applied: Sequence[tuple[Decision, Approval]]) -> ResumeOutcome:
+    def _outcome(self, applied: Sequence[tuple[Decision, Approval]], toolbox: Toolbox) -> ResumeOutcome:
         """Return the thread's approvals after some of its decisions."""
         messages, entries = self._request.messages, self._request.resume or ()
         updates = {approval.call.id: approval for _, approval in applied}
-        current = [updates.get(approval.call.id, approval) for approval in stored]
+        current = [updates.get(approval.call.id, approval) for approval in self._stored]
         answered = answered_ids(messages)
         rejected = {approval.call.id for decision, approval in applied if is_rejected(decision, approval)}
         in_history = call_ids(messages) | {id_ for id_ in updates if not messages or id_ not in rejected}
@@ -156,12 +166,38 @@ class Resumption:
         outcome = ResumeOutcome(
             waiting=[each for each in current if not each.is_settled],
             settled=[each for each in current if each.is_settled and each.call.id in in_history],
-            awaits_client=is_awaiting_client(messages, self._toolbox.client)
+            awaits_client=is_awaiting_client(messages, toolbox.client)
             or (not ends_with_question(messages) and not answered.issuperset(beside)),
             is_late=bool(entries) and ends_with_answer(messages),
-            has_denial=bool(rejected),
+            has_denial=bool(rejected) and not is_abandoned(self._request),
         )
         return structs.replace(outcome, is_late=False) if outcome.new_results(messages) else outcome
+
+
+def rules_of_turn(rules: CallRules, stored: Sequence[Approval], request: RunAgentInput) -> CallRules:
+    """Return the rules with the demands of the turn that a run continues. A run that abandons it adds none.
+
+    An approval belongs to that turn if the run answers it, or if its call comes after the user's last message.
+    """
+    if is_abandoned(request):
+        return rules
+    named, calls = {entry.interrupt_id for entry in request.resume or ()}, last_calls(request.messages)
+    for approval in stored:
+        if approval.call.id in calls or not named.isdisjoint(interrupt.id for interrupt in approval.interrupts):
+            rules = approval.added_to(rules)
+    return rules
+
+
+def is_abandoned(request: RunAgentInput) -> bool:
+    """Return True if the user asks something new, in a message or with a skill, and answers no call that waits."""
+    props = request.forwarded_props
+    asks_anew = ends_with_question(request.messages) or (isinstance(props, Mapping) and "skill" in props)
+    return asks_anew and all(entry.status == "cancelled" for entry in request.resume or ())
+
+
+def last_calls(messages: Sequence[Message]) -> set[str]:
+    """Return the ids of the calls after the user's last message."""
+    return call_ids(list(takewhile(lambda message: not isinstance(message, UserMessage), reversed(messages))))
 
 
 ResultsByCall = Mapping[str, Sequence[ToolMessage]]
@@ -281,7 +317,7 @@ async def apply_decision(
         return claimed
     outcome = await run_call(decided, decision.entries, toolbox, ctx)
     if isinstance(outcome, Suspension):
-        return await approvals.reopen(at, claimed, outcome)
+        return await approvals.reopen(claimed, outcome, ctx)
     return await approvals.settle(at, claimed, decision.recorded_in(outcome), ctx)
 
 

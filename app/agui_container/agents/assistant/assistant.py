@@ -37,6 +37,7 @@ from agui_container.agents.approvals.approvals import (
     Approvals,
     read_approval_options,
 )
+from agui_container.agents.approvals.interrupt_scope import scope_key
 from agui_container.agents.approvals.resume import ResumeOutcome, Resumption, cancelled_event, finish_event
 from agui_container.agents.assistant.context_window.window import ContextBudget
 from agui_container.agents.assistant.goals.goal_store import StoredGoalRecords
@@ -136,18 +137,19 @@ class Assistant:
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Call the model and its tools in turn until it makes no more calls or a call must be answered elsewhere."""
         props = input.forwarded_props
-        rules = read_approval_options(props).added_to(ctx.call_rules.with_policy(self.policy))
-        ctx = replace(with_limits(ctx, RunLimits(tokens=self.max_tokens)), call_rules=rules)
+        own_rules = read_approval_options(props).added_to(ctx.call_rules.with_policy(self.policy))
+        ctx = replace(with_limits(ctx, RunLimits(tokens=self.max_tokens)), call_rules=own_rules)
         model, skill = chosen_model(props, self.models, self.model), requested_skill(props, self.skills)
         goals = await track_goals(input, self.goals, self.goal_prompts, ctx)
         tools, source_failures = await gather_tools(self._tools, self.sources, ctx)
         for source_failure in source_failures:
             yield source_failure.event
-        toolbox = self._toolbox(tools, source_failures, goals, input.tools or (), rules)
         new_approvals: Sequence[Approval] = ()
         async with goals:
-            resumption = Resumption(input, self.approvals, toolbox, ctx)
-            async with aclosing(resumption.results()) as answered_calls:
+            resumption = Resumption(input, await self.approvals.load(scope_key(ctx)), self.approvals, ctx)
+            ctx, rules = resumption.ctx, resumption.ctx.call_rules
+            toolbox = self._toolbox(tools, source_failures, goals, input.tools or (), rules)
+            async with aclosing(resumption.results(toolbox)) as answered_calls:
                 async for result in answered_calls:
                     yield result_event(result)
             goals.begin()

@@ -8,6 +8,7 @@ Sources: AG-UI spec 1.1, basic/run-input#messages and events/tool-calls#frontend
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from ag_ui.core import (
     ActivityMessage,
@@ -32,6 +33,7 @@ ORPHANS, DUPLICATES, INSTRUCTIONS = "results_without_call", "duplicates", "instr
 """Kinds of dropped messages and calls, as the log names them."""
 
 NOTHING = "messages: there is nothing to answer. Send text or inline media of the user, or the result of a known call."
+UNUSABLE = "messages: there is nothing to answer. This model cannot be given the media of the last message: {reason}."
 ALL_ANSWERED = (
     "messages: the assistant has answered everything. Send text or inline media of the user, or the result of a call."
 )
@@ -89,13 +91,34 @@ def answerable(prompt: Sequence[Message], sent: Sequence[Message]) -> Sequence[M
     return _with_results_last(prompt)
 
 
+def question_parts(messages: Sequence[Message]) -> set[tuple[str, int]]:
+    """Return the parts with content of the user's messages at the end, as message id and index.
+
+    Return none if one of these messages has text, or if there are no such messages.
+    """
+    questions = takewhile(lambda message: isinstance(message, UserMessage), reversed(messages))
+    parts = {
+        (each.id, at): part for each in questions for at, part in enumerate(parts_of(each)) if _has_content([part])
+    }
+    return set() if any(isinstance(part, TextPart) for part in parts.values()) else set(parts)
+
+
+def parts_of(message: Message) -> Sequence[ContentPart]:
+    """Return the parts of a user message. A text is one part."""
+    content = message.content if isinstance(message, UserMessage) else ""
+    return [TextPart(text=content)] if isinstance(content, str) else content
+
+
+def is_prompt(message: Message) -> bool:
+    """Return True for a result, and for a user message with content: a model has something to answer after it."""
+    return isinstance(message, ToolMessage) or _has_content(parts_of(message))
+
+
 def _last_substance(messages: Sequence[Message]) -> Message | None:
     """Return the last message of the user, of the assistant, or with a result, that has content. None if none has."""
     for message in reversed(messages):
         match message:
-            case ToolMessage():
-                return message
-            case UserMessage() if _has_content(message.content):
+            case ToolMessage() | UserMessage() if is_prompt(message):
                 return message
             case AssistantMessage() if message.content or message.tool_calls:
                 return message
@@ -108,14 +131,12 @@ def _with_results_last(messages: Sequence[Message]) -> Sequence[Message]:
     return [*messages[:start], *messages[end:], *messages[start:end]]
 
 
-def _has_content(content: str | Sequence[ContentPart]) -> bool:
-    if isinstance(content, str):
-        return bool(content.strip())
+def _has_content(parts: Sequence[ContentPart]) -> bool:
     return any(
         part.text.strip()
         if isinstance(part, TextPart)
         else isinstance(part.source, DataSource) and plain_base64(part.source.value)
-        for part in content
+        for part in parts
     )
 
 

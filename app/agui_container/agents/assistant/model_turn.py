@@ -5,7 +5,7 @@ await and no I/O. ``feed`` runs for every token, so text is yielded as ``Message
 0031).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -31,6 +31,7 @@ from ag_ui.core import (
 )
 from msgspec import Struct, field
 
+from agui_container.agents.assistant.history import UNUSABLE, question_parts
 from agui_container.agents.tool_calls.tool_call import ModelToolCall
 from agui_container.ports import (
     Delta,
@@ -46,7 +47,8 @@ from agui_container.ports import (
     UsageDelta,
 )
 from agui_container.protocol.errors import AppError, ErrorCode
-from agui_container.runtime.surrogates import join_surrogates, split_half
+from agui_container.protocol.strict_json import whole_text
+from agui_container.runtime.surrogates import split_half
 
 MAX_CALLS = 1_000
 """Maximum number of calls in one answer of a model, because the calls of an answer run concurrently."""
@@ -90,23 +92,32 @@ Events = Sequence[BaseEvent]
 class MediaReports:
     """Reports of the parts that the model cannot take: CUSTOM ``media.dropped``, once per part and run.
 
+    Models report before they are called, so a run whose question has no other parts ends here, whatever the model is.
+
     Args:
         messages: messages at the start of the run. Those that the assistant has answered were reported before.
     """
 
     def __init__(self, messages: Sequence[Message] = ()) -> None:
         self._reported: set[tuple[str, int]] = set()
+        self._question = question_parts(messages)
         answers = [at for at, message in enumerate(messages, 1) if isinstance(message, AssistantMessage)]
         self._answered = {message.id for message in messages[: answers[-1] if answers else 0]}
 
-    def events(self, delta: MediaDroppedDelta) -> Events:
-        """Return the event of a report, unless the part has been reported."""
+    def events(self, delta: MediaDroppedDelta) -> Iterator[BaseEvent]:
+        """Yield the event of a report, unless the part has been reported.
+
+        Raises:
+            AppError: VALIDATION_ERROR if nothing is left of the user's question.
+        """
         key = (delta.message_id, delta.index)
         if delta.message_id in self._answered or key in self._reported:
-            return ()
+            return
         self._reported.add(key)
         value = {"part": delta.part, "reason": delta.reason, "messageId": delta.message_id}
-        return (CustomEvent(name=MEDIA_DROPPED, value=value),)
+        yield CustomEvent(name=MEDIA_DROPPED, value=value)
+        if key in self._question and self._question <= self._reported:
+            raise AppError(ErrorCode.VALIDATION_ERROR, UNUSABLE.format(reason=delta.reason))
 
 
 class ModelTurn:
@@ -129,11 +140,12 @@ class ModelTurn:
         self.stop = StopReason.END
         self.usage: list[TokenUsage] = []
 
-    def feed(self, delta: Delta) -> Items:
+    def feed(self, delta: Delta) -> Iterable[Item]:
         """Return the events and text of one delta.
 
         Raises:
             AppError: MODEL_ERROR for a call without a name, RUN_LIMIT_EXCEEDED for too many calls.
+            AppError: VALIDATION_ERROR if the model cannot be given any part of the user's question.
         """
         if isinstance(delta, TextDelta):
             return self._text(delta.text)
@@ -224,7 +236,7 @@ class ModelTurn:
     def _with_half(self, text: str) -> str:
         """Return the next piece of the open text or reasoning, without half of a symbol at its end, which is kept."""
         text, self._half = split_half(self._half + text)
-        return join_surrogates(text)
+        return whole_text(text)
 
     def _reasoning(self, text: str) -> Events:
         if not text:
@@ -264,11 +276,11 @@ class ModelTurn:
             if len(self._calls) == MAX_CALLS:
                 raise AppError(ErrorCode.RUN_LIMIT_EXCEEDED, f"The model made more than {MAX_CALLS} calls at once.")
             block = self._next_text_block()
-            call = self._calls[delta.index] = _PartialCall(self._ctx.new_id(), join_surrogates(delta.name))
+            call = self._calls[delta.index] = _PartialCall(self._ctx.new_id(), whole_text(delta.name))
             start = ToolCallStartEvent(tool_call_id=call.id, tool_call_name=call.name, parent_message_id=block.id)
             opened = (*opened, start)
         arguments, call.half = split_half(call.half + delta.arguments)
-        return *opened, *_argument_events(call, join_surrogates(arguments)), *_encrypted_events(call, delta)
+        return *opened, *_argument_events(call, whole_text(arguments)), *_encrypted_events(call, delta)
 
     def _end_call(self, call: _PartialCall) -> Events:
         """Return the events that end a call. A complete call without arguments gets an empty object."""

@@ -48,7 +48,7 @@ from agui_container.agents.tool_calls.toolbox import is_failure
 from agui_container.ports import Agent, Item, RunContext, RunState, Suspension, ToolContent, ToolError, ToolSuspension
 from agui_container.ports.store import Store
 from agui_container.protocol.conversation.transcript import Transcript
-from agui_container.protocol.encoder import encode
+from agui_container.protocol.encoder import encode_whole
 from agui_container.protocol.errors import AppError, ErrorCode, IllegalEvent
 from agui_container.protocol.expander import Expander
 from agui_container.protocol.grammar import KINDS
@@ -131,7 +131,7 @@ class SubagentInvocation:
         events, accepted = self._expander.expand(item), 0
         try:
             if len(events) > 1 and not KINDS[type(events[-1])].is_boundary:
-                encode(events[-1])  # Raise before the events in front of it change anything.
+                encode_whole(events[-1])  # Raise before the events in front of it change anything.
             for event in events:
                 self._accept(event)
                 accepted += 1
@@ -236,7 +236,7 @@ class SubagentInvocation:
     def _last_answer(self) -> str:
         for message in reversed(self._transcript.messages):
             if isinstance(message, AssistantMessage) and message.content:
-                return message.content
+                return whole_text(message.content)
         return ""
 
 

@@ -19,7 +19,8 @@ Rules:
 """
 
 import logging
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -274,9 +275,37 @@ class GraphAgent(Struct, frozen=True):
         adapter.config = {**adapter.config, "configurable": {**adapter.config.get("configurable", {}), "ctx": ctx}}
         graph = adapter.graph
         adapter.graph = LosslessGraph(graph if graph.checkpointer else graph.copy({"checkpointer": InMemorySaver()}))
+        adapter.langgraph_default_merge_state = partial(merge_state, adapter.langgraph_default_merge_state)
         if all(getattr(type(adapter), hook) is getattr(LangGraphAgent, hook) for hook in HOOKS):
             adapter._build_command_from_agui_resume = answers_by_interrupt  # noqa: SLF001 - a documented hook
         return adapter
+
+
+MergeState = Callable[[dict[str, Any], Sequence[BaseMessage], RunAgentInput], dict[str, Any]]
+"""The package's function that adds a request to the state of a graph."""
+
+
+def merge_state(
+    merge: MergeState, state: dict[str, Any], messages: Sequence[BaseMessage], input: RunAgentInput
+) -> dict[str, Any]:
+    """Add a request to the state of a graph, with the results of client tools that the request changes.
+
+    The package adds only messages under new ids. LangGraph replaces a message by one with the same id.
+    """
+    client_tools = {tool.name for tool in input.tools or ()}
+    calls = {
+        call["id"] for message in _with_calls(messages) for call in message.tool_calls if call["name"] in client_tools
+    }
+    known = {message.id: message.content for message in state.get("messages", ()) if isinstance(message, ToolMessage)}
+    changed = [
+        message
+        for message in messages
+        if isinstance(message, ToolMessage)
+        and message.tool_call_id in calls
+        and known.get(message.id, message.content) != message.content
+    ]
+    merged = merge(state, messages, input)
+    return {**merged, "messages": [*changed, *merged["messages"]]}
 
 
 class PendingInterrupts(Struct, frozen=True):

@@ -22,7 +22,7 @@ from pydantic_ai.ui.ag_ui._utils import INTERRUPT_ID_PREFIX
 
 from agui_container.agents.approvals.resume import answered_ids, call_ids
 from agui_container.agents.as_agent import AgentLoadError
-from agui_container.agents.frameworks.translation import awaits_client, check_events, filter_answers
+from agui_container.agents.frameworks.translation import awaits_client, check_events, filter_answers, with_last_results
 from agui_container.ports import Agent, Item, RunContext
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.runtime.aclosing import maybe_aclosing
@@ -49,7 +49,9 @@ class PydanticAgent(Struct, frozen=True):
         """Run the agent. Yield nothing until the client has sent all results of the last turn."""
         if awaits_client(input):
             return
-        adapter = AGUIAdapter(self.agent, with_answers(input, ctx), include_usage=True)
+        answered = with_answers(input, ctx)
+        request = answered.model_copy(update={"messages": with_last_results(answered.messages)})
+        adapter = AGUIAdapter(self.agent, request, include_usage=True)
         async with (
             maybe_aclosing(open_run(adapter, self.dependencies(ctx))) as native,
             maybe_aclosing(check_events(adapter.transform_stream(native), ctx)) as events,

@@ -8,10 +8,10 @@ Rules:
 - An unanswered call was cut off or invented by a client. A framework would run such a call, or send a history that
   models reject. The call gets a placeholder result and does not run.
 - Calls of client tools in the last turn stay open until the next message.
-- Results directly follow their calls. A late result replaces the placeholder. A result that a snapshot has moved is
-  moved back.
-- Models may use a call id again. A result belongs to the last call with its id before it. If that call has a result,
-  or there is none, the result belongs to the next call with its id.
+- Results directly follow their calls. The last result of a call counts, under the message id of the first. A result
+  that a snapshot has moved is moved back.
+- Models may use a call id again. A result belongs to the last call with its id before it. If that call has another
+  result, or there is none, and the next call with its id has no result, the result belongs to the next call.
 
 Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume and events/tool-calls#frontend-tools.
 """
@@ -19,6 +19,7 @@ Sources: AG-UI spec 1.1, basic/patterns/interrupt-resume and events/tool-calls#f
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from urllib.parse import quote
 
 from ag_ui.core import (
@@ -125,42 +126,36 @@ def filter_answers(entries: Sequence[ResumeEntry], waiting: Collection[str], ctx
 
 
 class OpenCall(Struct, eq=False):
-    """A call at its position in a history, and its result.
+    """A call at its position in a history, and its results.
 
     Attributes:
         call: the call.
         placeholder_id: message id of the placeholder result.
-        result: the result, once it was found; it may be a placeholder.
+        results: the results of the call, in order. Some may be placeholders.
     """
 
     call: ToolCall
     placeholder_id: str
-    result: ToolMessage | None = None
-
-    def accept_result(self, result: ToolMessage) -> bool:
-        """Take the first result that is not a placeholder. Return True if ``result`` was taken.
-
-        A result that replaces a placeholder gets the placeholder's message id.
-        """
-        if self.result is None:
-            self.result = result
-            return True
-        if is_placeholder(self.result) and not is_placeholder(result):
-            self.result = result.model_copy(update={"id": self.result.id})
-            return True
-        return False
+    results: list[ToolMessage] = []
 
     def result_message(self, known_ids: Collection[str]) -> ToolMessage:
-        """Return the result, or a placeholder. ``known_ids`` are ids of the messages that the framework has.
+        """Return the last result, or a placeholder. ``known_ids`` are ids of the messages that the framework has.
 
-        If the framework knows the placeholder, the result has its id, so that the framework replaces it.
+        The result has the id of the first one, or of the placeholder that the framework knows, so that the framework
+        replaces it.
         """
-        if self.result is None:
+        if not self.results:
             # The error text is in the content as well, because frameworks drop ``error``.
             return ToolMessage(id=self.placeholder_id, tool_call_id=self.call.id, content=NO_RESULT, error=NO_RESULT)
-        if self.placeholder_id in known_ids:
-            return self.result.model_copy(update={"id": self.placeholder_id})
-        return self.result
+        last = ([result for result in self.results if not is_placeholder(result)] or self.results)[-1]
+        id_ = self.placeholder_id if self.placeholder_id in known_ids else self.results[0].id
+        return last.model_copy(update={"id": id_})
+
+    def surplus_results(self) -> list[ToolMessage]:
+        """Remove and return the results after the first one that is not a placeholder."""
+        first = next((at for at, result in enumerate(self.results) if not is_placeholder(result)), len(self.results))
+        self.results, surplus = self.results[: first + 1], self.results[first + 1 :]
+        return surplus
 
 
 def with_results(
@@ -187,27 +182,43 @@ def with_results(
             if call in waiting:
                 waiting.remove(call)
                 complete.append(call.result_message(known_ids))
-    server_calls = [call for call in waiting if call.result or call.call.function.name not in client_tools]
+    server_calls = [call for call in waiting if call.results or call.call.function.name not in client_tools]
     return [*complete, *(call.result_message(known_ids) for call in server_calls)]
+
+
+def with_last_results(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with the last result of each call in the place of the first. Nothing else changes."""
+    kept: list[Message] = []
+    answered: set[OpenCall] = set()
+    for message, calls in zip(messages, calls_by_message(messages), strict=True):
+        if not isinstance(message, ToolMessage) or not calls:
+            kept.append(message)
+        elif calls[0] not in answered:
+            answered.add(calls[0])
+            kept.append(calls[0].result_message(()))
+    return kept
 
 
 def calls_by_message(messages: Sequence[Message]) -> list[list[OpenCall]]:
     """Return for each message the calls that it makes, or the call that it answers, if any."""
     made: defaultdict[str, list[OpenCall]] = defaultdict(list)
-    unmatched: defaultdict[str, list[ToolMessage]] = defaultdict(list)
+    early: defaultdict[str, list[ToolMessage]] = defaultdict(list)
     by_message: list[list[OpenCall]] = []
     for message in messages:
         calls = []
         for call in calls_of(message):
             suffix = f"-{len(made[call.id]) + 1}" if made[call.id] else ""
-            early_result = unmatched[call.id].pop(0) if unmatched[call.id] else None
-            open_call = OpenCall(call, f"unanswered-{call.id}{suffix}", early_result)
+            open_call = OpenCall(call, f"unanswered-{call.id}{suffix}", early.pop(call.id, []))
             made[call.id].append(open_call)
             calls.append(open_call)
         if isinstance(message, ToolMessage):
-            calls = [open_call for open_call in made[message.tool_call_id][-1:] if open_call.accept_result(message)]
-            unmatched[message.tool_call_id] += [] if calls else [message]
+            calls = made[message.tool_call_id][-1:]
+            results = calls[0].results if calls else early[message.tool_call_id]
+            results.append(message)
         by_message.append(calls)
+    for same_id in made.values():
+        for before, after in pairwise(same_id):
+            after.results = after.results or before.surplus_results()
     return by_message
 
 

@@ -41,7 +41,7 @@ from agui_container.ports import (
     ToolSuspension,
     interrupts_of,
 )
-from agui_container.protocol.encoder import encode
+from agui_container.protocol.encoder import encode, encode_whole
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.strict_json import parse_finite_json, whole_text
 from agui_container.runtime.log_values import format_fields
@@ -264,8 +264,10 @@ def _check_encodable(outcome: CallOutcome, call: ModelToolCall, ctx: RunContext)
     """
     if isinstance(outcome, Suspension):
         interrupted = RunFinishedInterruptOutcome(interrupts=list(outcome.interrupts))
-        encode(RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=interrupted))
-        encode(MessagesSnapshotEvent(messages=list(outcome.messages)))  # The approval stores them as JSON.
+        asked, _ = encode_whole(RunFinishedEvent(thread_id=ctx.thread_id, run_id=ctx.run_id, outcome=interrupted))
+        said, _ = encode_whole(MessagesSnapshotEvent(messages=list(outcome.messages)))  # stored as JSON
+        if isinstance(asked.outcome, RunFinishedInterruptOutcome):
+            return Suspension(asked.outcome.interrupts, outcome.subagent_run_id, said.messages)
         return outcome
     outcome = _with_repaired_text(outcome, call, ctx)
     text = outcome.content

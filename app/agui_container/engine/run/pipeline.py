@@ -1,4 +1,4 @@
-"""The only way into a run's log: expand, encode, validate, append.
+"""The only way into a run's log: join split symbols, expand, encode, validate, append.
 
 Rule: an event that cannot be encoded, or is illegal at this point, is refused before it changes anything, so the log is
 always legal. The shared state follows the log, because clients have the state that the log describes.
@@ -20,13 +20,14 @@ from ag_ui.core import (
 
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.outcome import GoalStatusTracker, RunResult
+from agui_container.engine.run.split_pairs import PairJoiner
 from agui_container.ports import Item
 from agui_container.ports.records import Change, StoredMessage
 from agui_container.protocol.conversation.merge import dump_message, make_title, unanswered_calls
 from agui_container.protocol.conversation.state import SharedState
 from agui_container.protocol.conversation.transcript import Transcript
 from agui_container.protocol.delta_template import DeltaTemplate
-from agui_container.protocol.encoder import encode
+from agui_container.protocol.encoder import encode_whole
 from agui_container.protocol.errors import IllegalEvent
 from agui_container.protocol.expander import Expander
 from agui_container.protocol.grammar import KINDS, TOOL_CALL, EventKind
@@ -54,6 +55,7 @@ class EventPipeline:
         self.on_boundary: Callable[[BaseEvent], None] | None = None
         self.on_first_event: Callable[[], None] | None = None
         self._log = log
+        self._joiner = PairJoiner()
         self._expander = Expander(new_id)
         self._sequence = RunSequence()
         self._goals = GoalStatusTracker()
@@ -87,21 +89,24 @@ class EventPipeline:
             if data is not None:
                 self._log.append(template.event_type, data)
                 return True
-        self._submit_in_full(item)
+        for whole in self._joiner.feed(item):
+            self._submit_in_full(whole)
+        if self._joiner.is_holding:
+            self._template = None
         return False
 
     def _submit_in_full(self, item: Item) -> None:
         events, accepted = self._expander.expand(item), 0
         try:
-            encoded = [b"" if KINDS[type(event)].is_boundary else encode(event) for event in events]
-            for event, data in zip(events, encoded, strict=True):
+            encoded = [(event, b"") if KINDS[type(event)].is_boundary else encode_whole(event) for event in events]
+            for event, data in encoded:
                 self._submit_event(event, data)
                 accepted += 1
         finally:
             if accepted < len(events):
                 self._expander.rollback(events[:accepted])
-        if events and KINDS[type(events[-1])].is_delta:
-            self._template = DeltaTemplate.of(item, events[-1], encoded[-1], self._transcript)
+        if encoded and KINDS[type(events[-1])].is_delta:
+            self._template = DeltaTemplate.of(item, *encoded[-1], self._transcript)
 
     def _submit_event(self, event: BaseEvent, data: bytes) -> None:
         kind = KINDS[type(event)]
@@ -133,7 +138,7 @@ class EventPipeline:
 
     def write(self, event: BaseEvent) -> None:
         """Encode and accept one event. Raises ``IllegalEvent`` and leaves everything as it was."""
-        self._accept(KINDS[type(event)], event, encode(event))
+        self._accept(KINDS[type(event)], *encode_whole(event))
 
     def write_encoded(self, event: BaseEvent, data: bytes) -> None:
         """Accept one event whose JSON is known. Raises ``IllegalEvent`` and leaves everything as it was."""
@@ -145,11 +150,13 @@ class EventPipeline:
             self.write(event)
 
     def flush_chunks(self) -> None:
-        """End the open chunk streams, which have no end event of their own.
+        """End the open chunk streams, which have no end event of their own, and a text that ends in half a symbol.
 
         Raises:
             AppError: RUN_LIMIT_EXCEEDED, if the agent's last event made the run too large.
         """
+        for item in self._joiner.flush():
+            self._submit_in_full(item)
         for event in self._expander.flush():
             self.write(event)
         if not self._log.has_room:

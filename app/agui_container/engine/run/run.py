@@ -35,7 +35,7 @@ from agui_container.engine.terminal_events import (
 )
 from agui_container.ports import LOG_FIELDS, Agent, Clock, Item, RunContext, Timer, interrupts_of
 from agui_container.ports.records import RunStatus
-from agui_container.protocol.encoder import encode
+from agui_container.protocol.encoder import encode, encode_whole
 from agui_container.protocol.errors import AppError, IllegalEvent, run_error
 from agui_container.protocol.token_usage import count_tokens
 from agui_container.runtime.aclosing import maybe_aclosing
@@ -335,7 +335,7 @@ class Run:
         """Write the closing events and the terminal event, with ``fields`` set on it. Every run ends here."""
         self.ctx.usage[:0] = event.usage or ()
         event = with_totals(event, self.ctx.usage, self._now_ms(), fields)
-        data = encode(event)  # before closing, because an event that cannot be encoded must change nothing
+        event, data = encode_whole(event)  # before closing, because an event that cannot be encoded must change nothing
         try:
             self._pipeline.close(failure)
         except (IllegalEvent, ValueError):

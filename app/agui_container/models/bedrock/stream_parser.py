@@ -26,8 +26,8 @@ from agui_container.ports import (
     ToolCallDelta,
     UsageDelta,
 )
+from agui_container.protocol.strict_json import whole_text
 from agui_container.runtime.log_values import format_fields
-from agui_container.runtime.surrogates import join_surrogates
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ class BedrockStreamParser:
         if part.redacted:
             return [EncryptedDelta(sign_redacted(self._model_id, b"".join(part.redacted)))]
         if part.signature:
-            text = join_surrogates("".join(part.text))
+            text = whole_text("".join(part.text))
             return [EncryptedDelta(sign_text(self._model_id, text, "".join(part.signature)))]
         return []
 

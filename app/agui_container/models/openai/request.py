@@ -110,7 +110,7 @@ class CallExchange(Struct, frozen=True):
 def group_exchanges(messages: Sequence[Message]) -> list[Message | CallExchange]:
     """Return the conversation with each tool message attached to its call.
 
-    The first result of a call wins. Results of unknown calls are left out. If calls of one
+    The last result of a call counts. Results of unknown calls are left out. If calls of one
     message share an id, the first wins.
     """
     results = _results(messages)
@@ -133,7 +133,7 @@ def _results(messages: Sequence[Message]) -> Mapping[tuple[int, str], ToolMessag
         if isinstance(message, AssistantMessage):
             positions.update((call.id, position) for call in message.tool_calls or ())
         elif isinstance(message, ToolMessage) and message.tool_call_id in positions:
-            results.setdefault((positions[message.tool_call_id], message.tool_call_id), message)
+            results[positions[message.tool_call_id], message.tool_call_id] = message
     return results
 
 

@@ -2,13 +2,15 @@
 
 Rule: messages are merged by id, and the sent message replaces the stored one. A client that sends the first stored
 message, or the user's first one, sends the whole conversation, so stored messages that are missing are removed. Any
-other client sends only new messages. A conversation under new message ids is recognised by its content (``match``).
+other client sends only new messages. New messages before the first stored one that a client sends are a beginning that
+it makes anew for each request (``Beginning``). They replace the former one, also where the client sends only the last
+messages of the thread. A conversation under new message ids is recognised by its content (``match``).
 Messages that were added after the client sent its request are never removed (``append_history``). Results of server
 tools, reasoning and encrypted values stay (``stored_parts``). Source: AG-UI spec 1.1, basic/threads; docs/threads.md.
 """
 
-from collections.abc import Container, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Collection, Container, Mapping, Sequence
+from itertools import islice, takewhile
 
 import orjson
 from ag_ui.core import AssistantMessage, Message, ToolMessage, UserMessage
@@ -46,6 +48,48 @@ class MergedHistory(Struct, frozen=True):
     order: Sequence[str] | None
 
 
+class Beginning(Struct, frozen=True):
+    """New messages before the first stored one that a client sends, such as a greeting, instructions or a page's text.
+
+    Attributes:
+        new_ids: ids of the new messages.
+        stored_ids: the ids of the stored messages that they replace, by their own ids.
+    """
+
+    new_ids: Collection[str]
+    stored_ids: Mapping[str, str]
+
+    @classmethod
+    def of(cls, stored: Mapping[str, bytes], sent: Sequence[Message]) -> "Beginning":
+        """Return the beginning among the sent messages. It is empty if none of them is stored.
+
+        It replaces the first messages of the thread if they have the same roles and one of the user follows. Otherwise,
+        each of its messages replaces one of the same role before the user's first.
+
+        Raises:
+            ValueError: stored JSON is not a message.
+        """
+        new = list(takewhile(lambda message: message.id not in stored, sent))
+        if len(new) in {0, len(sent)} or any(isinstance(message, ToolMessage) for message in new):
+            return cls((), {})
+        *former, following = map(MESSAGE.validate_json, islice(stored.values(), len(new) + 1))
+        if not (is_users(following) and [each.role for each in former] == [each.role for each in new]):
+            former = list(takewhile(is_not_users, map(MESSAGE.validate_json, stored.values())))
+        sent_ids = {message.id for message in sent}
+        former = [message for message in former if message.id not in sent_ids]
+        stored_ids: dict[str, str] = {}
+        for message in new:
+            same_role = (each.id for each in former if each.role == message.role)
+            if (stored_id := next((id_ for id_ in same_role if id_ not in stored_ids.values()), None)) is not None:
+                stored_ids[message.id] = stored_id
+        return cls([message.id for message in new], stored_ids)
+
+    def with_stored_ids(self, sent: Sequence[Message]) -> Sequence[Message]:
+        """Return the sent messages with the ids of the messages that they replace."""
+        ids = self.stored_ids
+        return [each.model_copy(update={"id": ids[each.id]}) if each.id in ids else each for each in sent]
+
+
 def merge_history(
     stored: Mapping[str, bytes], sent: Sequence[Message], authors: ResultAuthors = NO_AUTHORS
 ) -> MergedHistory:
@@ -60,11 +104,14 @@ def merge_history(
         ValueError: stored JSON is not a message.
     """
     sent = with_encrypted_values(stored, sent)
-    if not is_whole(stored, sent):
+    beginning = Beginning.of(stored, sent)
+    is_all_sent, sent = is_whole(stored, sent, beginning), beginning.with_stored_ids(sent)
+    if not is_all_sent:
         conversation = recognise_conversation(stored, sent, authors)
         if conversation is not None:
             return replace_history(stored, conversation)
-        return append_history(stored, with_server_results(stored, sent, authors, is_whole=False))
+        sent = with_server_results(stored, sent, authors, is_whole=False)
+        return append_history(stored, sent, first_ids=beginning.new_ids)
     sent = with_reasoning(stored, with_server_results(stored, sent, authors, is_whole=True))
     encoded = {message.id: dump_message(message) for message in sent}
     changed = {key: data for key, data in encoded.items() if stored.get(key) != data}
@@ -74,16 +121,17 @@ def merge_history(
     return MergedHistory(sent, changed, None if is_appended else sent_order)
 
 
-def is_whole(stored: Mapping[str, bytes], sent: Sequence[Message]) -> bool:
+def is_whole(stored: Mapping[str, bytes], sent: Sequence[Message], beginning: Beginning) -> bool:
     """Return True if the sent messages contain the first stored one, or the first stored one of the user.
 
-    Clients commonly make a greeting or instructions anew for each request, so the user's first message counts, too.
+    If they begin anew, they need to contain the first stored message after those that their beginning replaces.
 
     Raises:
         ValueError: stored JSON is not a message.
     """
     ids = {message.id for message in sent}
-    return not stored or next(iter(stored)) in ids or first_user_message(stored) in ids
+    former = beginning.stored_ids.values()
+    return not stored or next(key for key in stored if key not in former) in ids or first_user_message(stored) in ids
 
 
 def first_user_message(stored: Mapping[str, bytes]) -> str | None:
@@ -151,25 +199,28 @@ def without_copies(
 ) -> Sequence[Message]:
     """Return the sent messages without copies of stored messages under new ids.
 
-    A greeting or instructions before the user's first message count as copies of stored ones of the same role.
+    A beginning that the client makes anew counts as a copy of the messages that it would replace.
     """
     conversation = recognise_conversation(stored, sent, authors)
     if conversation is not None:
         return [message for message in conversation if message.id not in stored]
-    if first_user_message(stored) not in {message.id for message in sent}:
-        return sent
-    roles = {message.role for message in takewhile(is_not_users, map(MESSAGE.validate_json, stored.values()))}
-    copies = {each.id for each in takewhile(is_not_users, sent) if each.id not in stored and each.role in roles}
+    copies = Beginning.of(stored, sent).stored_ids
     return [message for message in sent if message.id not in copies]
 
 
-def append_history(stored: Mapping[str, bytes], sent: Sequence[Message], final: Container[str] = ()) -> MergedHistory:
+def append_history(
+    stored: Mapping[str, bytes],
+    sent: Sequence[Message],
+    final: Container[str] = (),
+    first_ids: Collection[str] = (),
+) -> MergedHistory:
     """Merge sent messages with the stored ones without removing any.
 
     Args:
         stored: JSON of the stored messages by id, in order.
         sent: new and changed messages.
         final: ids of stored messages that must not change.
+        first_ids: ids of new messages that are put before the stored ones.
 
     Raises:
         ValueError: stored JSON is not a message.
@@ -177,7 +228,10 @@ def append_history(stored: Mapping[str, bytes], sent: Sequence[Message], final: 
     by_id = {message.id: message for message in sent if message.id not in final}
     changed = {key: data for key, message in by_id.items() if stored.get(key) != (data := dump_message(message))}
     messages = [by_id.get(key) or MESSAGE.validate_json(data) for key, data in stored.items()]
-    return MergedHistory([*messages, *(message for key, message in by_id.items() if key not in stored)], changed, None)
+    first = [by_id[key] for key in first_ids if key in by_id]
+    last = [message for key, message in by_id.items() if key not in stored and key not in first_ids]
+    together = [*first, *messages, *last]
+    return MergedHistory(together, changed, [message.id for message in together] if first else None)
 
 
 def dump_message(message: Message) -> bytes:

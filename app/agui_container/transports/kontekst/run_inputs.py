@@ -1,7 +1,8 @@
 """kontekst's start command as the input of an AG-UI run.
 
-Rule: pure translation. Every run of this protocol needs an approval for every tool, and a denial cancels the run. An
-approval that has expired before a run begins is no denial: the run answers its prompt.
+Rule: pure translation. Every run of this protocol needs an approval for every tool, and a denial cancels the run, also
+one by a client of another protocol. An approval that has expired before a run begins is no denial: the run answers its
+prompt.
 Source: kontekst's API reference (proto/kontekst/kontekst.proto).
 """
 
@@ -23,8 +24,7 @@ from agui_container.transports.kontekst.context import UNBOUNDED, Row
 BUDGET = {"contextTokens": UNBOUNDED}
 """The assistant counts tokens for context snapshots only if it has a budget."""
 
-FIRST_PROPS = {"approvals": {"ask": "all"}, "budget": BUDGET}
-NEXT_PROPS = {"approvals": {"ask": "all", "onDenial": "cancel"}, "budget": BUDGET}
+PROPS = {"approvals": {"ask": "all", "onDenial": "cancel"}, "budget": BUDGET}
 
 
 class RunStart(Struct, frozen=True):
@@ -64,6 +64,6 @@ def run_input(start: RunStart, thread_id: str, run_id: str) -> RunAgentInput:
         messages=[prompt] if command.prompt else [],
         tools=[],
         context=[folder] if command.working_dir else [],
-        forwarded_props={**FIRST_PROPS, **start.choice, **({"skill": skill} if skill else {})},
+        forwarded_props={**PROPS, **start.choice, **({"skill": skill} if skill else {})},
         resume=resume or None,
     )

@@ -17,7 +17,7 @@ from agui_container.transports.conversation.pending import Answer, PendingCalls
 from agui_container.transports.conversation.translator import Cancellation, Opening, Translator
 from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
 from agui_container.transports.kontekst.context import ThreadCount, read_snapshot
-from agui_container.transports.kontekst.run_inputs import NEXT_PROPS, RunStart, run_input
+from agui_container.transports.kontekst.run_inputs import PROPS, RunStart, run_input
 
 SNAPSHOT = "context.snapshot"
 
@@ -67,7 +67,7 @@ class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
             run_input(request, self.session_id, self.run_id),
             request.command.ByteSize(),
             [pb.RunEvent(started=started)],
-            next_props={**NEXT_PROPS, **request.choice},
+            next_props={**PROPS, **request.choice},
         )
 
     def feed(self, kind: EventType, event: Event) -> list[pb.RunEvent]:  # noqa: PLR0911 - a case for each kind

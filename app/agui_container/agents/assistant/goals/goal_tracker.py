@@ -18,12 +18,13 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Annotated
 
-from ag_ui.core import CustomEvent, Message, RunAgentInput, ToolMessage, UserMessage
+from ag_ui.core import CustomEvent, Message, RunAgentInput, UserMessage
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic_core import to_json
 
+from agui_container.agents.assistant.history import is_prompt
 from agui_container.agents.assistant.prompt.system_text import caller_data
 from agui_container.ports import Goal, GoalRecord, GoalRecords, GoalStatus, RunContext, Tool, ToolError
 from agui_container.ports.goals import ACHIEVED, DECLARED, FAILED
@@ -245,8 +246,8 @@ class GoalTracker:
         return f"{SECTION}{goal_tool_names(self._goals.values())}." if self._goals else ""
 
     def with_prompt(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the conversation. Append a request for the goals if it ends with no user message or tool result."""
-        has_prompt = bool(messages) and isinstance(messages[-1], UserMessage | ToolMessage)
+        """Return the conversation. Append a request for the goals if it ends with nothing to answer."""
+        has_prompt = bool(messages) and is_prompt(messages[-1])
         return messages if has_prompt or not self.pending else [*messages, self._request()]
 
     def reminder(self) -> Sequence[Message]:

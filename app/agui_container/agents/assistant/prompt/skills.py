@@ -14,11 +14,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ag_ui.core import Message, ToolMessage, UserMessage
+from ag_ui.core import Message, UserMessage
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, StrictStr, TypeAdapter
 
+from agui_container.agents.assistant.history import is_prompt
 from agui_container.agents.assistant.prompt.system_text import read_text
 from agui_container.ports import RunContext, Tool, ToolError
 from agui_container.protocol.errors import AppError, ErrorCode
@@ -196,14 +197,14 @@ class SkillInvocation(Struct, frozen=True):
         """Return the conversation with the arguments as the last user message.
 
         Nothing is appended if the last user message equals the arguments. Without arguments a request for the skill is
-        appended, but only if the conversation does not end with a user message or a tool result.
+        appended, but only if the conversation ends with nothing to answer.
         """
-        has_prompt = bool(messages) and isinstance(messages[-1], UserMessage | ToolMessage)
+        has_prompt = bool(messages) and is_prompt(messages[-1])
         user_text = next((message.content for message in reversed(messages) if isinstance(message, UserMessage)), None)
-        if has_prompt and self.arguments in ("", user_text):
+        arguments = self.arguments if self.arguments.strip() else ""
+        if has_prompt and arguments in ("", user_text):
             return list(messages)
-        content = self.arguments or f"Use the skill {self.skill.name}."
-        return [*messages, UserMessage(id=new_id(), content=content)]
+        return [*messages, UserMessage(id=new_id(), content=arguments or f"Use the skill {self.skill.name}.")]
 
 
 def requested_skill(props: object, skills: Sequence[Skill]) -> SkillInvocation | None:
