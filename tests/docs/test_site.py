@@ -1,17 +1,21 @@
-"""The site has every page in its navigation and no broken link, and can be built."""
+"""The site has every page in its navigation and no broken link, is built, and works without a server."""
 
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path, PurePosixPath
+from urllib.parse import quote_plus, urlsplit
 
 import pytest
 import yaml
+from playwright.async_api import Page, async_playwright, expect
 
 from agui_container.agents.assistant.goals import goal_tracker
 from agui_container.ports import goals
+from tests.console.driver import chromium, missing
 from tests.docs.documents import GUIDES, ROOT
 from tests.docs.markdown import FENCE, code
 from website.__main__ import write
@@ -82,6 +86,41 @@ def anchors(page: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the site as ``make docs`` does, and return its folder."""
+    if not ZENSICAL.exists():
+        missing("the environment of `make docs` is missing; `make test` installs it")
+    folder = tmp_path_factory.mktemp("site")
+    write(folder / "build" / "pages")
+    (folder / "mkdocs.yml").write_bytes((ROOT / "mkdocs.yml").read_bytes())
+    command = [str(ZENSICAL), "build", "--strict", "--config-file", "mkdocs.yml"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, encoding="utf-8", check=False)
+    assert built.returncode == 0, built.stdout
+    return folder / "build" / "site"
+
+
+@asynccontextmanager
+async def offline_page(file: Path) -> AsyncIterator[Page]:
+    """Open a file of the site in Chromium, without a network, and its search."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        page = await (await browser.new_context(offline=True)).new_page()
+        await page.goto(file.as_uri())
+        await page.keyboard.press("Control+k")
+        yield page
+        await browser.close()
+
+
+async def found(page: Page, question: str) -> list[str]:
+    """Return the names of the pages that the site's search finds, best first."""
+    await page.get_by_role("combobox", name="Search").fill(question)
+    results = page.locator(f"[role=option][href*='h={quote_plus(question)}']")
+    await expect(results.first).to_be_visible()
+    addresses = [await result.get_attribute("href") or "" for result in await results.all()]
+    return [PurePosixPath(urlsplit(address).path).name for address in addresses]
+
+
 def test_every_page_is_in_the_navigation_once_and_every_entry_is_a_page() -> None:
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2])
     assert sorted(entries(nav)) == sorted(texts())
@@ -111,19 +150,20 @@ def test_code_blocks_of_the_site_have_no_marks_of_the_tests() -> None:
     assert [opening for opening in openings if not re.fullmatch(r'```\w+ title="[\w.]+"', opening)] == []
 
 
-def test_the_site_is_built_without_a_fault_and_can_be_searched_without_a_server(tmp_path: Path) -> None:
-    if not ZENSICAL.exists():
-        if os.environ.get("CI") == "true":
-            pytest.fail("`make test` installs what builds the site")
-        pytest.skip("the environment of `make docs` is missing")
-    write(tmp_path / "build" / "pages")
-    (tmp_path / "mkdocs.yml").write_bytes((ROOT / "mkdocs.yml").read_bytes())
-    command = [str(ZENSICAL), "build", "--strict", "--config-file", "mkdocs.yml"]
-    built = subprocess.run(command, cwd=tmp_path, capture_output=True, encoding="utf-8", check=False)
-    assert built.returncode == 0, built.stdout
-    site = tmp_path / "build" / "site"
+def test_every_page_of_the_site_is_built_without_a_fault(site: Path) -> None:
     assert {path.relative_to(site).with_suffix(".md").as_posix() for path in site.rglob("*.html")} >= set(texts())
     assert "base64UrlBearerAuthorization" in (site / "search.js").read_text(encoding="utf-8")
+
+
+def test_no_page_of_the_site_loads_anything_from_elsewhere(site: Path) -> None:
+    remote = re.compile(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
+    assert {page.name: tag for page in site.rglob("*.html") for tag in remote.findall(page.read_text())} == {}
+
+
+@pytest.mark.parametrize("page", ["index.html", "reference/errors.html"])
+async def test_the_search_finds_a_page_without_a_server_and_without_a_network(site: Path, page: str) -> None:
+    async with offline_page(site / page) as opened:
+        assert (await found(opened, "role JSON"))[0] == "agentcore.html"
 
 
 def test_the_table_of_custom_events_has_every_name_that_the_server_sends() -> None:
