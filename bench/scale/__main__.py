@@ -135,7 +135,7 @@ def demand_line(streams: int, load_pace: float, costs: UnitCosts) -> tuple[str, 
         f"{one.wal * replicas / 1e6:,.0f} MB",
         f"{one.database_cpu * replicas:,.0f}",
         f"{one.bus_commands * replicas:,.0f}",
-        f"{streams * costs.stream_memory / 1e9:,.1f} GB",
+        f"{(replicas * costs.process_memory + streams * costs.stream_memory) / 1e9:,.0f} GB",
     )
 
 
