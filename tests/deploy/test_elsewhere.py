@@ -5,6 +5,7 @@ The schemas of Kubernetes are 108 MB: ``make test-infrastructure`` holds the man
 
 import io
 import json
+import re
 from email.message import Message
 from pathlib import Path
 from urllib.error import HTTPError
@@ -18,7 +19,7 @@ from agui_container.settings import Settings
 from agui_container.settings_sources import variable_of
 from agui_container.telemetry.instruments import OPEN_RUNS
 from agui_container.telemetry.prometheus import metric_name
-from tests.docs.documents import ROOT
+from tests.docs.documents import GUIDES, ROOT
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 
@@ -128,3 +129,11 @@ def test_replicas_are_scaled_by_the_metric_of_open_runs() -> None:
     [metric] = read(KUBERNETES / "autoscaler.yaml")["spec"]["metrics"]
     assert metric["pods"]["metric"] == {"name": metric_name(OPEN_RUNS)}
     assert {"name": "AGUI_METRICS", "value": "on"} in container()["env"]
+
+
+@requirement("deploy.elsewhere")
+def test_a_pod_is_given_no_more_runs_than_fill_a_core() -> None:
+    [metric] = read(KUBERNETES / "autoscaler.yaml")["spec"]["metrics"]
+    full, *_ = (row[0] for row in GUIDES["scale"].table("open streams"))
+    few, many = map(int, re.findall(r"\d+", full))
+    assert few <= int(metric["pods"]["target"]["averageValue"]) <= many
