@@ -187,7 +187,7 @@ def test_the_first_pages_show_no_command_that_is_not_run() -> None:
         "install": {},
         "from-agentcore-sdk": {"needs-aws": 1},
         "agentcore": {"needs-aws": 1},
-        "deploy": {"needs-aws": 5, "needs-docker": 6, "needs-kubernetes": 1},
+        "deploy": {"needs-aws": 7, "needs-docker": 6, "needs-kubernetes": 1},
     }
     [start] = re.findall(r"- Start:\n((?:      .+\n)+)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     assert {*re.findall(r"(\S+)\.md$", start, re.MULTILINE)} - {"index"} <= pages.keys()
