@@ -132,6 +132,10 @@ SERVED := ag-ui-protocol|anyio|fastapi|httptools|pydantic|pydantic-core|starlett
 bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure this server and its peers; ARGS=--quick takes two minutes to show that it works
 	@PYTHONPATH=app $(BIN)/python -m bench $(ARGS)
 
+.PHONY: scale
+scale: $(VENV)/.dev ## Measure what open streams and runs cost; STORE=postgresql://… BUS=redis://… of this machine
+	@PYTHONPATH=app $(BIN)/python -m bench.scale $(STORE) $(BUS) $(ARGS)
+
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## Read a million random bodies with the server's parsers; ARGS="--first SEED --bodies 1" repeats one
 	@PYTHONPATH=app:$(PY)/src $(BIN)/python -m tests.fuzz $(ARGS)

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from website.pages import DOCS, pages
 
+SCRIPTS = Path(__file__).parent / "scripts"
+"""Scripts of the site that are not part of its theme, each with its license."""
+
 
 def write(folder: Path) -> None:
     """Write all pages, in place of what the folder had."""
@@ -15,6 +18,7 @@ def write(folder: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     shutil.copytree(DOCS / "images", folder / "images")
+    shutil.copytree(SCRIPTS, folder / "scripts")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Unit costs of open streams, the check of their prediction, and the demand of 10,000 to a million streams.
 
-    PYTHONPATH=app python -m bench.scale postgresql://USER@HOST/DATABASE redis://HOST:PORT/0
+    make scale STORE=postgresql://USER@HOST/DATABASE BUS=redis://HOST:PORT/0
 
 Both servers must be on this machine, because their CPU is read from its kernel, and should serve nothing else. One
 replica without streams, with few and with many gives the unit costs. Two and four replicas are then predicted and
@@ -16,7 +16,7 @@ from agui_container.stores import open_store
 from bench.machine import pace
 from bench.results import table
 from bench.scale.demand import Demand, UnitCosts, demand, replicas_for
-from bench.scale.measurement import Measured, measure
+from bench.scale.measurement import Measured, RunWrites, measure, measure_runs
 from bench.scale.simulation import StreamLoad, TransactionTime
 from bench.server import CLIENT_CORE, pin
 from bench.store_throughput import appending
@@ -97,6 +97,15 @@ def cost_lines(costs: UnitCosts) -> Iterator[tuple[str, str]]:
     yield "a transaction", f"{costs.time.fixed * 1e3:.2f} ms + {costs.time.event * MICRO:.0f} µs for each event"
 
 
+def run_lines(run: RunWrites) -> Iterator[tuple[str, str]]:
+    """Iterate over what a run writes, as text."""
+    yield "events stored", f"{run.events:.0f}"
+    yield "rows inserted and updated", f"{run.rows:.1f}"
+    yield "PostgreSQL's log", f"{run.wal / 1e3:.1f} kB"
+    yield "bytes in the database, with indexes", f"{run.stored_bytes / 1e3:.1f} kB"
+    yield "commands to the bus", f"{run.bus_commands:.1f}"
+
+
 def check_lines(predicted: Demand, found: Measured) -> Iterator[tuple[str, ...]]:
     """Iterate over what was predicted and what was measured."""
     what = f"{found.load.streams} streams on {found.load.replicas} replicas"
@@ -135,7 +144,7 @@ def demand_line(streams: int, load_pace: float, costs: UnitCosts) -> tuple[str, 
         f"{one.wal * replicas / 1e6:,.0f} MB",
         f"{one.database_cpu * replicas:,.0f}",
         f"{one.bus_commands * replicas:,.0f}",
-        f"{streams * costs.stream_memory / 1e9:,.1f} GB",
+        f"{(replicas * costs.process_memory + streams * costs.stream_memory) / 1e9:,.0f} GB",
     )
 
 
@@ -146,6 +155,7 @@ async def main(store: str, bus: str, seconds: float) -> None:
     """Measure, predict, check, and print."""
     costs = await unit_costs(store, bus, seconds)
     print_part("Unit costs", table(("what", "cost"), cost_lines(costs)))
+    print_part("A run of one delta writes", table(("what", "amount"), run_lines(await measure_runs(store, bus))))
     lines: list[Sequence[str]] = []
     for load in CHECKED:
         lines += check_lines(demand(load, costs), await measure(store, bus, load, seconds))

@@ -18,6 +18,9 @@ from bench.stream_client import StreamGroup
 OPENING, SETTLING, ENDING = 2.0, 3.0, 3.0
 """Seconds in which the streams are opened, in which they settle, and that they last longer than the measurement."""
 
+RUNS = 100
+"""Runs of one delta, one after the other, whose rows and bytes are counted."""
+
 TICKS = 100
 """Clock ticks of Linux in a second, in which it counts the CPU of processes."""
 
@@ -61,6 +64,17 @@ class Measured:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class RunWrites:
+    """Rows, bytes and commands to the bus that one short run writes, from its start to its end."""
+
+    events: float
+    rows: float
+    wal: float
+    stored_bytes: float
+    bus_commands: float
+
+
 class MeasuredReplicas:
     """MeasuredReplicas on one PostgreSQL and one bus, and their counters."""
 
@@ -89,6 +103,11 @@ class MeasuredReplicas:
             memory=float(sum(server.memory() for server in self._servers)),
             events=float(sum(group.watch.deltas for group in self.groups)),
         )
+
+    def database_size(self) -> float:
+        """Return the bytes of all tables and indexes."""
+        [size] = self._store.execute("SELECT pg_database_size(current_database())").fetchone() or (0,)
+        return float(size)
 
     def close(self) -> None:
         """Hang up."""
@@ -150,6 +169,21 @@ async def measure(store: str, bus: str, load: StreamLoad, seconds: float) -> Mea
             before.memory - empty,
             seconds,
         )
+
+
+async def measure_runs(store: str, bus: str) -> RunWrites:
+    """Measure the writes of runs of one delta, each on a thread of its own."""
+    with cluster(store, bus, 1) as measured:
+        [group] = measured.groups
+        await warm_up(group)
+        before, size = measured.counters(), measured.database_size()
+        for _ in range(RUNS):
+            await group.open(1, "deltas 1", 0.0)
+            await group.wait_ended()
+        await asyncio.sleep(SETTLING)
+        written = measured.counters().since(before, RUNS)
+        grown = (measured.database_size() - size) / RUNS
+    return RunWrites(written.stored_events, written.rows, written.wal, grown, written.bus_commands)
 
 
 async def warm_up(group: StreamGroup) -> None:

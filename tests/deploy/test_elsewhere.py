@@ -5,6 +5,7 @@ The schemas of Kubernetes are 108 MB: ``make test-infrastructure`` holds the man
 
 import io
 import json
+import re
 from email.message import Message
 from pathlib import Path
 from urllib.error import HTTPError
@@ -18,7 +19,7 @@ from agui_container.settings import Settings
 from agui_container.settings_sources import variable_of
 from agui_container.telemetry.instruments import OPEN_RUNS
 from agui_container.telemetry.prometheus import metric_name
-from tests.docs.documents import ROOT
+from tests.docs.documents import GUIDES, ROOT
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 
@@ -26,10 +27,14 @@ KUBERNETES, ECS = ROOT / "deploy" / "kubernetes", ROOT / "deploy" / "ecs"
 CALLS = {
     "task-definition.json": ("ecs", "RegisterTaskDefinition"),
     "service.json": ("ecs", "CreateService"),
+    "load-balancer.json": ("elbv2", "CreateLoadBalancer"),
+    "listener.json": ("elbv2", "CreateListener"),
     "target-group.json": ("elbv2", "CreateTargetGroup"),
     "target-group-attributes.json": ("elbv2", "ModifyTargetGroupAttributes"),
     "load-balancer-attributes.json": ("elbv2", "ModifyLoadBalancerAttributes"),
 }
+
+POLICIES = {"role-trust.json", "execution-policy.json"}
 
 
 def read(path: Path) -> Json:
@@ -60,7 +65,38 @@ def test_the_models_of_aws_take_the_files_of_ecs(name: str) -> None:
     service, operation = CALLS[name]
     model = botocore.session.get_session().get_service_model(service).operation_model(operation)
     validate_parameters(read(ECS / name), model.input_shape)
-    assert {path.name for path in ECS.iterdir()} == CALLS.keys()
+    assert {path.name for path in ECS.iterdir()} == CALLS.keys() | POLICIES
+
+
+@requirement("deploy.elsewhere")
+def test_the_guide_makes_all_that_a_task_and_a_service_on_ecs_name() -> None:
+    _, _, guide = GUIDES["deploy"].text.partition("\n## ECS\n")
+    task = read(ECS / "task-definition.json")
+    [container] = task["containerDefinitions"]
+    for role in (task["executionRoleArn"], task["taskRoleArn"]):
+        assert f"iam create-role --role-name {role.rpartition('/')[2]} " in guide
+    assert f"create-log-group --log-group-name {container['logConfiguration']['options']['awslogs-group']}\n" in guide
+    assert 0 < guide.index("file://deploy/ecs/listener.json") < guide.index("file://deploy/ecs/service.json")
+    for name in {path.name for path in ECS.iterdir()}:
+        assert f"file://deploy/ecs/{name}" in guide
+
+
+@requirement("deploy.elsewhere")
+def test_ecs_may_pull_the_image_write_the_log_and_read_the_secrets_of_its_task() -> None:
+    statements = read(ECS / "execution-policy.json")["Statement"]
+    resources = {action: each["Resource"] for each in statements for action in as_list(each["Action"])}
+    [container] = read(ECS / "task-definition.json")["containerDefinitions"]
+    repository = container["image"].partition("/")[2].partition(":")[0]
+    log = container["logConfiguration"]["options"]["awslogs-group"]
+    assert resources["ecr:BatchGetImage"].endswith(f":repository/{repository}")
+    assert resources["logs:PutLogEvents"].endswith(f":log-group:{log}:*")
+    # AWS appends six characters to the name of a secret.
+    secret = resources["secretsmanager:GetSecretValue"].removesuffix("-*")
+    assert {each["valueFrom"].rsplit(":", 3)[0] for each in container["secrets"]} == {secret}
+
+
+def as_list(actions: str | list[str]) -> list[str]:
+    return [actions] if isinstance(actions, str) else actions
 
 
 @requirement("deploy.elsewhere")
@@ -128,3 +164,11 @@ def test_replicas_are_scaled_by_the_metric_of_open_runs() -> None:
     [metric] = read(KUBERNETES / "autoscaler.yaml")["spec"]["metrics"]
     assert metric["pods"]["metric"] == {"name": metric_name(OPEN_RUNS)}
     assert {"name": "AGUI_METRICS", "value": "on"} in container()["env"]
+
+
+@requirement("deploy.elsewhere")
+def test_a_pod_is_given_no_more_runs_than_fill_a_core() -> None:
+    [metric] = read(KUBERNETES / "autoscaler.yaml")["spec"]["metrics"]
+    full, *_ = (row[0] for row in GUIDES["scale"].table("open streams"))
+    few, many = map(int, re.findall(r"\d+", full))
+    assert few <= int(metric["pods"]["target"]["averageValue"]) <= many

@@ -28,7 +28,7 @@ from agui_container.ports import Permission, PolicyDecision, RunContext, goals
 from agui_container.ports.records import ThreadStatus
 from agui_container.protocol.commands import CATEGORIES, COMMANDS, ThreadCommand
 from agui_container.protocol.errors import ERRORS
-from agui_container.settings import Settings
+from agui_container.settings import TOOL_SETTINGS, Settings
 from agui_container.tools.mcp.servers import HttpServer, StdioServer
 from agui_container.tools.policy import PolicyRule
 from tests.docs.documents import ARCHITECTURE, CHANGELOG, DECISIONS, DOCUMENTS, GUIDES, README, ROOT
@@ -61,6 +61,12 @@ def test_the_settings_table_is_the_settings_class() -> None:
         f"AGUI_{name.upper()}": shown_default(field.default) for name, field in Settings.model_fields.items()
     }
     assert list(rows) == [f"AGUI_{name.upper()}" for name in Settings.model_fields]
+
+
+def test_the_settings_of_tools_are_named_as_those_that_other_agents_use_too() -> None:
+    introduction = GUIDES["configuration"].text.partition("\n## ")[0]
+    _, _, named = introduction.partition("concern the built-in assistant only, except ")
+    assert sorted(re.findall(r"`AGUI_(\w+)`", named)) == sorted(name.upper() for name in TOOL_SETTINGS)
 
 
 def test_the_routes_table_is_what_the_application_serves() -> None:

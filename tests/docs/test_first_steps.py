@@ -3,7 +3,10 @@
 The two differences from a reader's machine are free ports, and a local repository in place of ``YOUR-HOST``.
 """
 
+import json
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.documents import BLOCKS, GUIDES, INSTALL, NOT_RUN, PYTHON_CLIENT, README, SERVES, output_of
-from tests.docs.markdown import Document
+from tests.docs.documents import BLOCKS, GUIDES, INSTALL, NOT_RUN, PYTHON_CLIENT, README, ROOT, SERVES, output_of
+from tests.docs.markdown import Block, Document
 from tests.platform.process import NO_CREDENTIALS
 from tests.server.test_embedding import answer_of
 from tests.sockets.process import START_SECONDS, ServerProcess, environment
@@ -162,14 +165,32 @@ def test_a_project_is_planned_and_written_as_code_by_the_guide_to_deployments(re
     assert (reader.folder / "weather" / "infrastructure" / "template.json").exists()
 
 
+def test_a_handler_of_awss_sdk_is_served_with_the_changes_that_the_guide_shows(reader: GuideReader) -> None:
+    serve, ask = (block for block in GUIDES["from-agentcore-sdk"].blocks if INSTALL in block.marks)
+    handler, image = (changed(block) for block in GUIDES["from-agentcore-sdk"].blocks if block.language == "diff")
+    (reader.folder / "my_agent.py").write_text(handler)
+    in_image = re.sub(r"^CMD (.+)", lambda command: shlex.join(json.loads(command[1])), image, flags=re.MULTILINE)
+    for script in (serve.text, re.sub("^ENV ", "export ", in_image, flags=re.MULTILINE)):
+        with reader.serving(script) as server:
+            assert reader.run(ask.text.replace(":8080", f":{server.port}")) == output_of(ask)
+
+
+def changed(diff: Block) -> str:
+    """Return the text of a file after the changes of a diff."""
+    return "".join(line[1:] for line in diff.text.splitlines(keepends=True) if not line.startswith("-"))
+
+
 def test_the_first_pages_show_no_command_that_is_not_run() -> None:
     """Only what needs an account of AWS or Docker is left out, in the guides that are about both."""
     pages: dict[str, dict[str, int]] = {
         "start": {},
         "install": {},
+        "from-agentcore-sdk": {"needs-aws": 1},
         "agentcore": {"needs-aws": 1},
-        "deploy": {"needs-aws": 5, "needs-docker": 6, "needs-kubernetes": 1},
+        "deploy": {"needs-aws": 7, "needs-docker": 6, "needs-kubernetes": 1},
     }
+    [start] = re.findall(r"- Start:\n((?:      .+\n)+)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert {*re.findall(r"(\S+)\.md$", start, re.MULTILINE)} - {"index"} <= pages.keys()
     left_out = NOT_RUN.keys() - {INSTALL}
     for name, expected in pages.items():
         found = Counter(mark for block in GUIDES[name].blocks for mark in block.marks if mark in left_out)

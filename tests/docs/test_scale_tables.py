@@ -43,6 +43,14 @@ def test_the_demand_is_what_the_costs_of_the_page_give() -> None:
         assert PAGE.table(" | ".join(HEAD), text) == [list(demand_line(each, pace, costs)) for each in STREAMS]
 
 
+def test_the_memory_of_the_tables_includes_that_of_the_processes() -> None:
+    process = shown_costs().process_memory
+    for text in ("All streams at the pace of a model", "People read longer"):
+        for _, replicas, *_, memory in PAGE.table(" | ".join(HEAD), text):
+            processes = int(replicas.replace(",", "")) * process
+            assert float(memory.removesuffix(" GB").replace(",", "")) * 1e9 >= processes
+
+
 def test_the_prediction_is_what_the_costs_of_the_page_give() -> None:
     costs = shown_costs()
     columns = []
