@@ -180,6 +180,30 @@ def test_the_role_may_do_what_the_settings_need_and_no_more(project: Path, capsy
     assert (own["PolicyName"], json.loads(own["PolicyDocument"])["Statement"][0]["Action"]) == ("own", "s3:GetObject")
 
 
+ARNS = {
+    "Memory": ('store = "agentcore-memory:{arn}"', "bedrock-agentcore:eu-west-1:123456789012:memory/chats-a1B2c3D4e5"),
+    "Model1": ('model = "bedrock:{arn}"', "bedrock:eu-west-1:123456789012:provisioned-model/abc"),
+    "Guardrail": (
+        'model = "bedrock:m"\nmodel_options = {{guardrail = {{id = "{arn}", version = "1"}}}}',
+        "bedrock:eu-west-1:123456789012:guardrail/abc",
+    ),
+    "PullImage": (
+        '[deploy]\nimage = "999999999999.dkr.ecr.eu-west-1.amazonaws.com/team/agent:1"',
+        "ecr:eu-west-1:999999999999:repository/team/agent",
+    ),
+}
+
+
+@requirement("deploy.role")
+@pytest.mark.parametrize(("sid", "text", "resource"), [(sid, *each) for sid, each in ARNS.items()], ids=ARNS)
+def test_what_a_setting_names_by_its_arn_is_allowed_there(
+    project: Path, capsys: pytest.CaptureFixture[str], sid: str, text: str, resource: str
+) -> None:
+    arn = f"arn:aws:{resource}"
+    write(project, text.format(arn=arn))
+    assert statements(steps(capsys))[sid]["Resource"] == [arn]
+
+
 @requirement("deploy.role")
 def test_an_agent_of_ones_own_may_call_the_models_that_its_deployment_names(
     project: Path, capsys: pytest.CaptureFixture[str]

@@ -97,7 +97,7 @@ def codebuild_steps(wanted: Deployment, existing: Existing, source: SourceFolder
     closed = {"Bucket": wanted.bucket, "PublicAccessBlockConfiguration": dict.fromkeys(blocked, True)}
     purpose = f"close bucket {wanted.bucket} to the public"
     yield CallStep(purpose=purpose, service="s3", operation="PutPublicAccessBlock", parameters=closed)
-    policies = {"build": build_policy(place, wanted.repository, wanted.project, wanted.bucket)}
+    policies = {"build": build_policy(place, wanted.repository_arn, wanted.project, wanted.bucket)}
     trust = build_trust(place, wanted.project)
     yield from role_steps(wanted.build_role, existing.build_role, trust, policies, wanted.tags)
     yield set_project(wanted, existing)

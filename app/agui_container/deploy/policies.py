@@ -64,14 +64,14 @@ def runtime_policy(
 
     Args:
         place: where the runtime is.
-        repository: name of the image's repository.
+        repository: ARN of the image's repository.
         settings: name models and a memory.
         models: models that an agent calls by itself.
         secrets: ARN of a secret by setting.
     """
     return policy(
         [
-            *image_statements(place, repository),
+            *image_statements(repository),
             *telemetry_statements(place),
             *model_statements(place, settings, models),
             *memory_statements(place, settings),
@@ -90,10 +90,10 @@ def runtime_policy(
     )
 
 
-def image_statements(place: AwsPlace, repository: str) -> Iterator[Statement]:
+def image_statements(repository: str) -> Iterator[Statement]:
     """Return what pulls the image. The token of the registry is for no resource."""
     pull = ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-    yield allow("PullImage", pull, [place.arn("ecr", f"repository/{repository}")])
+    yield allow("PullImage", pull, [repository])
     yield allow("RegistryToken", ["ecr:GetAuthorizationToken"], ["*"])
 
 
@@ -124,7 +124,8 @@ def model_statements(place: AwsPlace, settings: Settings, models: Sequence[str])
             yield from one_model(f"{prefix}{number}", actions, there, reference.partition(":")[2])
     guardrail = options.get("guardrail")
     if own and isinstance(guardrail, Mapping):
-        yield allow("Guardrail", ["bedrock:ApplyGuardrail"], [there.arn("bedrock", f"guardrail/{guardrail['id']}")])
+        arn = there.arn_of("bedrock", "guardrail", str(guardrail["id"]))
+        yield allow("Guardrail", ["bedrock:ApplyGuardrail"], [arn])
 
 
 def one_model(sid: str, actions: Sequence[str], place: AwsPlace, name: str) -> Iterator[Statement]:
@@ -142,7 +143,7 @@ def one_model(sid: str, actions: Sequence[str], place: AwsPlace, name: str) -> I
         )
         yield allow(sid, actions, [arn])
         return
-    profile = name if name.startswith("arn:") else place.arn("bedrock", f"inference-profile/{name}")
+    profile = place.arn_of("bedrock", "inference-profile", name)
     yield allow(sid, actions, [profile])
     model = found["model"] if found else "*"
     through = {"StringLike": {"bedrock:InferenceProfileArn": profile}}
@@ -154,7 +155,7 @@ def memory_statements(place: AwsPlace, settings: Settings) -> Iterator[Statement
     kind, _, memory = settings.store.get_secret_value().partition(":")
     if kind == "agentcore-memory":
         actions = [f"bedrock-agentcore:{action}" for action in MEMORY_ACTIONS]
-        yield allow("Memory", actions, [place.arn("bedrock-agentcore", f"memory/{memory}")])
+        yield allow("Memory", actions, [place.arn_of("bedrock-agentcore", "memory", memory)])
 
 
 def build_trust(place: AwsPlace, project: str) -> Policy:
@@ -168,8 +169,8 @@ def build_policy(place: AwsPlace, repository: str, project: str, bucket: str) ->
     group = place.arn("logs", f"log-group:/aws/codebuild/{project}")
     return policy(
         [
-            *image_statements(place, repository),
-            allow("PushImage", [f"ecr:{action}" for action in push], [place.arn("ecr", f"repository/{repository}")]),
+            *image_statements(repository),
+            allow("PushImage", [f"ecr:{action}" for action in push], [repository]),
             allow("Source", ["s3:GetObject", "s3:GetObjectVersion"], [f"arn:{place.partition}:s3:::{bucket}/*"]),
             allow("Logs", ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"], [group, f"{group}:*"]),
         ]
