@@ -205,6 +205,23 @@ def test_what_a_setting_names_by_its_arn_is_allowed_there(
 
 
 @requirement("deploy.role")
+@pytest.mark.parametrize(
+    "agents",
+    [
+        '[agents]\nhelper = "assistant"',
+        'agent = "agent:agent"\n[agents]\nhelper = "assistant"',
+        '[agents]\nweather = "agent:agent"\nassistant = "assistant"',
+    ],
+)
+def test_an_assistant_with_a_name_may_call_its_model(
+    project: Path, capsys: pytest.CaptureFixture[str], agents: str
+) -> None:
+    write(project, f'model = "bedrock:amazon.nova-lite-v1:0"\n{agents}\n')
+    model = "arn:aws:bedrock:us-east-1::foundation-model/amazon.nova-lite-v1:0"
+    assert statements(steps(capsys))["Model1"]["Resource"] == [model]
+
+
+@requirement("deploy.role")
 def test_an_agent_of_ones_own_may_call_the_models_that_its_deployment_names(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agui_container.deploy.place import AwsPlace
-from agui_container.settings import Settings, SettingsError
+from agui_container.settings import ASSISTANT, Settings, SettingsError
 
 Policy = dict[str, object]
 Statement = dict[str, object]
@@ -115,7 +115,7 @@ def model_statements(place: AwsPlace, settings: Settings, models: Sequence[str])
     region = str(options.get("region") or place.region)
     there = AwsPlace(place.partition, region, place.account)
     named = [settings.model, *(entry.rpartition("=")[2] for entry in settings.models)]
-    own = [each for each in named if each.startswith("bedrock:")] if settings.agent == "assistant" else []
+    own = [each for each in named if each.startswith("bedrock:")] if uses_assistant(settings) else []
     for prefix, actions, references in (
         ("Model", [STREAM], own),
         ("OwnModel", [STREAM, "bedrock:InvokeModel"], models),
@@ -126,6 +126,11 @@ def model_statements(place: AwsPlace, settings: Settings, models: Sequence[str])
     if own and isinstance(guardrail, Mapping):
         arn = there.arn_of("bedrock", "guardrail", str(guardrail["id"]))
         yield allow("Guardrail", ["bedrock:ApplyGuardrail"], [arn])
+
+
+def uses_assistant(settings: Settings) -> bool:
+    """Return True if the built-in assistant is one of the agents."""
+    return ASSISTANT in settings.agent_references.values()
 
 
 def one_model(sid: str, actions: Sequence[str], place: AwsPlace, name: str) -> Iterator[Statement]:
