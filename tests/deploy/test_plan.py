@@ -275,6 +275,8 @@ def test_the_variables_give_the_container_the_same_settings(
         (f'[deploy.environment]\nPAGER_TOKEN = "{WORD}"', "PAGER_TOKEN: is a secret"),
         ('[deploy]\npolicy = "missing.json"', "missing.json: No such file"),
         ("deploy = 1", "deploy must be a table"),
+        ('model = "bedrock:m"\nmodel_options = {guardrail = {version = "1"}}', "guardrail: id: Field required"),
+        ('model = "bedrock:m"\nmodel_options = {regoin = "x"}', "regoin: Unexpected keyword argument"),
         (f'store = "postgresql://me:{WORD}@db/agui"', "store (agui.toml) has a secret"),
         (f'openai_api_key = "{WORD}"', "openai_api_key (agui.toml) has a secret"),
         (f'[[mcp_servers]]\nname = "x"\nurl = "http://x"\nheaders = {{A = "{WORD}"}}', "mcp_servers (agui.toml) has"),

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from agui_container.assistant_factory import read_options
 from agui_container.deploy.place import AwsPlace
+from agui_container.models import BedrockOptions
 from agui_container.settings import ASSISTANT, Settings, SettingsError
 
 Policy = dict[str, object]
@@ -112,8 +114,7 @@ def telemetry_statements(place: AwsPlace) -> Iterator[Statement]:
 def model_statements(place: AwsPlace, settings: Settings, models: Sequence[str]) -> Iterator[Statement]:
     """Return what calls the models. The assistant streams, and an agent may also call without a stream."""
     options = read_model_options(settings)
-    region = str(options.get("region") or place.region)
-    there = AwsPlace(place.partition, region, place.account)
+    there = AwsPlace(place.partition, options.region or place.region, place.account)
     named = [settings.model, *(entry.rpartition("=")[2] for entry in settings.models)]
     own = [each for each in named if each.startswith("bedrock:")] if uses_assistant(settings) else []
     for prefix, actions, references in (
@@ -122,9 +123,8 @@ def model_statements(place: AwsPlace, settings: Settings, models: Sequence[str])
     ):
         for number, reference in enumerate(dict.fromkeys(references), 1):
             yield from one_model(f"{prefix}{number}", actions, there, reference.partition(":")[2])
-    guardrail = options.get("guardrail")
-    if own and isinstance(guardrail, Mapping):
-        arn = there.arn_of("bedrock", "guardrail", str(guardrail["id"]))
+    if own and options.guardrail:
+        arn = there.arn_of("bedrock", "guardrail", options.guardrail.id)
         yield allow("Guardrail", ["bedrock:ApplyGuardrail"], [arn])
 
 
@@ -182,15 +182,9 @@ def build_policy(place: AwsPlace, repository: str, project: str, bucket: str) ->
     )
 
 
-def read_model_options(settings: Settings) -> Mapping[str, object]:
+def read_model_options(settings: Settings) -> BedrockOptions:
     """Return the options of Bedrock. Raises ``SettingsError``."""
-    if not settings.model.startswith("bedrock:"):
-        return {}
-    try:
-        options: object = json.loads(settings.model_options)
-    except ValueError as error:
-        raise SettingsError(f"AGUI_MODEL_OPTIONS: {error}.") from None
-    return options if isinstance(options, Mapping) else {}
+    return read_options(BedrockOptions, settings) if settings.model.startswith("bedrock:") else BedrockOptions()
 
 
 def secret_of(reference: str) -> str:
