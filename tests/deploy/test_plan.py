@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from agui_container.deploy.existing import Existing, Role
 from agui_container.deploy.options import DeployOptions
 from agui_container.settings import Settings
 from agui_container.settings_sources import load_with_origins
+from tests.deploy.account import Account
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 
@@ -26,6 +28,7 @@ SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:agui-a1B2c3"  # n
 LONG = "x" * MAX_BYTES_V2
 """Text that is too long for version 2 of AgentCore's platform, and not for version 1."""
 
+OWN = 'agent = "agent:agent"\n'
 WORD = "swordfish"
 FULL = f"""
 model = "bedrock:{CLAUDE}"
@@ -292,6 +295,61 @@ def test_an_agent_that_cannot_be_deployed_is_named(
     error = capsys.readouterr().err
     assert message in error
     assert WORD not in error
+
+
+@requirement("deploy.refusals")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f'{OWN}system_prompt = "x"', "AGUI_SYSTEM_PROMPT is for the built-in assistant"),
+        (f'{OWN}max_steps = 3\n[deploy]\nimage = "a/b:1"', "AGUI_MAX_STEPS is for the built-in assistant"),
+        ('agent = "typo:agent"', "there is no module 'typo' (wanted for 'typo:agent')"),
+        ('agent = "agent"', "'agent' is not of the form module:attribute"),
+        ('[agents]\nhelper = "assistant"\nother = "agents.typo:agent"', "there is no module 'agents.typo'"),
+        ('tools = "typo:tools"', "there is no module 'typo' (wanted for 'typo:tools')"),
+        ('skills = "missing"', "AGUI_SKILLS: "),
+        ("tool_policy = [{tool = 1}]", "AGUI_TOOL_POLICY: "),
+        ("caller_limits = {typo = 1}", "AGUI_CALLER_LIMITS="),
+        ('model = "openai:m"\nmodel_options = {typo = 1}', "AGUI_MODEL_OPTIONS: typo"),
+    ],
+)
+def test_settings_that_no_server_starts_with_are_refused_before_any_call(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    account.refused = ("sts",)
+    write(project, text)
+    for options in ((), ("--dry-run",), ("--plan",), ("--push",), ("--emit", "terraform")):
+        assert main(["deploy", *options]) == 2
+        assert message in capsys.readouterr().err
+
+
+@requirement("deploy.refusals")
+def test_an_argument_that_no_server_starts_with_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for agent, message in (("typo:agent", "there is no module 'typo'"), ("agent:agent", "AGUI_SYSTEM_PROMPT is for")):
+        assert main(["deploy", agent, "--dry-run"]) == 2
+        assert message in capsys.readouterr().err
+
+
+@requirement("deploy.refusals")
+def test_a_deployment_that_no_server_starts_with_is_deleted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["deploy", "typo:agent", "--dry-run", "--destroy"]) == 0
+    assert "DeleteAgentRuntime" in capsys.readouterr().out
+
+
+@requirement("deploy.refusals")
+def test_code_of_ones_own_is_not_imported_and_a_package_of_the_image_is_not_needed_here(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    (project / "src").mkdir()
+    (project / "src" / "mine.py").write_text("raise ImportError\n")
+    write(
+        project,
+        'auth = "jwt"\nauth_discovery_url = "https://a.example/.well-known/openid-configuration"\n'
+        'auth_allowed_clients = ["a"]',
+    )
+    variables = parameters(steps(capsys, "mine:agent"), "CreateAgentRuntime")["environmentVariables"]
+    assert (variables["AGUI_AGENT"], variables["AGUI_AUTH"]) == ("mine:agent", "jwt")
 
 
 @requirement("deploy.refusals")

@@ -13,5 +13,5 @@ MODEL = "bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 
 def test_the_documents_of_the_role_are_those_that_a_deployment_makes() -> None:
     documents = [json.loads(block.text) for block in GUIDES["agentcore"].blocks if block.language == "json"]
-    policy = runtime_policy(PLACE, "agui-weather", Settings(model=MODEL), [], {})
+    policy = runtime_policy(PLACE, PLACE.arn("ecr", "repository/agui-weather"), Settings(model=MODEL), [], {})
     assert documents == [runtime_trust(PLACE), policy]

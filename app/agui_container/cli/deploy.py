@@ -32,6 +32,7 @@ from agui_container.deploy.plan import plan_deployment, plan_destruction, plan_r
 from agui_container.deploy.rollback import former_parameters, former_version
 from agui_container.deploy.smoke_test import RunFailed, smoke_test
 from agui_container.deploy.source import SourceFolder
+from agui_container.deploy.start_check import check_start
 from agui_container.deploy.steps import CommandStep, Step
 from agui_container.deploy.usage import endpoint_arn, how_to_call
 from agui_container.settings import Auth, Settings, SettingsError, check_auth
@@ -97,7 +98,9 @@ def deploy(
     """
     overrides = {"name": name, "region": region, "image": image, "builder": builder}
     with explained():
-        work = Work.load(agent, config, overrides, endpoint, is_offline=bool(dry_run or emit))
+        is_started = not (destroy or rollback)
+        is_offline = bool(dry_run or emit)
+        work = Work.load(agent, config, overrides, endpoint, is_offline=is_offline, is_started=is_started)
         if emit:
             return write_files(EMITTERS[emit](work.wanted, endpoint), output or Path("infrastructure"))
         if dry_run:
@@ -137,9 +140,20 @@ class Work:
 
     @classmethod
     def load(
-        cls, agent: str | None, config: Path | None, overrides: Mapping[str, object], endpoint: str, *, is_offline: bool
+        cls,
+        agent: str | None,
+        config: Path | None,
+        overrides: Mapping[str, object],
+        endpoint: str,
+        *,
+        is_offline: bool,
+        is_started: bool = True,
     ) -> "Work":
-        """Read the settings and the options. Without ``is_offline`` AWS is asked which account this is."""
+        """Read the settings and the options.
+
+        Without ``is_offline`` AWS is asked which account this is. With ``is_started`` settings are refused that a start
+        of the server would refuse.
+        """
         settings, origins = load_with_origins(config)
         if agent:
             settings, origins = settings.model_copy(update={"agent": agent}), {**origins, "agent": "argument"}
@@ -148,7 +162,10 @@ class Work:
         check_no_secret(settings, origins, options)
         aws = Aws(options.region, fallback="us-east-1" if is_offline else None)
         environment = make_environment(settings, origins, options)
-        tag = "" if options.image else SourceFolder(Path.cwd(), options.dockerfile).digest()
+        source = None if options.image else SourceFolder(Path.cwd(), options.dockerfile)
+        if is_started:
+            check_start(settings, source)
+        tag = source.digest() if source else ""
         place = find_place(aws, is_offline=is_offline)
         return cls(Deployment(place, options, settings, environment, tag), endpoint, aws)
 
