@@ -374,8 +374,8 @@ def test_an_agent_that_the_command_names_is_deployed_without_a_project(
     found = steps(capsys, "mine:agent", "--name", "mine", "--builder", "docker")
     variables = parameters(found, "CreateAgentRuntime")["environmentVariables"]
     assert variables == {"AGUI_AGENT": "mine:agent", "AGUI_ERROR_STATUS": "stream"}
-    [dockerfile] = [step["stdin"] for step in found if "stdin" in step]
-    assert "pip install --no-cache-dir 'agui-container[all]==" in dockerfile
+    [context] = [step["stdin"] for step in found if "stdin" in step]
+    assert context == f"tar of {tmp_path}"
     assert Settings().agent == "assistant"
 
 

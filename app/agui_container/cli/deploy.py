@@ -31,7 +31,7 @@ from agui_container.deploy.place import AwsPlace
 from agui_container.deploy.plan import plan_deployment, plan_destruction, plan_rollback
 from agui_container.deploy.rollback import former_parameters, former_version
 from agui_container.deploy.smoke_test import RunFailed, smoke_test
-from agui_container.deploy.source import SourceFolder
+from agui_container.deploy.source import EMITTED, SourceFolder
 from agui_container.deploy.start_check import check_start
 from agui_container.deploy.steps import CommandStep, Step
 from agui_container.deploy.usage import endpoint_arn, how_to_call
@@ -102,7 +102,7 @@ def deploy(
         is_offline = bool(dry_run or emit)
         work = Work.load(agent, config, overrides, endpoint, is_offline=is_offline, is_started=is_started)
         if emit:
-            return write_files(EMITTERS[emit](work.wanted, endpoint), output or Path("infrastructure"))
+            return write_files(EMITTERS[emit](work.wanted, endpoint), output or Path(EMITTED))
         if dry_run:
             return print_calls(work.destruction(EVERYTHING) if destroy else work.steps(Existing()))
         existing = work.read(is_destroyed=destroy)

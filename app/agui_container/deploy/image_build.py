@@ -83,8 +83,8 @@ def docker_steps(wanted: Deployment, source: SourceFolder) -> Iterator[Step]:
     build = ("docker", "buildx", "build", "--platform", PLATFORM, "--provenance=false", "--tag", wanted.image)
     yield CommandStep(
         purpose=f"build and push {wanted.image}",
-        arguments=(*build, "--push", "--file", "-", str(source.path)),
-        stdin=source.dockerfile_text,
+        arguments=(*build, "--push", "-"),
+        body=source,
     )
 
 
