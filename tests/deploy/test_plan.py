@@ -236,6 +236,18 @@ def test_an_agent_of_ones_own_may_call_the_models_that_its_deployment_names(
     assert allowed["OwnModel1InRegions"]["Resource"] == ["arn:aws:bedrock:*::foundation-model/*"]
 
 
+@requirement("deploy.owner")
+def test_all_that_is_made_has_the_tag_of_its_deployment(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = [
+        each
+        for each in steps(capsys, "--builder", "codebuild", "--endpoint", "prod")
+        if each["operation"].startswith("Create")
+    ]
+    assert len(made) == 7
+    for each in made:
+        assert re.search(r'"agui-deploy", "[vV]alue": "weather"|"agui-deploy": "weather"', json.dumps(each))
+
+
 @requirement("deploy.role")
 def test_only_agentcore_may_assume_the_role_and_only_for_this_account(
     project: Path, capsys: pytest.CaptureFixture[str]
@@ -425,5 +437,7 @@ def test_an_endpoint_that_was_never_made_completely_is_made_anew(project: Path) 
     broken = structs.replace(healthy(work), endpoints=({"name": "prod", "status": "CREATE_FAILED"},))
     delete, gone, create, ready = (step.shown() for step in work.steps(broken))
     assert (delete["operation"], create["operation"]) == ("DeleteAgentRuntimeEndpoint", "CreateAgentRuntimeEndpoint")
-    assert create["parameters"] == {"agentRuntimeId": "weather-ID", "agentRuntimeVersion": "2", "name": "prod"}
+    tags = {"agui-deploy": "weather"}
+    runtime = {"agentRuntimeId": "weather-ID", "agentRuntimeVersion": "2"}
+    assert create["parameters"] == {**runtime, "name": "prod", "tags": tags}
     assert (gone["until"], ready["until"]) == ({"status": "ResourceNotFoundException"}, {"status": "READY"})

@@ -198,7 +198,8 @@ class Work:
     def rollback(self, existing: Existing, version: str) -> list[Step]:
         """Return the steps back to a version, or to the one before."""
         found = former_version(self.aws, existing, self.endpoint) if version == "previous" else version
-        return plan_rollback(existing, self.endpoint, found, former_parameters(self.aws, existing, found))
+        former = former_parameters(self.aws, existing, found)
+        return plan_rollback(self.wanted, existing, self.endpoint, found, former)
 
     def builder(self, existing: Existing) -> str:
         """Return what builds the image, or an empty text if none is built."""
