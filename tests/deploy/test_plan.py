@@ -225,6 +225,21 @@ def test_an_assistant_with_a_name_may_call_its_model(
 
 
 @requirement("deploy.role")
+def test_an_mcp_server_with_an_identity_may_get_its_tokens(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = '[[mcp_servers]]\nname = "x"\nurl = "https://x.example/mcp"\n'
+    write(project, server)
+    assert "IdentityTokens" not in statements(steps(capsys))
+    write(project, f'{server}identity = {{provider = "github"}}')
+    allowed = statements(steps(capsys))
+    assert allowed["IdentityTokens"]["Action"] == ["bedrock-agentcore:GetResourceOauth2Token"]
+    ends = [arn.partition(":123456789012:")[2] for arn in allowed["IdentityTokens"]["Resource"]]
+    assert "token-vault/default/oauth2credentialprovider/github" in ends
+    assert "workload-identity-directory/default/workload-identity/weather-*" in ends
+    [secret] = allowed["IdentitySecrets"]["Resource"]
+    assert secret.endswith(":secret:bedrock-agentcore-identity!default/oauth2/github-*")
+
+
+@requirement("deploy.role")
 def test_an_agent_of_ones_own_may_call_the_models_that_its_deployment_names(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -291,6 +306,7 @@ def test_the_variables_give_the_container_the_same_settings(
         ('[deploy]\npolicy = "missing.json"', "missing.json: No such file"),
         ("deploy = 1", "deploy must be a table"),
         ('model = "bedrock:m"\nmodel_options = {guardrail = {version = "1"}}', "guardrail: id: Field required"),
+        ('[[mcp_servers]]\nname = "x"', "AGUI_MCP_SERVERS: "),
         ('model = "bedrock:m"\nmodel_options = {regoin = "x"}', "regoin: Unexpected keyword argument"),
         (f'store = "postgresql://me:{WORD}@db/agui"', "store (agui.toml) has a secret"),
         (f'openai_api_key = "{WORD}"', "openai_api_key (agui.toml) has a secret"),

@@ -107,7 +107,7 @@ class Deployment(Struct, frozen=True):
     def policies(self) -> dict[str, Policy]:
         """Return the policies of the execution role by their names."""
         options = self.options
-        own = runtime_policy(self.place, self.repository_arn, self.settings, options.models, options.secrets)
+        own = runtime_policy(self.place, self.repository_arn, self.settings, options)
         return {POLICY_NAME: own, **({"own": read_policy(options.policy)} if options.policy else {})}
 
     def runtime(self) -> dict[str, object]:

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agui_container.assistant_factory import read_options
+from agui_container.deploy.options import DeployOptions
 from agui_container.deploy.place import AwsPlace
 from agui_container.models import BedrockOptions
 from agui_container.settings import ASSISTANT, Settings, SettingsError
+from agui_container.tools.mcp.servers import HttpServer, McpConfigError, parse_servers
 
 Policy = dict[str, object]
 Statement = dict[str, object]
@@ -59,35 +61,23 @@ def runtime_trust(place: AwsPlace) -> Policy:
     return trust_policy("bedrock-agentcore", place, place.arn("bedrock-agentcore", "*"))
 
 
-def runtime_policy(
-    place: AwsPlace, repository: str, settings: Settings, models: Sequence[str], secrets: Mapping[str, str]
-) -> Policy:
+def runtime_policy(place: AwsPlace, repository: str, settings: Settings, options: DeployOptions) -> Policy:
     """Return what the execution role must be allowed.
 
     Args:
         place: where the runtime is.
         repository: ARN of the image's repository.
-        settings: name models and a memory.
-        models: models that an agent calls by itself.
-        secrets: ARN of a secret by setting.
+        settings: name models, a memory and MCP servers.
+        options: name the runtime, models that an agent calls by itself, and secrets.
     """
     return policy(
         [
             *image_statements(repository),
             *telemetry_statements(place),
-            *model_statements(place, settings, models),
+            *model_statements(place, settings, options.models),
             *memory_statements(place, settings),
-            *(
-                [
-                    allow(
-                        "Secrets",
-                        ["secretsmanager:GetSecretValue"],
-                        sorted({secret_of(arn) for arn in secrets.values()}),
-                    )
-                ]
-                if secrets
-                else []
-            ),
+            *identity_statements(place, settings, options.name),
+            *secret_statements(options.secrets),
         ]
     )
 
@@ -161,6 +151,33 @@ def memory_statements(place: AwsPlace, settings: Settings) -> Iterator[Statement
     if kind == "agentcore-memory":
         actions = [f"bedrock-agentcore:{action}" for action in MEMORY_ACTIONS]
         yield allow("Memory", actions, [place.arn_of("bedrock-agentcore", "memory", memory)])
+
+
+def identity_statements(place: AwsPlace, settings: Settings, name: str) -> Iterator[Statement]:
+    """Return what gets tokens of AgentCore Identity, if an MCP server has ``identity``.
+
+    Source: devguide ``identity-authentication``. The workload identity has the name of the runtime and a suffix.
+    """
+    try:
+        servers = parse_servers(settings.mcp_servers)
+    except McpConfigError as error:
+        raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
+    identities = [server.identity for server in servers if isinstance(server, HttpServer) and server.identity]
+    if providers := sorted({identity.provider for identity in identities}):
+        vault, directory = "token-vault/default", "workload-identity-directory/default"
+        named = [f"{vault}/oauth2credentialprovider/{provider}" for provider in providers]
+        resources = [vault, *named, directory, f"{directory}/workload-identity/{name}-*"]
+        tokens = [place.arn("bedrock-agentcore", resource) for resource in resources]
+        yield allow("IdentityTokens", ["bedrock-agentcore:GetResourceOauth2Token"], tokens)
+        secrets = [f"secret:bedrock-agentcore-identity!default/oauth2/{provider}-*" for provider in providers]
+        arns = [place.arn("secretsmanager", secret) for secret in secrets]
+        yield allow("IdentitySecrets", ["secretsmanager:GetSecretValue"], arns)
+
+
+def secret_statements(secrets: Mapping[str, str]) -> Iterator[Statement]:
+    """Return what reads the secrets of settings."""
+    if secrets:
+        yield allow("Secrets", ["secretsmanager:GetSecretValue"], sorted({secret_of(arn) for arn in secrets.values()}))
 
 
 def build_trust(place: AwsPlace, project: str) -> Policy:
