@@ -135,6 +135,20 @@ def test_a_dry_run_makes_no_call_and_needs_no_credentials(
     assert found[-1]["until"] == {"status": "READY"}
 
 
+@requirement("deploy.calls")
+def test_a_dry_run_of_a_push_prints_the_calls_of_the_image_only(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = steps(capsys, "--builder", "docker", "--push")
+    assert [step["operation"] for step in found if "operation" in step] == ["CreateRepository", "GetAuthorizationToken"]
+
+
+@requirement("deploy.calls")
+def test_a_dry_run_of_a_rollback_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["deploy", "--dry-run", "--rollback"]) == 2
+    assert "--rollback with --plan" in capsys.readouterr().err
+
+
 @requirement("deploy.runtime")
 def test_settings_and_options_are_the_parameters_of_the_runtime(
     project: Path, capsys: pytest.CaptureFixture[str]
@@ -199,7 +213,7 @@ ARNS = {
 
 @requirement("deploy.role")
 @pytest.mark.parametrize(("sid", "text", "resource"), [(sid, *each) for sid, each in ARNS.items()], ids=ARNS)
-def test_what_a_setting_names_by_its_arn_is_allowed_there(
+def test_a_resource_that_a_setting_names_by_its_arn_is_allowed_there(
     project: Path, capsys: pytest.CaptureFixture[str], sid: str, text: str, resource: str
 ) -> None:
     arn = f"arn:aws:{resource}"

@@ -59,7 +59,7 @@ endpoint_option = click.option(
 @click.option("--image", help="URI of an image in ECR, in place of one that is built.")
 @click.option("--builder", type=click.Choice(["auto", "docker", "codebuild"]), help="What builds the image.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--dry-run", is_flag=True, help="Print every call of a first deployment as JSON, and make none.")
+@click.option("--dry-run", is_flag=True, help="Print each call that makes a first deployment as JSON.")
 @click.option("--push", is_flag=True, help="Build and push the image, print its URI, and stop.")
 @click.option("--rollback", is_flag=False, flag_value="previous", metavar="[VERSION]", help="Go back to a version.")
 @click.option("--destroy", is_flag=True, help="Delete all that was made for this deployment.")
@@ -98,13 +98,15 @@ def deploy(
     """
     overrides = {"name": name, "region": region, "image": image, "builder": builder}
     with explained():
+        if dry_run and rollback:
+            raise DeployRefused("--dry-run asks AWS nothing, so it knows no version. Use --rollback with --plan.")
         is_started = not (destroy or rollback)
         is_offline = bool(dry_run or emit)
         work = Work.load(agent, config, overrides, endpoint, is_offline=is_offline, is_started=is_started)
         if emit:
             return write_files(EMITTERS[emit](work.wanted, endpoint), output or Path(EMITTED))
         if dry_run:
-            return print_calls(work.destruction(EVERYTHING) if destroy else work.steps(Existing()))
+            return print_calls(work.first_steps(is_destroyed=destroy, is_pushed=push))
         existing = work.read(is_destroyed=destroy)
         if destroy:
             steps = work.destruction(existing)
@@ -186,6 +188,12 @@ class Work:
     def steps(self, existing: Existing) -> list[Step]:
         """Return the steps of a deployment."""
         return plan_deployment(self.wanted, existing, self.source, self.builder(existing), self.endpoint)
+
+    def first_steps(self, *, is_destroyed: bool, is_pushed: bool) -> list[Step]:
+        """Return the steps where nothing exists, or of a deletion where everything does."""
+        if is_destroyed:
+            return self.destruction(EVERYTHING)
+        return self.image_steps(Existing()) if is_pushed else self.steps(Existing())
 
     def image_steps(self, existing: Existing) -> list[Step]:
         """Return the steps of the image alone."""
