@@ -132,7 +132,9 @@ def test_a_dry_run_makes_no_call_and_needs_no_credentials(
     found = steps(capsys, "--builder", "docker")
     commands = [step["command"][:3] for step in found if "command" in step]
     assert commands == [["docker", "login", "--username"], ["docker", "buildx", "build"]]
-    assert found[-1]["until"] == {"status": "READY"}
+    assert found[-3]["until"] == {"status": "READY"}
+    assert [step["operation"] for step in found[-2:]] == ["InvokeAgentRuntime", "StopRuntimeSession"]
+    assert steps(capsys, "--builder", "docker", "--no-test")[-1]["until"] == {"status": "READY"}
 
 
 @requirement("deploy.calls")

@@ -30,7 +30,7 @@ from agui_container.deploy.options import DeployOptions, read_options
 from agui_container.deploy.place import AwsPlace
 from agui_container.deploy.plan import plan_deployment, plan_destruction, plan_rollback
 from agui_container.deploy.rollback import former_parameters, former_version
-from agui_container.deploy.smoke_test import RunFailed, smoke_test
+from agui_container.deploy.smoke_test import RunFailed, smoke_calls, smoke_test
 from agui_container.deploy.source import EMITTED, SourceFolder
 from agui_container.deploy.start_check import check_start
 from agui_container.deploy.steps import CommandStep, Step
@@ -106,7 +106,8 @@ def deploy(
         if emit:
             return write_files(EMITTERS[emit](work.wanted, endpoint), output or Path(EMITTED))
         if dry_run:
-            return print_calls(work.first_steps(is_destroyed=destroy, is_pushed=push))
+            tested = () if no_test or destroy or push else smoke_calls("${agentRuntimeArn}", endpoint, prompt)
+            return print_calls([*work.first_steps(is_destroyed=destroy, is_pushed=push), *tested])
         existing = work.read(is_destroyed=destroy)
         if destroy:
             steps = work.destruction(existing)
