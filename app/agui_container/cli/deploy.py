@@ -98,16 +98,13 @@ def deploy(
     """
     overrides = {"name": name, "region": region, "image": image, "builder": builder}
     with explained():
-        if dry_run and rollback:
-            raise DeployRefused("--dry-run asks AWS nothing, so it knows no version. Use --rollback with --plan.")
-        is_started = not (destroy or rollback)
-        is_offline = bool(dry_run or emit)
-        work = Work.load(agent, config, overrides, endpoint, is_offline=is_offline, is_started=is_started)
+        kind = {"is_offline": bool(dry_run or emit), "is_started": not (destroy or rollback)}
+        work = Work.load(agent, config, overrides, endpoint, **kind)
         if emit:
             return write_files(EMITTERS[emit](work.wanted, endpoint), output or Path(EMITTED))
         if dry_run:
-            tested = () if no_test or destroy or push else smoke_calls("${agentRuntimeArn}", endpoint, prompt)
-            return print_calls([*work.first_steps(is_destroyed=destroy, is_pushed=push), *tested])
+            check_no_rollback(rollback)
+            return print_calls(work.first_steps(None if no_test else prompt, is_destroyed=destroy, is_pushed=push))
         existing = work.read(is_destroyed=destroy)
         if destroy:
             steps = work.destruction(existing)
@@ -190,11 +187,14 @@ class Work:
         """Return the steps of a deployment."""
         return plan_deployment(self.wanted, existing, self.source, self.builder(existing), self.endpoint)
 
-    def first_steps(self, *, is_destroyed: bool, is_pushed: bool) -> list[Step]:
-        """Return the steps where nothing exists, or of a deletion where everything does."""
+    def first_steps(self, prompt: str | None, *, is_destroyed: bool, is_pushed: bool) -> list[Step]:
+        """Return the steps where nothing exists, or of a deletion where everything does. ``prompt`` tests the first."""
         if is_destroyed:
             return self.destruction(EVERYTHING)
-        return self.image_steps(Existing()) if is_pushed else self.steps(Existing())
+        if is_pushed:
+            return self.image_steps(Existing())
+        tests = () if prompt is None else smoke_calls("${agentRuntimeArn}", self.endpoint, prompt)
+        return [*self.steps(Existing()), *tests]
 
     def image_steps(self, existing: Existing) -> list[Step]:
         """Return the steps of the image alone."""
@@ -273,6 +273,12 @@ def check_no_secret(settings: Settings, origins: Mapping[str, str], options: Dep
             )
     for name in filter(is_secret, options.environment):
         raise SettingsError(f"[deploy.environment] {name}: is a secret. Let your agent read it from Secrets Manager.")
+
+
+def check_no_rollback(rollback: str | None) -> None:
+    """Check that a dry run is none of a rollback. Raises ``DeployRefused``."""
+    if rollback:
+        raise DeployRefused("--dry-run asks AWS nothing, so it knows no version. Use --rollback with --plan.")
 
 
 def write_files(files: Mapping[str, str], folder: Path) -> int:
