@@ -33,14 +33,20 @@ def import_string(reference: str) -> object:
     Raises:
         BadReference: The module cannot be imported or has no such attribute.
     """
-    module_name, colon, path = reference.strip().partition(":")
-    if not (module_name and colon and path):
-        raise BadReference(f"'{reference}' is not of the form module:attribute, for example my_agent:agent.")
+    module_name, path = split_reference(reference)
     module = _module(module_name)
     try:
         return reduce(getattr, path.split("."), module)
     except AttributeError as error:
         raise BadReference(f"The module '{module_name}' has no '{path}'.") from error
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """Return the module and the path of the attribute that a setting names. Raises ``BadReference``."""
+    module_name, colon, path = reference.strip().partition(":")
+    if not (module_name and colon and path):
+        raise BadReference(f"'{reference}' is not of the form module:attribute, for example my_agent:agent.")
+    return module_name, path
 
 
 def _module(name: str) -> object:
@@ -71,10 +77,11 @@ def lazy_attributes(package: str, homes: Mapping[str, str]) -> Callable[[str], o
 
 def missing_module(extra: str) -> str | None:
     """Return the first module of an extra that is not installed, or None. Nothing is imported."""
-    return next((name for name in EXTRAS[extra] if not _is_installed(name)), None)
+    return next((name for name in EXTRAS[extra] if not is_installed(name)), None)
 
 
-def _is_installed(name: str) -> bool:
+def is_installed(name: str) -> bool:
+    """Return True if a module can be imported. Nothing is imported, except the package around it."""
     return sys.modules[name] is not None if name in sys.modules else find_spec(name) is not None
 
 

@@ -62,6 +62,10 @@ class SettingsError(Exception):
     """A setting has a value that cannot be used. The message is the one line to show."""
 
 
+class MissingExtra(SettingsError):
+    """A setting needs a package that is not installed here."""
+
+
 class Scope(StrEnum):
     """Owner of threads and runs if no token names one: the session, or everybody."""
 
@@ -309,11 +313,11 @@ def check_extra(setting: str, extra: str) -> None:
     """Check that the packages which a setting needs are installed.
 
     Raises:
-        SettingsError: a package of the extra is missing.
+        MissingExtra: a package of the extra is missing.
     """
     missing = missing_module(extra)
     if missing is not None:
-        raise SettingsError(f"{setting} needs the package {missing}. {advice_for(extra)}.")
+        raise MissingExtra(f"{setting} needs the package {missing}. {advice_for(extra)}.")
 
 
 def check_assistant_settings(settings: Settings, *, takes_tools: bool) -> None:

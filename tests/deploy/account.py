@@ -1,7 +1,8 @@
 """An account of AWS in this process: moto, with what its control plane of AgentCore lacks, and calls that fail.
 
 moto has these gaps, which ``Account`` closes: an update never ends, a version cannot be read, the ARN of a runtime is
-that of an agent and changes with its version, projects cannot be updated, and nothing puts an image into a repository.
+that of an agent and changes with its version, projects cannot be updated, buckets are made without tags, and nothing
+puts an image into a repository.
 """
 
 import json
@@ -80,10 +81,18 @@ class Account(Aws):
             response["liveVersion"] = response["targetVersion"]
         if service == CONTROL and operation == "GetAgentRuntime":
             self.versions[response["agentRuntimeVersion"]] = response
+        self.add_effect(operation, parameters)
+        return response
+
+    def add_effect(self, operation: str, parameters: Mapping[str, object]) -> None:
+        """Do what a call does besides its response, and moto leaves out."""
+        if operation == "CreateBucket":
+            configuration: Any = parameters["CreateBucketConfiguration"]
+            tagging = {"Bucket": parameters["Bucket"], "Tagging": {"TagSet": configuration.get("Tags", [])}}
+            super().call("s3", "PutBucketTagging", tagging)
         if operation == "StartBuild":
             variables: Any = parameters["environmentVariablesOverride"]
             self.push(variables[0]["value"])
-        return response
 
     def real_arn(self, arn: str, runtime_id: str) -> str:
         """Return an ARN as AWS makes it, and remember moto's one for it, under which the tags are."""

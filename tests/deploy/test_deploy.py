@@ -1,6 +1,7 @@
 """``agui deploy`` from an empty account to a runtime, and on: changes, failures and the end."""
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -203,26 +204,54 @@ def test_nothing_is_deleted_without_a_yes(
     assert account.calls == []
 
 
-@requirement("deploy.owner")
-@pytest.mark.parametrize("taken", ["repository agui-weather", "role agui-weather-eu-central-1", "runtime weather"])
-def test_nothing_of_others_is_taken_over(
-    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], taken: str
-) -> None:
-    kind, _, name = taken.partition(" ")
-    if kind == "repository":
-        call("ecr", "CreateRepository", repositoryName=name)
-    elif kind == "role":
-        call("iam", "CreateRole", RoleName=name, AssumeRolePolicyDocument="{}")
-    else:
-        runtime = {
-            "agentRuntimeName": name,
-            "roleArn": "arn:aws:iam::123456789012:role/x",
+ROLE = "arn:aws:iam::123456789012:role/x"
+BUCKET = f"agui-{sha256(b'weather').hexdigest()[:8]}-123456789012-eu-central-1"
+TAKEN: dict[str, tuple[str, str, dict[str, object]]] = {
+    "repository agui-weather": ("ecr", "CreateRepository", {"repositoryName": "agui-weather"}),
+    "role agui-weather-eu-central-1": (
+        *("iam", "CreateRole"),
+        {"RoleName": "agui-weather-eu-central-1", "AssumeRolePolicyDocument": "{}"},
+    ),
+    f"bucket {BUCKET}": (
+        *("s3", "CreateBucket"),
+        {"Bucket": BUCKET, "CreateBucketConfiguration": {"LocationConstraint": "eu-central-1"}},
+    ),
+    "project agui-weather-build": (
+        *("codebuild", "CreateProject"),
+        {
+            "name": "agui-weather-build",
+            "source": {"type": "S3", "location": "mine/source.zip"},
+            "artifacts": {"type": "NO_ARTIFACTS"},
+            "environment": {"type": "ARM_CONTAINER", "image": "mine", "computeType": "BUILD_GENERAL1_SMALL"},
+            "serviceRole": ROLE,
+        },
+    ),
+    "runtime weather": (
+        *(CONTROL, "CreateAgentRuntime"),
+        {
+            "agentRuntimeName": "weather",
+            "roleArn": ROLE,
             "networkConfiguration": {"networkMode": "PUBLIC"},
             "agentRuntimeArtifact": {"containerConfiguration": {"containerUri": "public.ecr.aws/a/b:1"}},
-        }
-        call(CONTROL, "CreateAgentRuntime", **runtime)
+        },
+    ),
+}
+
+
+@requirement("deploy.owner")
+@pytest.mark.parametrize("options", [(), ("--destroy", "--yes")], ids=["deploy", "destroy"])
+@pytest.mark.parametrize("taken", TAKEN)
+def test_nothing_of_others_is_taken_over_or_deleted(
+    project: Path,
+    account: type[Account],
+    capsys: pytest.CaptureFixture[str],
+    taken: str,
+    options: tuple[str, ...],
+) -> None:
+    service, operation, parameters = TAKEN[taken]
+    call(service, operation, **parameters)
     account.calls.clear()
-    assert run() == 2
+    assert run(*options) == 2
     assert f"{taken} exists, and this deployment did not make it" in capsys.readouterr().err
     assert account.calls == []
 

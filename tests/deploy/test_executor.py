@@ -11,6 +11,7 @@ import pytest
 from agui_container.deploy.aws import Aws, AwsError, Response
 from agui_container.deploy.executor import Executor, StepFailed
 from agui_container.deploy.plan import gone, runtime_call, runtime_wait
+from agui_container.deploy.source import SourceFolder
 from agui_container.deploy.steps import CommandStep
 from tests.requirements import requirement
 
@@ -104,9 +105,23 @@ def test_the_password_of_the_registry_is_on_the_standard_input_only(
 
 
 @requirement("deploy.docker")
+def test_a_command_has_the_context_on_its_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = SourceFolder(tmp_path / "project")
+    source.path.mkdir()
+    (source.path / "agent.py").write_text("x")
+    (source.path / ".env").write_text("KEY=word")
+    command = CommandStep(purpose="build", arguments=("tar", "--extract"), body=source)
+    Executor(Answers()).run([command])
+    assert (tmp_path / "agent.py").read_text() == "x"
+    assert (tmp_path / "Dockerfile").read_text() == source.dockerfile_text
+    assert not (tmp_path / ".env").exists()
+
+
+@requirement("deploy.docker")
 def test_a_command_that_fails_ends_the_execution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    command = CommandStep(purpose="build the image", arguments=write_command(tmp_path, status=3), stdin="FROM x")
+    command = CommandStep(purpose="build the image", arguments=write_command(tmp_path, status=3))
     with pytest.raises(StepFailed, match=r"cannot build the image: .*status 3"):
         Executor(Answers()).run([command, runtime_wait("x")])
     with pytest.raises(StepFailed, match="No such file"):

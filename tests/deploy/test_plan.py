@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from agui_container.deploy.existing import Existing, Role
 from agui_container.deploy.options import DeployOptions
 from agui_container.settings import Settings
 from agui_container.settings_sources import load_with_origins
+from tests.deploy.account import Account
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 
@@ -26,6 +28,7 @@ SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:agui-a1B2c3"  # n
 LONG = "x" * MAX_BYTES_V2
 """Text that is too long for version 2 of AgentCore's platform, and not for version 1."""
 
+OWN = 'agent = "agent:agent"\n'
 WORD = "swordfish"
 FULL = f"""
 model = "bedrock:{CLAUDE}"
@@ -129,7 +132,23 @@ def test_a_dry_run_makes_no_call_and_needs_no_credentials(
     found = steps(capsys, "--builder", "docker")
     commands = [step["command"][:3] for step in found if "command" in step]
     assert commands == [["docker", "login", "--username"], ["docker", "buildx", "build"]]
-    assert found[-1]["until"] == {"status": "READY"}
+    assert found[-3]["until"] == {"status": "READY"}
+    assert [step["operation"] for step in found[-2:]] == ["InvokeAgentRuntime", "StopRuntimeSession"]
+    assert steps(capsys, "--builder", "docker", "--no-test")[-1]["until"] == {"status": "READY"}
+
+
+@requirement("deploy.calls")
+def test_a_dry_run_of_a_push_prints_the_calls_of_the_image_only(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = steps(capsys, "--builder", "docker", "--push")
+    assert [step["operation"] for step in found if "operation" in step] == ["CreateRepository", "GetAuthorizationToken"]
+
+
+@requirement("deploy.calls")
+def test_a_dry_run_of_a_rollback_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["deploy", "--dry-run", "--rollback"]) == 2
+    assert "--rollback with --plan" in capsys.readouterr().err
 
 
 @requirement("deploy.runtime")
@@ -180,6 +199,62 @@ def test_the_role_may_do_what_the_settings_need_and_no_more(project: Path, capsy
     assert (own["PolicyName"], json.loads(own["PolicyDocument"])["Statement"][0]["Action"]) == ("own", "s3:GetObject")
 
 
+ARNS = {
+    "Memory": ('store = "agentcore-memory:{arn}"', "bedrock-agentcore:eu-west-1:123456789012:memory/chats-a1B2c3D4e5"),
+    "Model1": ('model = "bedrock:{arn}"', "bedrock:eu-west-1:123456789012:provisioned-model/abc"),
+    "Guardrail": (
+        'model = "bedrock:m"\nmodel_options = {{guardrail = {{id = "{arn}", version = "1"}}}}',
+        "bedrock:eu-west-1:123456789012:guardrail/abc",
+    ),
+    "PullImage": (
+        '[deploy]\nimage = "999999999999.dkr.ecr.eu-west-1.amazonaws.com/team/agent:1"',
+        "ecr:eu-west-1:999999999999:repository/team/agent",
+    ),
+}
+
+
+@requirement("deploy.role")
+@pytest.mark.parametrize(("sid", "text", "resource"), [(sid, *each) for sid, each in ARNS.items()], ids=ARNS)
+def test_a_resource_that_a_setting_names_by_its_arn_is_allowed_there(
+    project: Path, capsys: pytest.CaptureFixture[str], sid: str, text: str, resource: str
+) -> None:
+    arn = f"arn:aws:{resource}"
+    write(project, text.format(arn=arn))
+    assert statements(steps(capsys))[sid]["Resource"] == [arn]
+
+
+@requirement("deploy.role")
+@pytest.mark.parametrize(
+    "agents",
+    [
+        '[agents]\nhelper = "assistant"',
+        'agent = "agent:agent"\n[agents]\nhelper = "assistant"',
+        '[agents]\nweather = "agent:agent"\nassistant = "assistant"',
+    ],
+)
+def test_an_assistant_with_a_name_may_call_its_model(
+    project: Path, capsys: pytest.CaptureFixture[str], agents: str
+) -> None:
+    write(project, f'model = "bedrock:amazon.nova-lite-v1:0"\n{agents}\n')
+    model = "arn:aws:bedrock:us-east-1::foundation-model/amazon.nova-lite-v1:0"
+    assert statements(steps(capsys))["Model1"]["Resource"] == [model]
+
+
+@requirement("deploy.role")
+def test_an_mcp_server_with_an_identity_may_get_its_tokens(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = '[[mcp_servers]]\nname = "x"\nurl = "https://x.example/mcp"\n'
+    write(project, server)
+    assert "IdentityTokens" not in statements(steps(capsys))
+    write(project, f'{server}identity = {{provider = "github"}}')
+    allowed = statements(steps(capsys))
+    assert allowed["IdentityTokens"]["Action"] == ["bedrock-agentcore:GetResourceOauth2Token"]
+    ends = [arn.partition(":123456789012:")[2] for arn in allowed["IdentityTokens"]["Resource"]]
+    assert "token-vault/default/oauth2credentialprovider/github" in ends
+    assert "workload-identity-directory/default/workload-identity/weather-*" in ends
+    [secret] = allowed["IdentitySecrets"]["Resource"]
+    assert secret.endswith(":secret:bedrock-agentcore-identity!default/oauth2/github-*")
+
+
 @requirement("deploy.role")
 def test_an_agent_of_ones_own_may_call_the_models_that_its_deployment_names(
     project: Path, capsys: pytest.CaptureFixture[str]
@@ -190,6 +265,18 @@ def test_an_agent_of_ones_own_may_call_the_models_that_its_deployment_names(
     assert allowed["OwnModel1"]["Resource"] == [arn]
     assert allowed["OwnModel1"]["Action"] == ["bedrock:InvokeModelWithResponseStream", "bedrock:InvokeModel"]
     assert allowed["OwnModel1InRegions"]["Resource"] == ["arn:aws:bedrock:*::foundation-model/*"]
+
+
+@requirement("deploy.owner")
+def test_all_that_is_made_has_the_tag_of_its_deployment(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = [
+        each
+        for each in steps(capsys, "--builder", "codebuild", "--endpoint", "prod")
+        if each["operation"].startswith("Create")
+    ]
+    assert len(made) == 7
+    for each in made:
+        assert re.search(r'"agui-deploy", "[vV]alue": "weather"|"agui-deploy": "weather"', json.dumps(each))
 
 
 @requirement("deploy.role")
@@ -234,6 +321,9 @@ def test_the_variables_give_the_container_the_same_settings(
         (f'[deploy.environment]\nPAGER_TOKEN = "{WORD}"', "PAGER_TOKEN: is a secret"),
         ('[deploy]\npolicy = "missing.json"', "missing.json: No such file"),
         ("deploy = 1", "deploy must be a table"),
+        ('model = "bedrock:m"\nmodel_options = {guardrail = {version = "1"}}', "guardrail: id: Field required"),
+        ('[[mcp_servers]]\nname = "x"', "AGUI_MCP_SERVERS: "),
+        ('model = "bedrock:m"\nmodel_options = {regoin = "x"}', "regoin: Unexpected keyword argument"),
         (f'store = "postgresql://me:{WORD}@db/agui"', "store (agui.toml) has a secret"),
         (f'openai_api_key = "{WORD}"', "openai_api_key (agui.toml) has a secret"),
         (f'[[mcp_servers]]\nname = "x"\nurl = "http://x"\nheaders = {{A = "{WORD}"}}', "mcp_servers (agui.toml) has"),
@@ -249,6 +339,61 @@ def test_an_agent_that_cannot_be_deployed_is_named(
     error = capsys.readouterr().err
     assert message in error
     assert WORD not in error
+
+
+@requirement("deploy.refusals")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f'{OWN}system_prompt = "x"', "AGUI_SYSTEM_PROMPT is for the built-in assistant"),
+        (f'{OWN}max_steps = 3\n[deploy]\nimage = "a/b:1"', "AGUI_MAX_STEPS is for the built-in assistant"),
+        ('agent = "typo:agent"', "there is no module 'typo' (wanted for 'typo:agent')"),
+        ('agent = "agent"', "'agent' is not of the form module:attribute"),
+        ('[agents]\nhelper = "assistant"\nother = "agents.typo:agent"', "there is no module 'agents.typo'"),
+        ('tools = "typo:tools"', "there is no module 'typo' (wanted for 'typo:tools')"),
+        ('skills = "missing"', "AGUI_SKILLS: "),
+        ("tool_policy = [{tool = 1}]", "AGUI_TOOL_POLICY: "),
+        ("caller_limits = {typo = 1}", "AGUI_CALLER_LIMITS="),
+        ('model = "openai:m"\nmodel_options = {typo = 1}', "AGUI_MODEL_OPTIONS: typo"),
+    ],
+)
+def test_settings_that_no_server_starts_with_are_refused_before_any_call(
+    project: Path, account: type[Account], capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
+    account.refused = ("sts",)
+    write(project, text)
+    for options in ((), ("--dry-run",), ("--plan",), ("--push",), ("--emit", "terraform")):
+        assert main(["deploy", *options]) == 2
+        assert message in capsys.readouterr().err
+
+
+@requirement("deploy.refusals")
+def test_an_argument_that_no_server_starts_with_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for agent, message in (("typo:agent", "there is no module 'typo'"), ("agent:agent", "AGUI_SYSTEM_PROMPT is for")):
+        assert main(["deploy", agent, "--dry-run"]) == 2
+        assert message in capsys.readouterr().err
+
+
+@requirement("deploy.refusals")
+def test_a_deployment_that_no_server_starts_with_is_deleted(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["deploy", "typo:agent", "--dry-run", "--destroy"]) == 0
+    assert "DeleteAgentRuntime" in capsys.readouterr().out
+
+
+@requirement("deploy.refusals")
+def test_code_of_ones_own_is_not_imported_and_a_package_of_the_image_is_not_needed_here(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    (project / "src").mkdir()
+    (project / "src" / "mine.py").write_text("raise ImportError\n")
+    write(
+        project,
+        'auth = "jwt"\nauth_discovery_url = "https://a.example/.well-known/openid-configuration"\n'
+        'auth_allowed_clients = ["a"]',
+    )
+    variables = parameters(steps(capsys, "mine:agent"), "CreateAgentRuntime")["environmentVariables"]
+    assert (variables["AGUI_AGENT"], variables["AGUI_AUTH"]) == ("mine:agent", "jwt")
 
 
 @requirement("deploy.refusals")
@@ -273,8 +418,8 @@ def test_an_agent_that_the_command_names_is_deployed_without_a_project(
     found = steps(capsys, "mine:agent", "--name", "mine", "--builder", "docker")
     variables = parameters(found, "CreateAgentRuntime")["environmentVariables"]
     assert variables == {"AGUI_AGENT": "mine:agent", "AGUI_ERROR_STATUS": "stream"}
-    [dockerfile] = [step["stdin"] for step in found if "stdin" in step]
-    assert "pip install --no-cache-dir 'agui-container[all]==" in dockerfile
+    [context] = [step["stdin"] for step in found if "stdin" in step]
+    assert context == f"tar of {tmp_path}"
     assert Settings().agent == "assistant"
 
 
@@ -324,5 +469,7 @@ def test_an_endpoint_that_was_never_made_completely_is_made_anew(project: Path) 
     broken = structs.replace(healthy(work), endpoints=({"name": "prod", "status": "CREATE_FAILED"},))
     delete, gone, create, ready = (step.shown() for step in work.steps(broken))
     assert (delete["operation"], create["operation"]) == ("DeleteAgentRuntimeEndpoint", "CreateAgentRuntimeEndpoint")
-    assert create["parameters"] == {"agentRuntimeId": "weather-ID", "agentRuntimeVersion": "2", "name": "prod"}
+    tags = {"agui-deploy": "weather"}
+    runtime = {"agentRuntimeId": "weather-ID", "agentRuntimeVersion": "2"}
+    assert create["parameters"] == {**runtime, "name": "prod", "tags": tags}
     assert (gone["until"], ready["until"]) == ({"status": "ResourceNotFoundException"}, {"status": "READY"})

@@ -1,6 +1,7 @@
 """The source of an image: one digest for the same files, and no file that ``.dockerignore`` names."""
 
 import io
+import re
 import zipfile
 from pathlib import Path
 
@@ -58,6 +59,60 @@ def test_files_that_dockerignore_names_are_left_out(tmp_path: Path, ignored: str
     (folder / "__pycache__" / "a.pyc").write_text("")
     (folder / ".dockerignore").write_text(ignored)
     assert names(source) - {".dockerignore"} == expected
+
+
+@requirement("deploy.docker")
+@pytest.mark.parametrize("ignored", ["", "!.env\n!**/.env.*\n!infrastructure"])
+def test_secrets_of_this_machine_and_infrastructure_code_are_in_no_image(tmp_path: Path, ignored: str) -> None:
+    source = write(tmp_path, **{"agent.py": "x", ".dockerignore": ignored})
+    before = source.digest()
+    write(tmp_path, **{".env": "KEY=1", "inner__.env": "KEY=1", ".env.production": "KEY=1", ".envrc": "export KEY=1"})
+    write(tmp_path, **{"infrastructure__template.json": "{}", "infrastructure__cdk.out__tree.json": "{}"})
+    assert names(source) == {"agent.py", ".dockerignore"}
+    assert source.digest() == before
+    for content in (source.zipped(), source.tarred()):
+        assert b"KEY=1" not in content
+
+
+@requirement("deploy.docker")
+def test_a_package_of_yours_that_is_called_infrastructure_is_in_the_image(tmp_path: Path) -> None:
+    source = write(tmp_path, infrastructure__database="x")
+    assert names(source) == {"infrastructure/database"}
+
+
+SDK = "from bedrock_agentcore.runtime import AGUIApp\n"
+SERVER = "'agui-container[all]=="
+
+
+@requirement("deploy.docker")
+@pytest.mark.parametrize(
+    ("files", "installed"),
+    [
+        ({"agent.py": ""}, [SERVER]),
+        ({"agent.py": SDK}, [SERVER, "bedrock-agentcore"]),
+        ({"agent.py": SDK, "requirements.txt": "httpx\n"}, ["-r requirements.txt", SERVER, "bedrock-agentcore"]),
+        (
+            {"agent.py": SDK, "requirements.txt": "bedrock-agentcore-starter-toolkit\n# agui-container\n"},
+            ["-r requirements.txt", SERVER, "bedrock-agentcore"],
+        ),
+        ({"agent.py": SDK, "requirements.txt": "bedrock_agentcore>=1.25\n"}, ["-r requirements.txt", SERVER]),
+        (
+            {"agent.py": SDK, "requirements.txt": "httpx\n", "agui_container-1.0-py3-none-any.whl": ""},
+            ["-r requirements.txt", "'./agui_container-1.0-py3-none-any.whl[all]'", "bedrock-agentcore"],
+        ),
+        ({"agent.py": "", "requirements.txt": "./agui_container-1.0-py3-none-any.whl[aws]\n"}, ["-r requirements.txt"]),
+        (
+            {"agent.py": "", "requirements.txt": "git+https://a.example/agui.git#egg=agui-container"},
+            ["-r requirements.txt"],
+        ),
+    ],
+)
+def test_an_image_without_a_dockerfile_of_yours_can_serve_the_agent(
+    tmp_path: Path, files: dict[str, str], installed: list[str]
+) -> None:
+    dockerfile = write(tmp_path, **files).dockerfile_text
+    [line] = re.findall(r"^RUN pip install --no-cache-dir (.*)$", dockerfile, re.MULTILINE)
+    assert re.sub(r"==[^']+'", "==", line) == " ".join(installed)
 
 
 @requirement("deploy.docker")

@@ -30,8 +30,9 @@ from agui_container.deploy.options import DeployOptions, read_options
 from agui_container.deploy.place import AwsPlace
 from agui_container.deploy.plan import plan_deployment, plan_destruction, plan_rollback
 from agui_container.deploy.rollback import former_parameters, former_version
-from agui_container.deploy.smoke_test import RunFailed, smoke_test
-from agui_container.deploy.source import SourceFolder
+from agui_container.deploy.smoke_test import RunFailed, smoke_calls, smoke_test
+from agui_container.deploy.source import EMITTED, SourceFolder
+from agui_container.deploy.start_check import check_start
 from agui_container.deploy.steps import CommandStep, Step
 from agui_container.deploy.usage import endpoint_arn, how_to_call
 from agui_container.settings import Auth, Settings, SettingsError, check_auth
@@ -58,7 +59,7 @@ endpoint_option = click.option(
 @click.option("--image", help="URI of an image in ECR, in place of one that is built.")
 @click.option("--builder", type=click.Choice(["auto", "docker", "codebuild"]), help="What builds the image.")
 @click.option("--plan", "only_plan", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--dry-run", is_flag=True, help="Print every call of a first deployment as JSON, and make none.")
+@click.option("--dry-run", is_flag=True, help="Print each call that makes a first deployment as JSON.")
 @click.option("--push", is_flag=True, help="Build and push the image, print its URI, and stop.")
 @click.option("--rollback", is_flag=False, flag_value="previous", metavar="[VERSION]", help="Go back to a version.")
 @click.option("--destroy", is_flag=True, help="Delete all that was made for this deployment.")
@@ -97,11 +98,13 @@ def deploy(
     """
     overrides = {"name": name, "region": region, "image": image, "builder": builder}
     with explained():
-        work = Work.load(agent, config, overrides, endpoint, is_offline=bool(dry_run or emit))
+        kind = {"is_offline": bool(dry_run or emit), "is_started": not (destroy or rollback)}
+        work = Work.load(agent, config, overrides, endpoint, **kind)
         if emit:
-            return write_files(EMITTERS[emit](work.wanted, endpoint), output or Path("infrastructure"))
+            return write_files(EMITTERS[emit](work.wanted, endpoint), output or Path(EMITTED))
         if dry_run:
-            return print_calls(work.destruction(EVERYTHING) if destroy else work.steps(Existing()))
+            check_no_rollback(rollback)
+            return print_calls(work.first_steps(None if no_test else prompt, is_destroyed=destroy, is_pushed=push))
         existing = work.read(is_destroyed=destroy)
         if destroy:
             steps = work.destruction(existing)
@@ -137,9 +140,20 @@ class Work:
 
     @classmethod
     def load(
-        cls, agent: str | None, config: Path | None, overrides: Mapping[str, object], endpoint: str, *, is_offline: bool
+        cls,
+        agent: str | None,
+        config: Path | None,
+        overrides: Mapping[str, object],
+        endpoint: str,
+        *,
+        is_offline: bool,
+        is_started: bool = True,
     ) -> "Work":
-        """Read the settings and the options. Without ``is_offline`` AWS is asked which account this is."""
+        """Read the settings and the options.
+
+        Without ``is_offline`` AWS is asked which account this is. With ``is_started`` settings are refused that a start
+        of the server would refuse.
+        """
         settings, origins = load_with_origins(config)
         if agent:
             settings, origins = settings.model_copy(update={"agent": agent}), {**origins, "agent": "argument"}
@@ -148,7 +162,10 @@ class Work:
         check_no_secret(settings, origins, options)
         aws = Aws(options.region, fallback="us-east-1" if is_offline else None)
         environment = make_environment(settings, origins, options)
-        tag = "" if options.image else SourceFolder(Path.cwd(), options.dockerfile).digest()
+        source = None if options.image else SourceFolder(Path.cwd(), options.dockerfile)
+        if is_started:
+            check_start(settings, source)
+        tag = source.digest() if source else ""
         place = find_place(aws, is_offline=is_offline)
         return cls(Deployment(place, options, settings, environment, tag), endpoint, aws)
 
@@ -170,6 +187,15 @@ class Work:
         """Return the steps of a deployment."""
         return plan_deployment(self.wanted, existing, self.source, self.builder(existing), self.endpoint)
 
+    def first_steps(self, prompt: str | None, *, is_destroyed: bool, is_pushed: bool) -> list[Step]:
+        """Return the steps where nothing exists, or of a deletion where everything does. ``prompt`` tests the first."""
+        if is_destroyed:
+            return self.destruction(EVERYTHING)
+        if is_pushed:
+            return self.image_steps(Existing())
+        tests = () if prompt is None else smoke_calls("${agentRuntimeArn}", self.endpoint, prompt)
+        return [*self.steps(Existing()), *tests]
+
     def image_steps(self, existing: Existing) -> list[Step]:
         """Return the steps of the image alone."""
         return list(plan_image(self.wanted, existing, self.source, self.builder(existing)))
@@ -181,7 +207,8 @@ class Work:
     def rollback(self, existing: Existing, version: str) -> list[Step]:
         """Return the steps back to a version, or to the one before."""
         found = former_version(self.aws, existing, self.endpoint) if version == "previous" else version
-        return plan_rollback(existing, self.endpoint, found, former_parameters(self.aws, existing, found))
+        former = former_parameters(self.aws, existing, found)
+        return plan_rollback(self.wanted, existing, self.endpoint, found, former)
 
     def builder(self, existing: Existing) -> str:
         """Return what builds the image, or an empty text if none is built."""
@@ -246,6 +273,12 @@ def check_no_secret(settings: Settings, origins: Mapping[str, str], options: Dep
             )
     for name in filter(is_secret, options.environment):
         raise SettingsError(f"[deploy.environment] {name}: is a secret. Let your agent read it from Secrets Manager.")
+
+
+def check_no_rollback(rollback: str | None) -> None:
+    """Check that a dry run is none of a rollback. Raises ``DeployRefused``."""
+    if rollback:
+        raise DeployRefused("--dry-run asks AWS nothing, so it knows no version. Use --rollback with --plan.")
 
 
 def write_files(files: Mapping[str, str], folder: Path) -> int:

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from agui_container.deploy.options import DeployOptions
 from agui_container.deploy.place import AwsPlace
@@ -19,6 +19,9 @@ OWNER_TAG = "agui-deploy"
 """Tag of all that a deployment makes. Its value is the name of the deployment."""
 
 POLICY_NAME = "runtime"
+
+REGISTRY = re.compile(r"(?P<account>\d{12})\.dkr[.-]ecr\.(?P<region>[a-z0-9-]+)\.")
+"""Begin of the URI of an image in ECR."""
 
 
 class Deployment(Struct, frozen=True):
@@ -53,6 +56,13 @@ class Deployment(Struct, frozen=True):
         """Name of the repository of the image."""
         given = self.options.image.partition("/")[2]
         return re.split(r"[:@]", given)[0] if given else self.slug
+
+    @property
+    def repository_arn(self) -> str:
+        """ARN of that repository. An image that the options name may be in another account or region."""
+        found = REGISTRY.match(self.options.image)
+        place = structs.replace(self.place, **found.groupdict()) if found else self.place
+        return place.arn("ecr", f"repository/{self.repository}")
 
     @property
     def image(self) -> str:
@@ -97,7 +107,7 @@ class Deployment(Struct, frozen=True):
     def policies(self) -> dict[str, Policy]:
         """Return the policies of the execution role by their names."""
         options = self.options
-        own = runtime_policy(self.place, self.repository, self.settings, options.models, options.secrets)
+        own = runtime_policy(self.place, self.repository_arn, self.settings, options)
         return {POLICY_NAME: own, **({"own": read_policy(options.policy)} if options.policy else {})}
 
     def runtime(self) -> dict[str, object]:

@@ -104,35 +104,32 @@ class Executor:
         raise StepFailed(f"cannot {wait.purpose}: no end within {WAIT_SECONDS / 60:g} minutes.")
 
     def _command(self, command: CommandStep) -> None:
-        text = command.stdin
+        given = command.body.tarred() if command.body else b""
         if command.token:
             token = str(filled(command.token, self.outputs))
-            text = base64.b64decode(token).decode().partition(":")[2]
+            given = base64.b64decode(token).partition(b":")[2]
         try:
-            status = self._run(command, text)
+            status = self._run(command, given)
         except OSError as error:
             raise StepFailed(f"cannot {command.purpose}: {error}") from None
         if status:
             shown = shlex.join(command.arguments)
             raise StepFailed(f"cannot {command.purpose}: the command `{shown}` ended with status {status}.")
 
-    def _run(self, command: CommandStep, text: str) -> int:
+    def _run(self, command: CommandStep, given: bytes) -> int:
         """Run a command, report each line of its output, and return its exit status."""
         with subprocess.Popen(  # noqa: S603 - docker, of the plan
             command.arguments,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
         ) as process:
             assert process.stdin is not None  # noqa: S101 - a pipe
             assert process.stdout is not None  # noqa: S101 - a pipe
             with suppress(BrokenPipeError), process.stdin:
-                process.stdin.write(text)
+                process.stdin.write(given)
             for line in process.stdout:
-                self._report(command, line.rstrip())
+                self._report(command, line.decode(errors="replace").rstrip())
         return process.returncode
 
 

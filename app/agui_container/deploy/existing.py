@@ -179,10 +179,18 @@ class ExistingReader:
 
     def _has_bucket(self) -> bool:
         bucket = {"Bucket": self._wanted.bucket, "ExpectedBucketOwner": self._wanted.place.account}
-        return self._aws.find("s3", "HeadBucket", bucket) is not None
+        if self._aws.find("s3", "HeadBucket", bucket) is None:
+            return False
+        tagging = self._aws.find("s3", "GetBucketTagging", bucket) or {"TagSet": []}
+        self._check_owner(f"bucket {self._wanted.bucket}", as_mapping(tagging["TagSet"]))
+        return True
 
     def _has_project(self) -> bool:
-        return bool(self._aws.call("codebuild", "BatchGetProjects", {"names": [self._wanted.project]})["projects"])
+        name = self._wanted.project
+        projects = self._aws.call("codebuild", "BatchGetProjects", {"names": [name]})["projects"]
+        for project in projects:
+            self._check_owner(f"project {name}", {each["key"]: each["value"] for each in project.get("tags") or ()})
+        return bool(projects)
 
     def _check_owner(self, resource: str, tags: Mapping[str, str]) -> None:
         if tags.get(OWNER_TAG) != self._wanted.name:

@@ -83,8 +83,8 @@ def docker_steps(wanted: Deployment, source: SourceFolder) -> Iterator[Step]:
     build = ("docker", "buildx", "build", "--platform", PLATFORM, "--provenance=false", "--tag", wanted.image)
     yield CommandStep(
         purpose=f"build and push {wanted.image}",
-        arguments=(*build, "--push", "--file", "-", str(source.path)),
-        stdin=source.dockerfile_text,
+        arguments=(*build, "--push", "-"),
+        body=source,
     )
 
 
@@ -97,7 +97,7 @@ def codebuild_steps(wanted: Deployment, existing: Existing, source: SourceFolder
     closed = {"Bucket": wanted.bucket, "PublicAccessBlockConfiguration": dict.fromkeys(blocked, True)}
     purpose = f"close bucket {wanted.bucket} to the public"
     yield CallStep(purpose=purpose, service="s3", operation="PutPublicAccessBlock", parameters=closed)
-    policies = {"build": build_policy(place, wanted.repository, wanted.project, wanted.bucket)}
+    policies = {"build": build_policy(place, wanted.repository_arn, wanted.project, wanted.bucket)}
     trust = build_trust(place, wanted.project)
     yield from role_steps(wanted.build_role, existing.build_role, trust, policies, wanted.tags)
     yield set_project(wanted, existing)
@@ -109,8 +109,9 @@ def codebuild_steps(wanted: Deployment, existing: Existing, source: SourceFolder
 def make_bucket(wanted: Deployment) -> CallStep:
     """Return the call that makes the bucket. ``us-east-1`` is no location for S3, because it is the default."""
     region = wanted.place.region
-    located = {"CreateBucketConfiguration": {"LocationConstraint": region}} if region != "us-east-1" else {}
-    parameters = {"Bucket": wanted.bucket, **located}
+    located = {"LocationConstraint": region} if region != "us-east-1" else {}
+    configuration = {**located, "Tags": tag_list(wanted)}
+    parameters = {"Bucket": wanted.bucket, "CreateBucketConfiguration": configuration}
     return CallStep(
         purpose=f"make bucket {wanted.bucket}", service="s3", operation="CreateBucket", parameters=parameters
     )
@@ -158,5 +159,5 @@ def run_build(wanted: Deployment) -> Iterator[Step]:
 
 
 def tag_list(wanted: Deployment) -> list[dict[str, str]]:
-    """Return the tags as ECR and IAM take them."""
+    """Return the tags as ECR and S3 take them."""
     return [{"Key": key, "Value": value} for key, value in wanted.tags.items()]

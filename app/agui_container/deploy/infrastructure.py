@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from agui_container.deploy.deployment import Deployment
+from agui_container.deploy.deployment import POLICY_NAME, Deployment
 from agui_container.deploy.existing import DEFAULT_ENDPOINT
 from agui_container.deploy.place import AwsPlace
 
@@ -74,7 +74,7 @@ def terraform(deployment: Deployment, endpoint: str) -> dict[str, str]:
         resources["aws_iam_role"] = {"runtime": role}
         resources["aws_iam_role_policy"] = {
             name: {"name": name, "role": "${aws_iam_role.runtime.id}", "policy": to_json(policy)}
-            for name, policy in there.policies().items()
+            for name, policy in policies_of(there, of_yours=escaped).items()
         }
         runtime["depends_on"] = [f"aws_iam_role_policy.{name}" for name in there.policies()]
     if endpoint != DEFAULT_ENDPOINT:
@@ -119,14 +119,13 @@ def template(deployment: Deployment, endpoint: str) -> dict[str, object]:
     }
     resources: dict[str, object] = {"Runtime": {"Type": "AWS::BedrockAgentCore::Runtime", "Properties": runtime}}
     if not there.options.role:
-        policies = [{"PolicyName": name, "PolicyDocument": policy} for name, policy in there.policies().items()]
+        policies = policies_of(there, of_deployment=substituted)
         role = {
-            "RoleName": there.role_name,
-            "AssumeRolePolicyDocument": there.trust(),
-            "Policies": policies,
+            **substituted({"RoleName": there.role_name, "AssumeRolePolicyDocument": there.trust()}),
+            "Policies": [{"PolicyName": name, "PolicyDocument": policy} for name, policy in policies.items()],
         }
         tags = [{"Key": key, "Value": value} for key, value in sorted(there.tags.items())]  # as CDK orders them
-        resources["Role"] = {"Type": "AWS::IAM::Role", "Properties": {**substituted(role), "Tags": tags}}
+        resources["Role"] = {"Type": "AWS::IAM::Role", "Properties": {**role, "Tags": tags}}
     if endpoint != DEFAULT_ENDPOINT:
         pointed = {
             "Name": endpoint,
@@ -146,6 +145,22 @@ def template(deployment: Deployment, endpoint: str) -> dict[str, object]:
 def at(deployment: Deployment, place: AwsPlace) -> Deployment:
     """Return a deployment in another place."""
     return msgspec.structs.replace(deployment, place=place)
+
+
+def policies_of(
+    deployment: Deployment,
+    *,
+    of_deployment: Callable[[Any], Any] = lambda policy: policy,
+    of_yours: Callable[[Any], Any] = lambda policy: policy,
+) -> dict[str, Any]:
+    """Return the policies of the role by name.
+
+    The one of the deployment has placeholders of the place. A ``${…}`` in the one of the user is a variable of IAM.
+    """
+    return {
+        name: (of_deployment if name == POLICY_NAME else of_yours)(policy)
+        for name, policy in deployment.policies().items()
+    }
 
 
 def pascal(value: Any) -> Any:  # noqa: ANN401 - any part of a parameter

@@ -47,7 +47,7 @@ class DeployOptions(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         environment: variables that are no settings.
         secrets: ARN of a secret in Secrets Manager by setting.
         leave_in_image: settings that stay in the image's ``agui.toml``, because they are long.
-        tags: of all that is made.
+        tags: of all that is made, when it is made. A change does not tag anew.
     """
 
     name: Name | Literal[""] = ""

@@ -20,6 +20,10 @@ class AwsPlace(Struct, frozen=True):
         """Return an ARN in the account and the region."""
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
+    def arn_of(self, service: str, kind: str, name: str) -> str:
+        """Return the ARN of a resource that a setting names by its id, or by its ARN."""
+        return name if name.startswith("arn:") else self.arn(service, f"{kind}/{name}")
+
     def role(self, name: str) -> str:
         """Return the ARN of a role."""
         return f"arn:{self.partition}:iam::{self.account}:role/{name}"

@@ -41,7 +41,7 @@ def plan_deployment(
         *plan_image(wanted, existing, source, builder),
         *([] if wanted.options.role else plan_role(wanted, existing)),
         *plan_runtime(wanted, existing),
-        *plan_endpoint(existing, endpoint, new_version(wanted, existing)),
+        *plan_endpoint(wanted, existing, endpoint, new_version(wanted, existing)),
     ]
 
 
@@ -114,7 +114,7 @@ def new_version(wanted: Deployment, existing: Existing) -> str:
     return str(runtime["agentRuntimeVersion"]) if runtime and is_kept else NEW_VERSION
 
 
-def plan_endpoint(existing: Existing, name: str, version: str) -> Iterator[Step]:
+def plan_endpoint(wanted: Deployment, existing: Existing, name: str, version: str) -> Iterator[Step]:
     """Yield the steps that point an endpoint to a version. AgentCore moves the endpoint ``DEFAULT`` by itself."""
     if name == DEFAULT_ENDPOINT:
         return
@@ -127,7 +127,7 @@ def plan_endpoint(existing: Existing, name: str, version: str) -> Iterator[Step]
     named = {"agentRuntimeId": runtime_id, "endpointName": name}
     if endpoint is None:
         purpose = f"make endpoint {name}"
-        created = {**parameters, "name": name}
+        created = {**parameters, "name": name, "tags": wanted.tags}
         yield CallStep(purpose=purpose, service=CONTROL, operation="CreateAgentRuntimeEndpoint", parameters=created)
     elif endpoint["status"] != "READY" or endpoint.get("liveVersion") != version:
         purpose = f"point endpoint {name} to {'the new version' if version == NEW_VERSION else f'version {version}'}"
@@ -140,17 +140,20 @@ def plan_endpoint(existing: Existing, name: str, version: str) -> Iterator[Step]
     yield WaitStep(call=call, value="status", done="READY", failed=FAILED, reason="failureReason")
 
 
-def plan_rollback(existing: Existing, endpoint: str, version: str, former: Mapping[str, object]) -> list[Step]:
+def plan_rollback(
+    wanted: Deployment, existing: Existing, endpoint: str, version: str, former: Mapping[str, object]
+) -> list[Step]:
     """Return the steps back to a version.
 
     Args:
+        wanted: the deployment.
         existing: with the runtime.
         endpoint: that goes back. ``DEFAULT`` always has the newest version, so it gets a new one like the old one.
         version: to go back to.
         former: parameters of that version.
     """
     if endpoint != DEFAULT_ENDPOINT:
-        return list(plan_endpoint(existing, endpoint, version))
+        return list(plan_endpoint(wanted, existing, endpoint, version))
     runtime = existing.runtime or {}
     return list(update_runtime(runtime["agentRuntimeId"], f"make a version like version {version}", former))
 

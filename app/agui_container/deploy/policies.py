@@ -9,8 +9,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from agui_container.assistant_factory import read_options
+from agui_container.deploy.options import DeployOptions
 from agui_container.deploy.place import AwsPlace
-from agui_container.settings import Settings, SettingsError
+from agui_container.models import BedrockOptions
+from agui_container.settings import ASSISTANT, Settings, SettingsError
+from agui_container.tools.mcp.servers import HttpServer, McpConfigError, parse_servers
 
 Policy = dict[str, object]
 Statement = dict[str, object]
@@ -57,43 +61,31 @@ def runtime_trust(place: AwsPlace) -> Policy:
     return trust_policy("bedrock-agentcore", place, place.arn("bedrock-agentcore", "*"))
 
 
-def runtime_policy(
-    place: AwsPlace, repository: str, settings: Settings, models: Sequence[str], secrets: Mapping[str, str]
-) -> Policy:
+def runtime_policy(place: AwsPlace, repository: str, settings: Settings, options: DeployOptions) -> Policy:
     """Return what the execution role must be allowed.
 
     Args:
         place: where the runtime is.
-        repository: name of the image's repository.
-        settings: name models and a memory.
-        models: models that an agent calls by itself.
-        secrets: ARN of a secret by setting.
+        repository: ARN of the image's repository.
+        settings: name models, a memory and MCP servers.
+        options: name the runtime, models that an agent calls by itself, and secrets.
     """
     return policy(
         [
-            *image_statements(place, repository),
+            *image_statements(repository),
             *telemetry_statements(place),
-            *model_statements(place, settings, models),
+            *model_statements(place, settings, options.models),
             *memory_statements(place, settings),
-            *(
-                [
-                    allow(
-                        "Secrets",
-                        ["secretsmanager:GetSecretValue"],
-                        sorted({secret_of(arn) for arn in secrets.values()}),
-                    )
-                ]
-                if secrets
-                else []
-            ),
+            *identity_statements(place, settings, options.name),
+            *secret_statements(options.secrets),
         ]
     )
 
 
-def image_statements(place: AwsPlace, repository: str) -> Iterator[Statement]:
+def image_statements(repository: str) -> Iterator[Statement]:
     """Return what pulls the image. The token of the registry is for no resource."""
     pull = ["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-    yield allow("PullImage", pull, [place.arn("ecr", f"repository/{repository}")])
+    yield allow("PullImage", pull, [repository])
     yield allow("RegistryToken", ["ecr:GetAuthorizationToken"], ["*"])
 
 
@@ -112,19 +104,23 @@ def telemetry_statements(place: AwsPlace) -> Iterator[Statement]:
 def model_statements(place: AwsPlace, settings: Settings, models: Sequence[str]) -> Iterator[Statement]:
     """Return what calls the models. The assistant streams, and an agent may also call without a stream."""
     options = read_model_options(settings)
-    region = str(options.get("region") or place.region)
-    there = AwsPlace(place.partition, region, place.account)
+    there = AwsPlace(place.partition, options.region or place.region, place.account)
     named = [settings.model, *(entry.rpartition("=")[2] for entry in settings.models)]
-    own = [each for each in named if each.startswith("bedrock:")] if settings.agent == "assistant" else []
+    own = [each for each in named if each.startswith("bedrock:")] if uses_assistant(settings) else []
     for prefix, actions, references in (
         ("Model", [STREAM], own),
         ("OwnModel", [STREAM, "bedrock:InvokeModel"], models),
     ):
         for number, reference in enumerate(dict.fromkeys(references), 1):
             yield from one_model(f"{prefix}{number}", actions, there, reference.partition(":")[2])
-    guardrail = options.get("guardrail")
-    if own and isinstance(guardrail, Mapping):
-        yield allow("Guardrail", ["bedrock:ApplyGuardrail"], [there.arn("bedrock", f"guardrail/{guardrail['id']}")])
+    if own and options.guardrail:
+        arn = there.arn_of("bedrock", "guardrail", options.guardrail.id)
+        yield allow("Guardrail", ["bedrock:ApplyGuardrail"], [arn])
+
+
+def uses_assistant(settings: Settings) -> bool:
+    """Return True if the built-in assistant is one of the agents."""
+    return ASSISTANT in settings.agent_references.values()
 
 
 def one_model(sid: str, actions: Sequence[str], place: AwsPlace, name: str) -> Iterator[Statement]:
@@ -142,7 +138,7 @@ def one_model(sid: str, actions: Sequence[str], place: AwsPlace, name: str) -> I
         )
         yield allow(sid, actions, [arn])
         return
-    profile = name if name.startswith("arn:") else place.arn("bedrock", f"inference-profile/{name}")
+    profile = place.arn_of("bedrock", "inference-profile", name)
     yield allow(sid, actions, [profile])
     model = found["model"] if found else "*"
     through = {"StringLike": {"bedrock:InferenceProfileArn": profile}}
@@ -154,7 +150,34 @@ def memory_statements(place: AwsPlace, settings: Settings) -> Iterator[Statement
     kind, _, memory = settings.store.get_secret_value().partition(":")
     if kind == "agentcore-memory":
         actions = [f"bedrock-agentcore:{action}" for action in MEMORY_ACTIONS]
-        yield allow("Memory", actions, [place.arn("bedrock-agentcore", f"memory/{memory}")])
+        yield allow("Memory", actions, [place.arn_of("bedrock-agentcore", "memory", memory)])
+
+
+def identity_statements(place: AwsPlace, settings: Settings, name: str) -> Iterator[Statement]:
+    """Return what gets tokens of AgentCore Identity, if an MCP server has ``identity``.
+
+    Source: devguide ``identity-authentication``. The workload identity has the name of the runtime and a suffix.
+    """
+    try:
+        servers = parse_servers(settings.mcp_servers)
+    except McpConfigError as error:
+        raise SettingsError(f"AGUI_MCP_SERVERS: {error}") from None
+    identities = [server.identity for server in servers if isinstance(server, HttpServer) and server.identity]
+    if providers := sorted({identity.provider for identity in identities}):
+        vault, directory = "token-vault/default", "workload-identity-directory/default"
+        named = [f"{vault}/oauth2credentialprovider/{provider}" for provider in providers]
+        resources = [vault, *named, directory, f"{directory}/workload-identity/{name}-*"]
+        tokens = [place.arn("bedrock-agentcore", resource) for resource in resources]
+        yield allow("IdentityTokens", ["bedrock-agentcore:GetResourceOauth2Token"], tokens)
+        secrets = [f"secret:bedrock-agentcore-identity!default/oauth2/{provider}-*" for provider in providers]
+        arns = [place.arn("secretsmanager", secret) for secret in secrets]
+        yield allow("IdentitySecrets", ["secretsmanager:GetSecretValue"], arns)
+
+
+def secret_statements(secrets: Mapping[str, str]) -> Iterator[Statement]:
+    """Return what reads the secrets of settings."""
+    if secrets:
+        yield allow("Secrets", ["secretsmanager:GetSecretValue"], sorted({secret_of(arn) for arn in secrets.values()}))
 
 
 def build_trust(place: AwsPlace, project: str) -> Policy:
@@ -168,23 +191,17 @@ def build_policy(place: AwsPlace, repository: str, project: str, bucket: str) ->
     group = place.arn("logs", f"log-group:/aws/codebuild/{project}")
     return policy(
         [
-            *image_statements(place, repository),
-            allow("PushImage", [f"ecr:{action}" for action in push], [place.arn("ecr", f"repository/{repository}")]),
+            *image_statements(repository),
+            allow("PushImage", [f"ecr:{action}" for action in push], [repository]),
             allow("Source", ["s3:GetObject", "s3:GetObjectVersion"], [f"arn:{place.partition}:s3:::{bucket}/*"]),
             allow("Logs", ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"], [group, f"{group}:*"]),
         ]
     )
 
 
-def read_model_options(settings: Settings) -> Mapping[str, object]:
+def read_model_options(settings: Settings) -> BedrockOptions:
     """Return the options of Bedrock. Raises ``SettingsError``."""
-    if not settings.model.startswith("bedrock:"):
-        return {}
-    try:
-        options: object = json.loads(settings.model_options)
-    except ValueError as error:
-        raise SettingsError(f"AGUI_MODEL_OPTIONS: {error}.") from None
-    return options if isinstance(options, Mapping) else {}
+    return read_options(BedrockOptions, settings) if settings.model.startswith("bedrock:") else BedrockOptions()
 
 
 def secret_of(reference: str) -> str:

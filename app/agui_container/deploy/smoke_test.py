@@ -14,6 +14,8 @@ from botocore import UNSIGNED  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[import-untyped]
 
+from agui_container.deploy.steps import CallStep
+
 READ_SECONDS = 900
 """Seconds of silence: a cold start, then what the agent needs for its first event."""
 
@@ -35,13 +37,10 @@ def smoke_test(region: str | None, arn: str, endpoint: str, prompt: str, token: 
     Raises:
         RunFailed: the run failed, or AgentCore refused it.
     """
-    named = {"agentRuntimeArn": arn, "qualifier": endpoint, "runtimeSessionId": str(uuid4())}
-    message = {"id": str(uuid4()), "role": "user", "content": prompt}
-    run_input = {"threadId": str(uuid4()), "runId": str(uuid4()), "messages": [message], "protocolVersion": "1.0"}
-    request = {**named, "contentType": "application/json", "accept": "text/event-stream"}
+    run, end = smoke_calls(arn, endpoint, prompt)
     try:
-        with closing(make_client(region, token)) as client, session_end(client, named):
-            answer = client.invoke_agent_runtime(**request, payload=json.dumps(run_input))
+        with closing(make_client(region, token)) as client, session_end(client, end.parameters):
+            answer = client.invoke_agent_runtime(**run.parameters)
             with closing(answer["response"]) as stream:
                 return text_of_run(read_events(stream))
     except ClientError as error:
@@ -51,8 +50,21 @@ def smoke_test(region: str | None, arn: str, endpoint: str, prompt: str, token: 
         raise RunFailed(str(error)) from None
 
 
+def smoke_calls(arn: str, endpoint: str, prompt: str) -> tuple[CallStep, CallStep]:
+    """Return the call that runs the agent once, and the one that ends its session."""
+    named = {"agentRuntimeArn": arn, "qualifier": endpoint, "runtimeSessionId": str(uuid4())}
+    message = {"id": str(uuid4()), "role": "user", "content": prompt}
+    run_input = {"threadId": str(uuid4()), "runId": str(uuid4()), "messages": [message], "protocolVersion": "1.0"}
+    form = {"contentType": "application/json", "accept": "text/event-stream", "payload": json.dumps(run_input)}
+    service = "bedrock-agentcore"
+    return (
+        CallStep(purpose="run", service=service, operation="InvokeAgentRuntime", parameters={**named, **form}),
+        CallStep(purpose="end the session", service=service, operation="StopRuntimeSession", parameters=named),
+    )
+
+
 @contextmanager
-def session_end(client: Any, named: Mapping[str, str]) -> Iterator[None]:  # noqa: ANN401 - a client of boto3
+def session_end(client: Any, named: Mapping[str, object]) -> Iterator[None]:  # noqa: ANN401 - a client of boto3
     """End a session after the run, however the run ended. A refusal is no failure: the idle timeout ends it then."""
     try:
         yield

@@ -71,18 +71,19 @@ class CommandStep(Struct, frozen=True, kw_only=True):
     Attributes:
         purpose: words for people.
         arguments: the program and its arguments.
-        stdin: text for its standard input.
-        token: authorization token of ECR, whose password is its standard input in place of ``stdin``.
+        token: authorization token of ECR, whose password is its standard input.
+        body: a folder whose tar is its standard input.
     """
 
     purpose: str
     arguments: tuple[str, ...]
-    stdin: str = ""
     token: str = ""
+    body: SourceFolder | None = None
 
     def shown(self) -> dict[str, object]:
         """Return the step as JSON."""
-        return {"command": self.arguments, **({"stdin": self.stdin} if self.stdin else {})}
+        body = {"stdin": f"tar of {self.body.path}"} if self.body else {}
+        return {"command": self.arguments, **body}
 
 
 Step = CallStep | WaitStep | CommandStep
