@@ -38,8 +38,12 @@ WAYS = ["offline-inprocess", "offline-ws", "bedrock-sse", "openai-sse"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run conversations with each model, on each transport, and behind the platform but for a reason."""
-    if "way" in metafunc.fixturenames:
+    """Run conversations with each model, on each transport, and behind the platform but for a reason.
+
+    A test that depends on the model names its ways itself.
+    """
+    named = [mark for mark in metafunc.definition.iter_markers("parametrize") if mark.args[0] == "way"]
+    if "way" in metafunc.fixturenames and not named:
         ways = [f"offline-{way}" for way in platform_ways(metafunc.definition)]
         metafunc.parametrize("way", [*WAYS, *ways], indirect=True)
 

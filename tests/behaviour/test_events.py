@@ -87,9 +87,7 @@ async def test_text_by_its_messages_id_is_that_messages_whatever_else_is_said(co
 
 
 @requirement("run.said")
-@pytest.mark.parametrize(
-    "bad", [MessageText("m2", "a"), MessageText("m1", "\ud800"), MessageText("m1", cast("str", 1))]
-)
+@pytest.mark.parametrize("bad", [MessageText("m2", "a"), MessageText("m1", cast("str", 1))])
 async def test_text_of_no_open_message_or_that_is_no_text_is_the_agents_error(
     connect: Connect, bad: MessageText
 ) -> None:

@@ -97,13 +97,14 @@ NOT_EVENTS: dict[str, object] = {
     "a class": type(TEXT),
     "a foreign event": ForeignEvent(),
     "the base class": BaseEvent(type=EventType.CUSTOM),
-    "a lone surrogate": SURROGATE,
-    "a lone surrogate in an event": custom(SURROGATE),
-    "a lone surrogate in an id": TEXT.model_copy(update={"message_id": SURROGATE}),
     "an object in an event": custom(object()),
     "bytes in an event": custom(b"\xff"),
     "a circle in an event": custom(CIRCLE),
     "an event above the size limit": custom("x" * 8_000_001),
+}
+REPAIRED: dict[str, object] = {
+    "a lone surrogate": SURROGATE,
+    "a lone surrogate in an event": custom(SURROGATE),
     "a chunk with a lone surrogate": TextMessageChunkEvent(message_id="m", delta=SURROGATE),
 }
 FORCED: dict[str, object] = {
@@ -217,6 +218,7 @@ SCRIPTS: dict[str, Script] = {
     **{f"meddles with {name}": script for name, script in MEDDLING.items()},
     **{f"breaks {name}": script for name, script in ILLEGAL.items()},
     **{f"yields {name}": Script(["a", item, "b"], ERROR) for name, item in NOT_EVENTS.items()},
+    **{f"yields {name}": Script(["a", item, "b"], FINISHED) for name, item in REPAIRED.items()},
     **{f"forces {name}": Script([TEXT, item], ERROR) for name, item in FORCED.items()},
     **{f"is fine with {name}": Script(items, FINISHED) for name, items in FINE.items()},
 }

@@ -77,6 +77,7 @@ def test_the_guide_says_how_long_the_process_is_busy_for_an_export() -> None:
 
 
 @requirement("trace.exported")
+@pytest.mark.not_behind_platform("the tasks of the platform are counted, too")
 async def test_while_two_are_at_it_another_run_adds_none(
     connect: Connect, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

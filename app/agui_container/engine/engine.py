@@ -8,6 +8,7 @@ docs/architecture.md).
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
 
@@ -206,23 +207,26 @@ class Engine:
         | join | this process has one | that run |
         | start | otherwise, if the condition holds | a new run |
 
-        The arguments are those of ``start``.
-
-        Raises:
-            AppError: as ``start``, and STORE_UNAVAILABLE.
+        The arguments are those of ``start``. Raises ``AppError`` as ``start``, and STORE_UNAVAILABLE.
         """
         may_show, fingerprint = is_connect(run_input), None
         known = await self._look_up(run_input, caller, reads_store=may_show or bool(run_input.resume))
-        if (answers := await self.runs.find_continuation(known, run_input, caller)) is not None:
-            run_input, known = answers, await self._look_up(answers, caller)
+        if (continuation := await self.runs.find_continuation(known, run_input, caller)) is not None:
+            run_input, questions = continuation
+            known = await self._look_up(run_input, caller)
         else:
+            questions = await self.threads.waiting(caller, run_input.thread_id) if run_input.resume else ()
             fingerprint = await offload_if_large(caller.identity, size, fingerprint_of, run_input.messages)
         if isinstance(known, RunRecord):
             return self._attach_stored(known, 0, caller, fingerprint)
         if known is None and may_show and (shown := await self._show(run_input, caller)):
             return shown
         condition = condition if known is None else NO_CONDITION
-        return await self._join_or_start(run_input, caller, size, condition, fingerprint)
+        start = partial(self.start, run_input, caller, size, condition, fingerprint, questions=questions)
+        try:
+            return await self._join_or_start(start, condition, caller, run_input.thread_id)
+        except RunAlreadyStored as error:
+            return self._attach_stored(error.record, 0, caller, fingerprint)
 
     async def _look_up(
         self, run_input: RunAgentInput, caller: Caller, *, reads_store: bool = False
@@ -243,17 +247,14 @@ class Engine:
             return await self.cluster.store.runs.get(key) or run
 
     async def _join_or_start(
-        self, run_input: RunAgentInput, caller: Caller, size: int, condition: ThreadCondition, fingerprint: bytes | None
+        self, start: Callable[[], Subscription], condition: ThreadCondition, caller: Caller, thread_id: str
     ) -> Subscription:
         """Join or start a run. Try a busy thread again for ``CLOSING_READER_SECONDS``, while readers leave."""
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
-                await self._check_condition(condition, caller, run_input.thread_id)
-                questions = await self.threads.waiting(caller, run_input.thread_id) if run_input.resume else ()
-                return await wait_with(self.start(run_input, caller, size, condition, fingerprint, questions=questions))
-            except RunAlreadyStored as error:
-                return self._attach_stored(error.record, 0, caller, fingerprint)
+                await self._check_condition(condition, caller, thread_id)
+                return await wait_with(start())
             except AppError as error:
                 is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
                 if error.code is not ErrorCode.THREAD_BUSY or is_late:

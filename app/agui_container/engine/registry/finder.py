@@ -123,21 +123,23 @@ class RunFinder:
 
     async def find_continuation(
         self, run: Run | RunRecord | None, run_input: RunAgentInput, caller: Caller
-    ) -> RunAgentInput | None:
-        """Return an input that continues a run under its ids, as the input of the run that continues it.
+    ) -> tuple[RunAgentInput, Sequence[Interrupt]] | None:
+        """Return an input that continues a run under its ids as the input of the run that continues it.
 
-        Return None if ``resume`` answers neither this run nor a run that is derived from it.
+        Its second part are the interrupts that it answers. Return None if ``resume`` answers neither this run nor a run
+        that is derived from it.
         """
         if run is None or not run_input.resume:
             return None
         answers = with_derived_run_id(run_input)
-        if is_answer(run_input, await self.pending_interrupts(run)):
-            return answers
+        if is_answer(run_input, questions := await self.pending_interrupts(run)):
+            return answers, questions
         latest = await self.find_or_none(caller, run_input.thread_id)
         if latest is None or not is_derived_run(latest.key.run_id, run_input.run_id):
             return None
+        questions = await self.pending_interrupts(latest)
         is_retry = latest.key.run_id == answers.run_id
-        return answers if is_retry or is_answer(run_input, await self.pending_interrupts(latest)) else None
+        return (answers, questions) if is_retry or is_answer(run_input, questions) else None
 
     def awaits_claim(self, run: Run) -> bool:
         """Return True if an open run has not claimed its thread in the store."""

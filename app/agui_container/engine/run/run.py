@@ -324,7 +324,7 @@ class Run:
         position = raised_at(cause)
         if position is not None:
             facts["at"] = position
-        is_breach = isinstance(cause, IllegalEvent) and position is None
+        is_breach = isinstance(cause, IllegalEvent | AppError) and position is None
         is_explained = is_breach or (isinstance(cause, AppError) and cause.is_caller_fault)
         exc_info = None if is_explained else cause
         logger.log(level, "%s", f"{phrase} {format_fields(facts)}".strip(), exc_info=exc_info)
