@@ -181,7 +181,7 @@ def test_a_client_of_release_1_0_is_told_of_a_compaction_and_of_the_end_of_the_s
 def test_a_mode_that_no_agent_has_is_refused(channel: grpc.Channel) -> None:
     with start_session(channel) as talk:
         talk.say("hello", ai_mode="dream", message_id="m1")
-        assert "dream" in talk.until("error").message
+        assert "'dream' is not a mode of this agent; known are react, ooda_re_act." in talk.until("error").message
         assert talk.until("turn_complete") == pb.TurnComplete(message_id="m1", usage={}, stop_reason="error")
         talk.say("hello", ai_mode="ooda_re_act")
         assert wait_for_turn(talk).stop_reason == "end_turn"

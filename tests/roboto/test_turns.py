@@ -47,6 +47,16 @@ async def test_a_message_denies_what_waits_and_is_answered(question: str) -> Non
         assert texts(await say(api, held, "stream 1"))[-1] == "hello world, "
 
 
+@requirement("roboto.approvals")
+async def test_a_copy_of_a_session_that_waits_says_nothing_of_an_approval() -> None:
+    async with serving_api(tool_policy=POLICY) as api:
+        held = await api.finished(await api.start("calculate 6*7"))
+        assert held["messages"][-1]["content"][-1]["content_type"] == "error"
+        fork = await api.data("POST", f"/{held['thread_id']}/fork", {"message_sequence_num": 1})
+        assert [block["content_type"] for block in fork["messages"][-1]["content"]] == ["tool_use"]
+        assert (fork["status"], fork["activity"]) == ("user_turn", None)
+
+
 async def asking_agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
     """Ask which colour, and say how that was answered."""
     if not input.resume:

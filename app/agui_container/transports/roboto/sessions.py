@@ -21,7 +21,7 @@ from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.runtime.offload import offload_if_large
 from agui_container.transports.conversation.translator import Opening
 from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage, calls_awaiting_client
-from agui_container.transports.roboto.notes import LOCAL, Notes, as_metadata
+from agui_container.transports.roboto.notes import APPROVAL_REQUIRED, LOCAL, Notes, as_metadata
 from agui_container.transports.roboto.records import JSON, SessionView, feedback_record, session_json
 from agui_container.transports.roboto.requests import (
     FeedbackRequest,
@@ -221,7 +221,10 @@ def find_fork(view: SessionView, at: int) -> tuple[str, dict[str, object]]:
     """Return the id of the last AG-UI message up to an index, and the facts that a copy of the session has, too."""
     message_at(view, at, ErrorCode.VALIDATION_ERROR)
     last = next(message.ids[-1] for message in reversed(view.messages[: at + 1]) if message.ids)
-    return last, view.notes.model_dump(mode="json", exclude={"visibility", "pinned_at", "forked_from"})
+    notes = view.notes
+    settled = {key: failure for key, failure in notes.failures.items() if failure.code != APPROVAL_REQUIRED}
+    notes = notes.model_copy(update={"failures": settled})  # nothing waits for an approval in a copy
+    return last, notes.model_dump(mode="json", exclude={"visibility", "pinned_at", "forked_from"})
 
 
 def is_of_user(message: Message) -> bool:

@@ -100,7 +100,7 @@ class ClientTools:
         self.current = {**remaining, **new}
         earlier = self.system_contexts.pop(source, "")
         if not source:
-            is_known = system_context in earlier
+            is_known = f"\n\n{system_context}\n\n" in f"\n\n{earlier}\n\n"
             system_context = earlier if is_known else "\n\n".join(filter(None, (earlier, system_context)))
         if system_context and (new or not source):
             self.system_contexts[source] = system_context

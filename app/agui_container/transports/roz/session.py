@@ -236,13 +236,12 @@ class Session:
     def _agent_mode(self, mode: str) -> str:
         """Return the agent's mode for that of a message. Raises ``AppError`` VALIDATION_ERROR for an unknown one."""
         registered = (self._service.capabilities.custom or {}).get("aiModes", ())
-        if mode in ("", REACT, *registered):
-            return mode
-        if mode == OODA and not registered:
-            return REACT
-        modes = ", ".join((REACT, *registered))
+        modes: dict[str, str] = {REACT: REACT, **({name: name for name in registered} or {OODA: REACT})}
+        if not mode or mode in modes:
+            return modes.get(mode, mode)
         raise AppError(
-            ErrorCode.VALIDATION_ERROR, f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {modes}."
+            ErrorCode.VALIDATION_ERROR,
+            f"ai_mode: '{mode[:64]}' is not a mode of this agent; known are {', '.join(modes)}.",
         )
 
     # --- incoming messages ---
