@@ -40,8 +40,9 @@ async def test_arguments_are_edited_as_json_and_wrong_ones_do_not_use_the_approv
     alert = user.call("calculate").get_by_role("alert")
     for text, problem in (
         ("6*8", "The arguments must be a JSON object."),
-        ('{"expression": 6, "sum": 1}', "The tool has no argument “sum”."),
-        ("{}", "Expression is required."),
+        ('{"expression": 6}', "expression must be a text."),
+        ('{"expression": "6", "sum": 1}', "sum is not allowed here."),
+        ("{}", "expression is required."),
     ):
         await arguments.fill(text)
         await user.press("Allow with these")
@@ -53,6 +54,17 @@ async def test_arguments_are_edited_as_json_and_wrong_ones_do_not_use_the_approv
     await arguments.fill('{"expression": "6*8"}')
     await user.press("JSON")
     await expect(user.page.get_by_label("Expression")).to_have_value("6*8")
+    await user.press("Allow with these")
+    await user.reads("The result of calculate is 48.")
+
+
+async def test_lines_of_an_argument_are_edited_as_lines(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say(r'call calculate {"expression": "(6\n*7)"}')
+    await user.press("Edit")
+    expression = user.page.get_by_role("textbox", name="Expression")
+    await expect(expression).to_have_value("(6\n*7)")
+    await expression.fill("(6\n*8)")
     await user.press("Allow with these")
     await user.reads("The result of calculate is 48.")
 

@@ -1,8 +1,8 @@
 /** An approval inside its tool call: approve it, edit its arguments, or deny it. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Draft, FieldError } from "../forms/answer";
-import { argumentsOf, draftOf, formSchema, namedArguments, parseArguments } from "../forms/arguments";
+import { answerOf, type Draft, FieldError } from "../forms/answer";
+import { formSchema, namedArguments, parseArguments } from "../forms/arguments";
 import { formOf } from "../forms/fields";
 import { Arguments, ViewSwitch } from "./Arguments";
 import { Fields } from "./Fields";
@@ -108,9 +108,9 @@ function DenialForm({ onDecide, onBack }: StepProps) {
 /** The arguments as fields, or as JSON. What the tool would refuse is not sent, because that would use the approval up. */
 function ArgumentsForm({ argumentsText, parameters, onDecide, onBack }: ApprovalCardProps & StepProps) {
   const schema = formSchema(parameters);
-  const before = useMemo(() => namedArguments(argumentsText) ?? {}, [argumentsText]);
-  const form = useMemo(() => (schema === undefined ? undefined : formOf(schema)), [schema]);
-  const [draft, setDraft] = useState<Draft>(form === undefined ? {} : draftOf(form, before));
+  const [before, setBefore] = useState(() => namedArguments(argumentsText) ?? {});
+  const form = useMemo(() => (schema === undefined ? undefined : formOf(schema, before)), [schema, before]);
+  const [draft, setDraft] = useState<Draft>({});
   const [text, setText] = useState<string | null>(form === undefined ? pretty(argumentsText) : null);
   const [error, setError] = useState<FieldError | null>(null);
   const element = useRef<HTMLFormElement>(null);
@@ -119,7 +119,7 @@ function ArgumentsForm({ argumentsText, parameters, onDecide, onBack }: Approval
   const check = (use: (edited: Record<string, unknown>) => void) => {
     try {
       setError(null);
-      use(text === null ? argumentsOf(schema!, draft, before) : parseArguments(text, schema));
+      use(text === null ? (answerOf(schema!, form!, draft) as typeof before) : parseArguments(text, schema));
     } catch (failure) {
       if (!(failure instanceof FieldError)) throw failure;
       setError(failure);
@@ -127,7 +127,8 @@ function ArgumentsForm({ argumentsText, parameters, onDecide, onBack }: Approval
   };
   const switchView = () =>
     check((edited) => {
-      setDraft(draftOf(form!, edited));
+      setBefore(edited);
+      setDraft({});
       setText(text === null ? JSON.stringify(edited, null, 2) : null);
     });
   return (
