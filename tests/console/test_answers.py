@@ -142,10 +142,31 @@ async def test_two_calls_are_answered_together(visit: Visit, assistant: str) -> 
     await expect(cards.first).to_be_focused()
     await cards.first.get_by_role("button", name="Allow").click()
     await expect(cards).to_have_count(1)
-    await expect(user.conversation.locator(".call-decided")).to_contain_text("Sent with your other decisions")
+    await expect(user.conversation.locator(".call-decided")).to_contain_text("Allowed, sent when all are decided")
     await cards.first.get_by_role("button", name="Allow").click()
     await user.is_done()
     await expect(user.conversation.locator(".call-done")).to_have_count(2)
+
+
+async def test_a_decision_is_kept_while_a_message_is_held_and_is_sent_with_the_others(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.say('call calculate {"expression": "1+1"}\ncall calculate {"expression": "2+2"}')
+    cards = user.page.get_by_role("region", name="Approval of calculate")
+    await cards.first.get_by_role("button", name="Deny").click()
+    await user.page.get_by_label("Reason").fill("too dear")
+    await cards.first.get_by_role("button", name="Deny").click()
+    decided = user.conversation.locator(".call-decided")
+    await expect(decided).to_contain_text("Denied, sent when all are decided")
+    await user.say("hello")
+    await user.reads("This message is answered once you have decided.")
+    await expect(decided).to_contain_text("Denied, sent when all are decided")
+    await expect(cards).to_have_count(1)
+    await user.press("Allow")
+    await user.is_done()
+    decisions = user.conversation.locator(".call-decision")
+    await expect(decisions).to_have_text(["Denied by you: too dear", "Approved by you"])
 
 
 async def test_the_focus_goes_to_the_next_question_and_then_to_the_text_field(visit: Visit, assistant: str) -> None:
@@ -169,7 +190,11 @@ async def test_all_calls_are_allowed_at_once(visit: Visit, assistant: str) -> No
     user = await visit(assistant)
     await user.say("\n".join(f'call calculate {{"expression": "{number}+1"}}' for number in range(3)))
     await expect(user.page.locator(".waiting-bar")).to_contain_text("3 calls wait for your decision.")
-    await user.press("Allow all")
+    allow_all = user.page.get_by_role("button", name="Allow all")
+    await user.page.get_by_role("button", name="Edit", exact=True).first.click()
+    await expect(allow_all).to_be_disabled()
+    await user.press("Back")
+    await allow_all.click()
     await user.is_done()
     await expect(user.conversation.locator(".call-done")).to_have_count(3)
 

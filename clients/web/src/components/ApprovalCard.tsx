@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { answerOf, type Draft, FieldError } from "../forms/answer";
 import { formSchema, namedArguments, parseArguments } from "../forms/arguments";
 import { formOf } from "../forms/fields";
+import { Store } from "../store";
 import { Arguments, ViewSwitch } from "./Arguments";
 import { Fields } from "./Fields";
 import { useQuestionFocus } from "./focus";
@@ -18,6 +19,9 @@ export interface Decision {
 }
 
 type Mode = "ask" | "edit" | "deny";
+
+/** Number of cards in which the user edits arguments or writes a reason. */
+export const openSteps = new Store(0);
 
 interface ApprovalCardProps {
   tool: string;
@@ -40,6 +44,11 @@ export function ApprovalCard(props: ApprovalCardProps) {
     card.current?.focus();
   };
   useEffect(() => card.current?.querySelector<HTMLElement>("textarea, input, select")?.focus(), [mode]);
+  useEffect(() => {
+    if (mode === "ask") return;
+    openSteps.update((count) => count + 1);
+    return () => openSteps.update((count) => count - 1);
+  }, [mode]);
   return (
     <section class="card approval" tabIndex={-1} ref={card} aria-label={`Approval of ${tool}`}>
       <header class="card-head">

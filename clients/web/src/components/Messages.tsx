@@ -3,9 +3,10 @@
 import type { Message } from "@ag-ui/core";
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { chat, isApproval, isLoaded, isRunning, problem } from "../chat";
+import { chat, isLoaded, isRunning, problem } from "../chat";
 import { arrange, type Block, type Turn } from "../state/blocks";
 import { rootOf } from "../state/branches";
+import { isApproval } from "../state/questions";
 import type { ChatState, Notice, RunEnding, RunFailure } from "../state/types";
 import { useStore } from "../store";
 import { loadEarlier, openThread, tryAgain } from "../thread";

@@ -15,11 +15,10 @@ import { Icon } from "./icons";
 import { LaneView } from "./LaneView";
 import { LongText } from "./LongText";
 
-const PHASES: Record<CallPhase, string> = {
+const PHASES: Record<Exclude<CallPhase, "decided">, string> = {
   streaming: "Writing arguments",
   running: "Running",
   waiting: "Waiting for you",
-  decided: "Sent with your other decisions",
   done: "Done",
   denied: "Denied",
   failed: "Failed",
@@ -43,7 +42,9 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
         <span class="call-arguments">{shown === "waiting" ? "" : oneLine(asRun)}</span>
         <span class="call-phase">
           {isActive && <span class="spinner" />}
-          {shown === "done" && progress.duration !== undefined ? duration(progress.duration) : label(shown, state)}
+          {shown === "done" && progress.duration !== undefined
+            ? duration(progress.duration)
+            : label(shown, block, state)}
           {shown === "running" && progress.startedAt !== undefined && <Ticker since={progress.startedAt} />}
         </span>
         <Icon name="chevron" />
@@ -87,7 +88,8 @@ function phaseOf({ call, state: progress, result }: CallBlock, state: ChatState)
   return isOver && !hasEnded && progress.phase !== "done" ? "stopped" : progress.phase;
 }
 
-function label(phase: ShownPhase, { run }: ChatState): string {
+function label(phase: ShownPhase, { state: { decision } }: CallBlock, { run }: ChatState): string {
+  if (phase === "decided") return `${decision}, sent when all are decided`;
   if (phase !== "stopped") return PHASES[phase];
   return run.status === "cancelled" || run.status === "failed" ? "Stopped" : "No result";
 }

@@ -1,14 +1,17 @@
 /** A line above the text field about what the agent waits for. */
 
-import { allowAll, chat, isApproval, isRunning } from "../chat";
+import { allowAll, chat, isRunning } from "../chat";
 import { isClientTool } from "../client-tools";
 import { openCalls } from "../state/messages";
+import { isApproval } from "../state/questions";
 import type { ChatState } from "../state/types";
 import { useStore } from "../store";
+import { openSteps } from "./ApprovalCard";
 import { Icon } from "./icons";
 
 export function WaitingBar() {
   const state = useStore(chat);
+  const hasOpenStep = useStore(openSteps) > 0;
   const text = isRunning(state) ? "" : describe(state);
   if (text === "") return null;
   const canAllowAll = state.interrupts.filter(isApproval).length > 1;
@@ -17,7 +20,7 @@ export function WaitingBar() {
       <Icon name="hand" />
       <span>{text}</span>
       {canAllowAll && (
-        <button type="button" class="button" onClick={allowAll}>
+        <button type="button" class="button" disabled={hasOpenStep} onClick={allowAll}>
           Allow all
         </button>
       )}
