@@ -260,6 +260,17 @@ async def test_a_form_that_is_put_off_is_answered_as_cancelled(visit: Visit, scr
     await expect(form).to_have_count(0)
 
 
+async def test_a_question_that_a_message_goes_on_without_is_kept_as_not_answered(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.say("ask")
+    await expect(user.page.locator(".waiting-bar")).to_contain_text("A message goes on without it.")
+    await user.say("hello")
+    await user.reads("Hello.")
+    await expect(user.page.get_by_role("form", name="Where to?")).to_have_count(0)
+    question = user.conversation.get_by_role("group", name="Where to?")
+    await expect(question).to_contain_text("Not answered")
+
+
 async def test_answered_forms_keep_question_and_answer_after_the_page_was_loaded_again(
     visit: Visit, scripted: str
 ) -> None:

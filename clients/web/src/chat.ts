@@ -26,7 +26,7 @@ import { EventQueue } from "./queue";
 import { choices } from "./server";
 import { branchId } from "./state/branches";
 import { openCalls, textOf, unsent } from "./state/messages";
-import { answered, isApproval, sent, withWaiting } from "./state/questions";
+import { answered, isApproval, putOff, sent, withWaiting } from "./state/questions";
 import { endRun, reduce } from "./state/reducer";
 import { type ChatState, emptyChat, type RunFailure } from "./state/types";
 import { Store } from "./store";
@@ -197,6 +197,7 @@ export function failureOf(error: unknown): RunFailure {
 /** Send a message, or let it wait for the end of the open run. */
 export async function send(content: string | ContentPart[]): Promise<void> {
   if (isRunning()) return queued.update((waiting) => [...waiting, content]);
+  chat.update(putOff);
   add({ id: newId(), role: "user", content });
   await run();
 }

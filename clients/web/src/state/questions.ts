@@ -9,13 +9,25 @@ export function isApproval({ reason, metadata }: Interrupt): boolean {
   return reason === "tool_call" && typeof metadata?.toolName === "string";
 }
 
+/** True if a message is answered after this question, because a call of the agent cannot end without the answer. */
+export function holdsMessages(interrupt: Interrupt): boolean {
+  return isApproval(interrupt) || interrupt.toolCallId !== undefined;
+}
+
+/** Keep the forms that wait as questions without an answer, because a message is sent now. */
+export function putOff(state: ChatState): ChatState {
+  const forms = state.interrupts.filter((each) => !isApproval(each));
+  return forms.reduce((next, form) => withAnswer(next, form, { status: "cancelled" }), state);
+}
+
 /** Show the interrupts that wait at the server. Those that have an answer already are not asked again. */
 export function withWaiting(state: ChatState, waiting: readonly Interrupt[]): ChatState {
+  const notices = state.notices.filter((notice) => waiting.every(({ id }) => id !== notice.id));
   const answers = state.answers.filter(({ interruptId }) => waiting.some(({ id }) => id === interruptId));
   const interrupts = waiting.filter(({ id }) => answers.every(({ interruptId }) => id !== interruptId));
   const calls = { ...state.calls };
   for (const { toolCallId: id } of interrupts) if (id !== undefined) calls[id] = { ...calls[id], phase: "waiting" };
-  return { ...state, interrupts, answers, calls };
+  return { ...state, notices, interrupts, answers, calls };
 }
 
 /** Keep an answer until it is sent. */
