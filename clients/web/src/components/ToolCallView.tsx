@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { namedArguments } from "../forms/arguments";
 import { asText } from "../forms/fields";
 import type { Block } from "../state/blocks";
+import { rootOf } from "../state/branches";
 import type { CallPhase, ChatState } from "../state/types";
 import type { Decision } from "./ApprovalCard";
 import { Arguments } from "./Arguments";
@@ -84,14 +85,16 @@ type ShownPhase = CallPhase | "stopped";
 function phaseOf({ call, state: progress, result }: CallBlock, state: ChatState): ShownPhase {
   const isOver = state.run.status !== "running";
   if (isOver && progress.phase === "running" && isOpenClientCall(call, state)) return "waiting";
-  const hasEnded = result !== undefined || progress.phase === "waiting" || progress.phase === "decided";
+  const isAsked = state.interrupts.some(({ toolCallId }) => toolCallId === call.id);
+  const hasEnded = result !== undefined || isAsked || progress.phase === "decided";
   return isOver && !hasEnded && progress.phase !== "done" ? "stopped" : progress.phase;
 }
 
-function label(phase: ShownPhase, { state: { decision } }: CallBlock, { run }: ChatState): string {
-  if (phase === "decided") return `${decision}, sent when all are decided`;
+function label(phase: ShownPhase, { state: progress }: CallBlock, { run, threadId }: ChatState): string {
+  if (phase === "decided") return `${progress.decision}, sent when all are decided`;
   if (phase !== "stopped") return PHASES[phase];
-  return run.status === "cancelled" || run.status === "failed" ? "Stopped" : "No result";
+  if (run.status === "cancelled" || run.status === "failed") return "Stopped";
+  return progress.phase === "waiting" || rootOf(threadId) !== threadId ? "Not decided" : "No result"; // a branch asks anew
 }
 
 /** Who has decided about the call, and what was changed. */
