@@ -125,6 +125,41 @@ async def test_a_message_that_is_written_while_a_call_waits_is_held_and_the_card
     await expect(user.conversation.locator(".markdown")).to_have_count(1)
 
 
+async def test_a_call_that_waits_is_not_decided_on_the_branch_of_an_edited_message(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.reads("Waiting for you")
+    await user.say("stream 2")
+    await user.reads("This message is answered once you have decided.")
+    await user.messages.last.hover()
+    await user.messages.last.get_by_role("button", name="Edit and send again").click()
+    await user.page.get_by_label("Edit your message").fill("stream 1")
+    await user.page.keyboard.press("Enter")
+    await user.reads("hello world,")
+    await user.is_done()
+    phase = user.call("calculate").locator(".call-phase")
+    await expect(phase).to_have_text("Not decided")
+    await user.page.reload()
+    await expect(phase).to_have_text("Not decided")
+    await user.press("Version before")
+    await expect(phase).to_have_text("Waiting for you")
+
+
+async def test_a_decision_in_another_tab_is_shown_where_it_is_given_again(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.reads("Waiting for you")
+    other = await user.open_tab(user.page.url)
+    await other.reads("Waiting for you")
+    await user.press("Deny")
+    await user.press("Deny")
+    await user.is_done()
+    await other.press("Allow")
+    await expect(other.call("calculate").locator(".call-decision")).to_have_text("Denied by you")
+
+
 async def test_an_approval_still_waits_after_the_page_was_loaded_again(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("calculate 6*7")

@@ -19,7 +19,7 @@ import {
 import type { RunRefusedError } from "@agui-container/client";
 import { isClientTool, tools } from "./client-tools";
 import { newId } from "./config";
-import { api } from "./connection/api";
+import { api, threadWithRuns } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
@@ -28,6 +28,7 @@ import { branchId } from "./state/branches";
 import { openCalls, textOf, unsent } from "./state/messages";
 import { answered, isApproval, putOff, sent, withWaiting } from "./state/questions";
 import { endRun, reduce } from "./state/reducer";
+import { chatOf } from "./state/stored";
 import { type ChatState, emptyChat, type RunFailure } from "./state/types";
 import { Store } from "./store";
 import { threads } from "./threads";
@@ -137,6 +138,7 @@ export async function follow(input: RunAgentInput): Promise<void> {
   if (chat.value.run.status === "failed") afterFailure(input, hasStarted);
   if (chat.value.run.status === "finished") sendQueued();
   if (chat.value.run.status === "interrupted") void sendAnswers();
+  if (input.resume !== undefined && lacksResult(chat.value)) void loadAgain(input.threadId).catch(() => undefined);
 }
 
 /** Send the first message that waits for the end of a run. */
@@ -174,6 +176,20 @@ async function loadQuestions(threadId: string): Promise<void> {
   const isCurrent = visit();
   const interrupts = await api.waiting(threadId).catch(() => []);
   if (isCurrent()) chat.update((state) => withWaiting(state, interrupts));
+}
+
+/** True if a call of the agent has no result that is shown, because another tab has decided about it. */
+function lacksResult({ run, calls, messages }: ChatState): boolean {
+  const all = messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
+  const isOpen = all.some((call) => calls[call.id]?.phase === "running" && !isClientTool(call.function.name));
+  return isOpen && run.status === "finished";
+}
+
+/** Show the thread as the server has it. */
+async function loadAgain(threadId: string): Promise<void> {
+  const isCurrent = visit();
+  const [stored, runs] = await threadWithRuns(threadId);
+  if (isCurrent()) chat.set(chatOf(stored, runs));
 }
 
 /** Sentences for errors of the agents whose own messages are for developers, by their names. */
