@@ -4,6 +4,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.console.conftest import Visit, over_both
+from tests.console.driver import PHONE
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -381,3 +382,25 @@ async def test_only_addresses_of_web_pages_become_links(visit: Visit, scripted: 
     form = user.page.get_by_role("form", name="Open the link and allow the access.")
     await expect(form).to_be_visible()
     await expect(form.get_by_role("link")).to_have_count(0)
+
+
+async def test_the_beginning_of_a_question_is_in_view_and_then_the_answer_to_it(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted, viewport={"width": 390, "height": 560}, has_touch=True)
+    await user.say("ask")
+    form = user.page.get_by_role("form", name="Where to?")
+    await expect(form.get_by_role("heading")).to_be_in_viewport()
+    await form.get_by_role("button", name="Not now").click()
+    await user.is_done()
+    await expect(user.conversation.locator(".markdown")).to_be_in_viewport()
+
+
+async def test_the_first_of_two_approvals_is_in_view_on_a_phone(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True, is_mobile=True)
+    await user.say('call calculate {"expression": "1+1"}\ncall calculate {"expression": "2+2"}')
+    cards = user.page.get_by_role("region", name="Approval of calculate")
+    await expect(cards).to_have_count(2)
+    await expect(cards.first.get_by_role("heading")).to_be_in_viewport()
+    buttons = user.page.locator(".waiting-bar").get_by_role("button")
+    await expect(buttons).to_have_count(2)
+    tops = [await button.evaluate("(button) => button.getBoundingClientRect().top") for button in await buttons.all()]
+    assert tops[0] == tops[1]

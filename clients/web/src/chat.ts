@@ -45,7 +45,7 @@ export const isLoaded = new Store(true);
 export const lastInput = new Store<RunAgentInput | null>(null);
 /** Messages that were written while a run was open. The first is sent when the run has ended well. */
 export const queued = new Store<readonly (string | ContentPart[])[]>([]);
-/** Number of runs that the user has begun with a message. */
+/** Number of runs that the user has begun, with a message or an answer. */
 export const begun = new Store(0);
 
 let active: RunHandle | null = null;
@@ -99,7 +99,7 @@ async function run(resume?: ResumeEntry[]): Promise<void> {
   const first = messages.find((message) => message.role === "user");
   if (first !== undefined && chat.value.earlier === undefined) threads.setBeginning(threadId, textOf(first));
   chat.patch({ run: { id: input.runId, status: "running", startedAt: Date.now() }, interrupts: [] });
-  if (input.messages.some(({ role }) => role === "user")) begun.update((count) => count + 1);
+  begun.update((count) => count + 1);
   await follow(input);
 }
 

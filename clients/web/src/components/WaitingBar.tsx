@@ -19,14 +19,16 @@ export function WaitingBar() {
     <div class="waiting-bar" role="status">
       <Icon name="hand" />
       <span>{text}</span>
-      {canAllowAll && (
-        <button type="button" class="button" disabled={hasOpenStep} onClick={allowAll}>
-          Allow all
+      <div class="waiting-actions">
+        {canAllowAll && (
+          <button type="button" class="button" disabled={hasOpenStep} onClick={allowAll}>
+            Allow all
+          </button>
+        )}
+        <button type="button" class="button" onClick={showQuestion}>
+          Show
         </button>
-      )}
-      <button type="button" class="button" onClick={showQuestion}>
-        Show
-      </button>
+      </div>
     </div>
   );
 }
