@@ -1,9 +1,10 @@
-"""Requests of the agent to the user: approvals, forms and tools of the page."""
+"""Decisions of the user: approvals, and the tools of the page."""
 
 import pytest
 from playwright.async_api import expect
 
 from tests.console.conftest import Visit, over_both
+from tests.console.driver import PHONE
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
 
@@ -40,8 +41,9 @@ async def test_arguments_are_edited_as_json_and_wrong_ones_do_not_use_the_approv
     alert = user.call("calculate").get_by_role("alert")
     for text, problem in (
         ("6*8", "The arguments must be a JSON object."),
-        ('{"expression": 6, "sum": 1}', "The tool has no argument “sum”."),
-        ("{}", "Expression is required."),
+        ('{"expression": 6}', "expression must be a text."),
+        ('{"expression": "6", "sum": 1}', "sum is not allowed here."),
+        ("{}", "expression is required."),
     ):
         await arguments.fill(text)
         await user.press("Allow with these")
@@ -53,6 +55,17 @@ async def test_arguments_are_edited_as_json_and_wrong_ones_do_not_use_the_approv
     await arguments.fill('{"expression": "6*8"}')
     await user.press("JSON")
     await expect(user.page.get_by_label("Expression")).to_have_value("6*8")
+    await user.press("Allow with these")
+    await user.reads("The result of calculate is 48.")
+
+
+async def test_lines_of_an_argument_are_edited_as_lines(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say(r'call calculate {"expression": "(6\n*7)"}')
+    await user.press("Edit")
+    expression = user.page.get_by_role("textbox", name="Expression")
+    await expect(expression).to_have_value("(6\n*7)")
+    await expression.fill("(6\n*8)")
     await user.press("Allow with these")
     await user.reads("The result of calculate is 48.")
 
@@ -113,6 +126,41 @@ async def test_a_message_that_is_written_while_a_call_waits_is_held_and_the_card
     await expect(user.conversation.locator(".markdown")).to_have_count(1)
 
 
+async def test_a_call_that_waits_is_not_decided_on_the_branch_of_an_edited_message(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.reads("Waiting for you")
+    await user.say("stream 2")
+    await user.reads("This message is answered once you have decided.")
+    await user.messages.last.hover()
+    await user.messages.last.get_by_role("button", name="Edit and send again").click()
+    await user.page.get_by_label("Edit your message").fill("stream 1")
+    await user.page.keyboard.press("Enter")
+    await user.reads("hello world,")
+    await user.is_done()
+    phase = user.call("calculate").locator(".call-phase")
+    await expect(phase).to_have_text("Not decided")
+    await user.page.reload()
+    await expect(phase).to_have_text("Not decided")
+    await user.press("Version before")
+    await expect(phase).to_have_text("Waiting for you")
+
+
+async def test_a_decision_in_another_tab_is_shown_where_it_is_given_again(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.reads("Waiting for you")
+    other = await user.open_tab(user.page.url)
+    await other.reads("Waiting for you")
+    await user.press("Deny")
+    await user.press("Deny")
+    await user.is_done()
+    await other.press("Allow")
+    await expect(other.call("calculate").locator(".call-decision")).to_have_text("Denied by you")
+
+
 async def test_an_approval_still_waits_after_the_page_was_loaded_again(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("calculate 6*7")
@@ -130,10 +178,31 @@ async def test_two_calls_are_answered_together(visit: Visit, assistant: str) -> 
     await expect(cards.first).to_be_focused()
     await cards.first.get_by_role("button", name="Allow").click()
     await expect(cards).to_have_count(1)
-    await expect(user.conversation.locator(".call-decided")).to_contain_text("Sent with your other decisions")
+    await expect(user.conversation.locator(".call-decided")).to_contain_text("Allowed, sent when all are decided")
     await cards.first.get_by_role("button", name="Allow").click()
     await user.is_done()
     await expect(user.conversation.locator(".call-done")).to_have_count(2)
+
+
+async def test_a_decision_is_kept_while_a_message_is_held_and_is_sent_with_the_others(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.say('call calculate {"expression": "1+1"}\ncall calculate {"expression": "2+2"}')
+    cards = user.page.get_by_role("region", name="Approval of calculate")
+    await cards.first.get_by_role("button", name="Deny").click()
+    await user.page.get_by_label("Reason").fill("too dear")
+    await cards.first.get_by_role("button", name="Deny").click()
+    decided = user.conversation.locator(".call-decided")
+    await expect(decided).to_contain_text("Denied, sent when all are decided")
+    await user.say("hello")
+    await user.reads("This message is answered once you have decided.")
+    await expect(decided).to_contain_text("Denied, sent when all are decided")
+    await expect(cards).to_have_count(1)
+    await user.press("Allow")
+    await user.is_done()
+    decisions = user.conversation.locator(".call-decision")
+    await expect(decisions).to_have_text(["Denied by you: too dear", "Approved by you"])
 
 
 async def test_the_focus_goes_to_the_next_question_and_then_to_the_text_field(visit: Visit, assistant: str) -> None:
@@ -157,94 +226,13 @@ async def test_all_calls_are_allowed_at_once(visit: Visit, assistant: str) -> No
     user = await visit(assistant)
     await user.say("\n".join(f'call calculate {{"expression": "{number}+1"}}' for number in range(3)))
     await expect(user.page.locator(".waiting-bar")).to_contain_text("3 calls wait for your decision.")
-    await user.press("Allow all")
+    allow_all = user.page.get_by_role("button", name="Allow all")
+    await user.page.get_by_role("button", name="Edit", exact=True).first.click()
+    await expect(allow_all).to_be_disabled()
+    await user.press("Back")
+    await allow_all.click()
     await user.is_done()
     await expect(user.conversation.locator(".call-done")).to_have_count(3)
-
-
-async def test_a_form_is_made_of_the_response_schema(visit: Visit, scripted: str) -> None:
-    user = await visit(scripted)
-    await user.say("ask")
-    form = user.page.get_by_role("form", name="Where to?")
-    await form.get_by_role("button", name="Send").click()
-    await expect(form.get_by_role("alert")).to_have_text("City is required.")
-    city = form.get_by_label("City")
-    await expect(city).to_have_accessible_description("City is required.")
-    await city.fill("Lisbon")
-    count = form.get_by_label("Count (optional)")
-    await expect(count).to_have_value("2")
-    await count.fill("0")
-    await form.get_by_label("Speed").select_option("fast")
-    await form.get_by_label("Gift").check()
-    await form.get_by_role("group", name="Address").get_by_label("Street").fill("Rua A")
-    await form.get_by_label("Tags (optional)").fill("red\nblue")
-    await form.get_by_role("button", name="Send").click()
-    await expect(form.get_by_role("alert")).to_have_text("Count must be at least 1.")
-    await expect(count).to_have_accessible_description("Count must be at least 1.")
-    await count.fill("3")
-    await form.get_by_role("button", name="Send").click()
-    await user.reads("You answered:")
-    answered = user.conversation.get_by_role("group", name="Where to?")
-    await expect(answered.locator("dd").first).to_have_text("Lisbon")
-    for part in (
-        "'city': 'Lisbon'",
-        "'count': 3",
-        "'speed': 'fast'",
-        "'gift': True",
-        "{'street': 'Rua A'}",
-        "['red', 'blue']",
-    ):
-        await user.reads(part)
-
-
-async def test_a_form_is_made_of_the_schema_of_a_model(visit: Visit, scripted: str) -> None:
-    user = await visit(scripted)
-    await user.say("ask_by_model")
-    form = user.page.get_by_role("form", name="Which?")
-    await expect(form.get_by_label("Kind")).to_have_value("order")
-    await form.get_by_label("Email").fill("soon")
-    await form.get_by_role("button", name="Send").click()
-    await expect(form.get_by_role("alert")).to_have_text("Email must be an email address.")
-    await form.get_by_label("Email").fill("a@example.com")
-    await form.get_by_label("Gift").check()
-    await form.get_by_role("button", name="Send").click()
-    await expect(form.get_by_role("alert")).to_have_text("Card is required.")
-    await form.get_by_label("Gift").uncheck()
-    await form.get_by_role("button", name="Send").click()
-    await user.reads("You answered: {'kind': 'order', 'note': None, 'email': 'a@example.com'}")
-
-
-async def test_a_form_that_is_put_off_is_answered_as_cancelled(visit: Visit, scripted: str) -> None:
-    user = await visit(scripted)
-    await user.say("ask")
-    form = user.page.get_by_role("form", name="Where to?")
-    await form.get_by_role("button", name="Not now").click()
-    await user.reads("Nothing was sent: cancelled.")
-    await expect(form).to_have_count(0)
-
-
-async def test_answered_forms_keep_question_and_answer_after_the_page_was_loaded_again(
-    visit: Visit, scripted: str
-) -> None:
-    user = await visit(scripted)
-    await user.say("consent")
-    await user.press("Not now")
-    await user.reads("Nothing was sent: cancelled.")
-    await user.say("ask_by_model")
-    form = user.page.get_by_role("form", name="Which?")
-    await form.get_by_label("Email").fill("a@example.com")
-    await form.get_by_role("button", name="Send").click()
-    await user.reads("You answered: {'kind': 'order'")
-    await user.is_done()
-    put_off = user.conversation.get_by_role("group", name="Open the link and allow the access.")
-    answered = user.conversation.get_by_role("group", name="Which?")
-    for is_loaded_again in (False, True):
-        if is_loaded_again:
-            await user.page.reload()
-        await expect(put_off).to_contain_text("Not answered")
-        await expect(answered.locator("dt")).to_have_text(["kind", "note", "email"])
-        await expect(answered.locator("dd")).to_have_text(["order", "null", "a@example.com"])
-        await expect(answered.locator("xpath=following-sibling::*[1]")).to_contain_text("You answered:")
 
 
 async def test_the_assistant_sets_the_theme_when_the_user_allows_it(visit: Visit, assistant: str) -> None:
@@ -282,19 +270,13 @@ async def test_the_assistant_is_not_told_the_place(visit: Visit, assistant: str)
     await user.reads("The user did not want to say.")
 
 
-async def test_a_link_that_asks_for_consent_is_shown_and_the_answer_continues(visit: Visit, scripted: str) -> None:
-    user = await visit(scripted)
-    await user.say("consent")
-    link = user.page.get_by_role("link", name="Open login.example")
-    await expect(link).to_have_attribute("href", "https://login.example/authorize")
-    await expect(link).to_have_attribute("rel", "noopener noreferrer")
-    await user.press("Continue")
-    await user.reads("You answered: {}")
-
-
-async def test_only_addresses_of_web_pages_become_links(visit: Visit, scripted: str) -> None:
-    user = await visit(scripted)
-    await user.say("forged_consent")
-    form = user.page.get_by_role("form", name="Open the link and allow the access.")
-    await expect(form).to_be_visible()
-    await expect(form.get_by_role("link")).to_have_count(0)
+async def test_the_first_of_two_approvals_is_in_view_on_a_phone(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True, is_mobile=True)
+    await user.say('call calculate {"expression": "1+1"}\ncall calculate {"expression": "2+2"}')
+    cards = user.page.get_by_role("region", name="Approval of calculate")
+    await expect(cards).to_have_count(2)
+    await expect(cards.first.get_by_role("heading")).to_be_in_viewport()
+    buttons = user.page.locator(".waiting-bar").get_by_role("button")
+    await expect(buttons).to_have_count(2)
+    tops = [await button.evaluate("(button) => button.getBoundingClientRect().top") for button in await buttons.all()]
+    assert tops[0] == tops[1]

@@ -261,6 +261,20 @@ async def test_files_that_are_too_large_say_so_each_and_the_thread_goes_on(visit
     await user.reads("Hello.")
 
 
+async def test_files_of_earlier_messages_are_not_sent_again(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    for number in (1, 2):
+        file = FilePayload(name=f"{number}.bin", mimeType="application/octet-stream", buffer=b"x" * 4_900_000)
+        async with user.page.expect_file_chooser() as chooser:
+            await user.press("Attach files")
+        await (await chooser.value).set_files(file)
+        await user.press("Send")
+        await expect(user.conversation.locator(".markdown")).to_have_text(["I see document."] * number)
+        await user.is_done()
+    await user.say("hello")
+    await user.reads("Hello.")
+
+
 async def test_files_are_chosen_removed_and_refused_if_they_are_empty(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     dot = FilePayload(name="dot.png", mimeType="image/png", buffer=b"\x89PNG")

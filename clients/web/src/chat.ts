@@ -19,15 +19,16 @@ import {
 import type { RunRefusedError } from "@agui-container/client";
 import { isClientTool, tools } from "./client-tools";
 import { newId } from "./config";
-import { api } from "./connection/api";
+import { api, threadWithRuns } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
 import { choices } from "./server";
 import { branchId } from "./state/branches";
-import { withAnswer } from "./state/custom";
 import { openCalls, textOf, unsent } from "./state/messages";
-import { endRun, reduce, withWaiting } from "./state/reducer";
+import { answered, isApproval, putOff, sent, withWaiting } from "./state/questions";
+import { endRun, reduce } from "./state/reducer";
+import { chatOf } from "./state/stored";
 import { type ChatState, emptyChat, type RunFailure } from "./state/types";
 import { Store } from "./store";
 import { threads } from "./threads";
@@ -44,7 +45,7 @@ export const isLoaded = new Store(true);
 export const lastInput = new Store<RunAgentInput | null>(null);
 /** Messages that were written while a run was open. The first is sent when the run has ended well. */
 export const queued = new Store<readonly (string | ContentPart[])[]>([]);
-/** Number of runs that the user has begun with a message. */
+/** Number of runs that the user has begun, with a message or an answer. */
 export const begun = new Store(0);
 
 let active: RunHandle | null = null;
@@ -52,7 +53,6 @@ let active: RunHandle | null = null;
 let asked: Record<string, string> | null = null;
 /** Number of times that another thread was opened or a run began. What was asked for before is not shown. */
 let visits = 0;
-let answers: ResumeEntry[] = [];
 /** Answers to interrupts that the server has refused for now. They are sent again with the next try. */
 let refusedAnswers: ResumeEntry[] = [];
 
@@ -99,7 +99,7 @@ async function run(resume?: ResumeEntry[]): Promise<void> {
   const first = messages.find((message) => message.role === "user");
   if (first !== undefined && chat.value.earlier === undefined) threads.setBeginning(threadId, textOf(first));
   chat.patch({ run: { id: input.runId, status: "running", startedAt: Date.now() }, interrupts: [] });
-  if (input.messages.some(({ role }) => role === "user")) begun.update((count) => count + 1);
+  begun.update((count) => count + 1);
   await follow(input);
 }
 
@@ -134,10 +134,11 @@ export async function follow(input: RunAgentInput): Promise<void> {
   }
   if (handle !== active) return;
   active = null;
-  answers = [];
   void threads.refresh();
   if (chat.value.run.status === "failed") afterFailure(input, hasStarted);
   if (chat.value.run.status === "finished") sendQueued();
+  if (chat.value.run.status === "interrupted") void sendAnswers();
+  if (input.resume !== undefined && lacksResult(chat.value)) void loadAgain(input.threadId).catch(() => undefined);
 }
 
 /** Send the first message that waits for the end of a run. */
@@ -174,7 +175,21 @@ function afterFailure({ threadId, resume }: RunAgentInput, hasStarted: boolean):
 async function loadQuestions(threadId: string): Promise<void> {
   const isCurrent = visit();
   const interrupts = await api.waiting(threadId).catch(() => []);
-  if (isCurrent()) chat.update((state) => ({ ...state, interrupts, calls: withWaiting(state.calls, interrupts) }));
+  if (isCurrent()) chat.update((state) => withWaiting(state, interrupts));
+}
+
+/** True if a call of the agent has no result that is shown, because another tab has decided about it. */
+function lacksResult({ run, calls, messages }: ChatState): boolean {
+  const all = messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
+  const isOpen = all.some((call) => calls[call.id]?.phase === "running" && !isClientTool(call.function.name));
+  return isOpen && run.status === "finished";
+}
+
+/** Show the thread as the server has it. */
+async function loadAgain(threadId: string): Promise<void> {
+  const isCurrent = visit();
+  const [stored, runs] = await threadWithRuns(threadId);
+  if (isCurrent()) chat.set(chatOf(stored, runs));
 }
 
 /** Sentences for errors of the agents whose own messages are for developers, by their names. */
@@ -198,6 +213,7 @@ export function failureOf(error: unknown): RunFailure {
 /** Send a message, or let it wait for the end of the open run. */
 export async function send(content: string | ContentPart[]): Promise<void> {
   if (isRunning()) return queued.update((waiting) => [...waiting, content]);
+  chat.update(putOff);
   add({ id: newId(), role: "user", content });
   await run();
 }
@@ -249,7 +265,13 @@ async function runBranch(message: UserMessage): Promise<void> {
   const before = chat.value;
   const at = before.messages.findIndex(({ id }) => id === message.id);
   const messages = [...before.messages.slice(0, at), message];
-  chat.patch({ messages, run: { status: "running", startedAt: Date.now() }, interrupts: [], pendingCalls: [] });
+  chat.patch({
+    messages,
+    run: { status: "running", startedAt: Date.now() },
+    interrupts: [],
+    answers: [],
+    pendingCalls: [],
+  });
   const isCurrent = visit();
   try {
     const { threadId } = await api.fork(before.threadId, message.id, branchId(before.threadId, newId()));
@@ -276,7 +298,6 @@ export function leave(): void {
   active?.detach();
   active = null;
   queue.clear();
-  answers = [];
   refusedAnswers = [];
   queued.set([]);
   lastInput.set(null);
@@ -290,21 +311,16 @@ export function leave(): void {
 
 /** Answer one interrupt. The next run begins when all have an answer. */
 export async function answer(interrupt: Interrupt, entry: Omit<ResumeEntry, "interruptId">): Promise<void> {
-  const others = answers.filter(({ interruptId }) => interruptId !== interrupt.id);
-  answers = [...others, { interruptId: interrupt.id, ...entry }];
-  const { toolCallId } = interrupt;
-  const rest = chat.value.interrupts.filter(({ id }) => id !== interrupt.id);
-  if (!isApproval(interrupt)) chat.update((state) => withAnswer(state, interrupt, entry));
-  const phase = rest.length > 0 ? "decided" : "running";
-  chat.update((state) => ({
-    ...state,
-    interrupts: rest,
-    calls: toolCallId === undefined ? state.calls : { ...state.calls, [toolCallId]: { phase, startedAt: Date.now() } },
-  }));
-  if (rest.length > 0) return;
-  const resume = answers;
-  answers = [];
-  await run(resume);
+  chat.update((state) => answered(state, interrupt, entry));
+  await sendAnswers();
+}
+
+/** Send the answers if every question has one. */
+async function sendAnswers(): Promise<void> {
+  const { answers, interrupts } = chat.value;
+  if (answers.length === 0 || interrupts.length > 0) return;
+  chat.update((state) => sent(state, Date.now()));
+  await run([...answers]);
 }
 
 /** Approve all calls that wait for a decision. */
@@ -312,11 +328,6 @@ export function allowAll(): void {
   const payload = { approved: true };
   for (const interrupt of chat.value.interrupts.filter(isApproval))
     void answer(interrupt, { status: "resolved", payload });
-}
-
-/** True if an interrupt asks for a decision on a call. */
-export function isApproval({ reason, metadata }: Interrupt): boolean {
-  return reason === "tool_call" && typeof metadata?.toolName === "string";
 }
 
 /** Give the result of one call of this page's tools. The next run begins when all have one. */

@@ -4,7 +4,7 @@ import { answerOf } from "../src/forms/answer";
 import { fieldsOf, formOf } from "../src/forms/fields";
 
 function answer(schema: Record<string, unknown>, draft: Record<string, string>): unknown {
-  return answerOf(formOf(schema), draft);
+  return answerOf(schema, formOf(schema), draft);
 }
 
 const schema = {
@@ -173,5 +173,5 @@ test("a list of texts or numbers is written one item a line", () => {
   };
   assert.deepEqual(answer(schema, { "/sizes": "1\n 2 \n" }), { tags: ["a", "b"], sizes: [1, 2] });
   assert.deepEqual(answer(schema, { "/tags": "", "/sizes": "" }), { sizes: [] });
-  assert.throws(() => answer(schema, { "/sizes": "1\n0" }), /Sizes must be at least 1 in line 2/);
+  assert.throws(() => answer(schema, { "/sizes": "1\n0" }), /Sizes › item 2 must be at least 1/);
 });

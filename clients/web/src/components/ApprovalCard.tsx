@@ -1,9 +1,10 @@
 /** An approval inside its tool call: approve it, edit its arguments, or deny it. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type Draft, FieldError } from "../forms/answer";
-import { argumentsOf, draftOf, formSchema, namedArguments, parseArguments } from "../forms/arguments";
+import { answerOf, type Draft, FieldError } from "../forms/answer";
+import { formSchema, namedArguments, parseArguments } from "../forms/arguments";
 import { formOf } from "../forms/fields";
+import { Store } from "../store";
 import { Arguments, ViewSwitch } from "./Arguments";
 import { Fields } from "./Fields";
 import { useQuestionFocus } from "./focus";
@@ -18,6 +19,9 @@ export interface Decision {
 }
 
 type Mode = "ask" | "edit" | "deny";
+
+/** Number of cards in which the user edits arguments or writes a reason. */
+export const openSteps = new Store(0);
 
 interface ApprovalCardProps {
   tool: string;
@@ -40,6 +44,11 @@ export function ApprovalCard(props: ApprovalCardProps) {
     card.current?.focus();
   };
   useEffect(() => card.current?.querySelector<HTMLElement>("textarea, input, select")?.focus(), [mode]);
+  useEffect(() => {
+    if (mode === "ask") return;
+    openSteps.update((count) => count + 1);
+    return () => openSteps.update((count) => count - 1);
+  }, [mode]);
   return (
     <section class="card approval" tabIndex={-1} ref={card} aria-label={`Approval of ${tool}`}>
       <header class="card-head">
@@ -108,9 +117,9 @@ function DenialForm({ onDecide, onBack }: StepProps) {
 /** The arguments as fields, or as JSON. What the tool would refuse is not sent, because that would use the approval up. */
 function ArgumentsForm({ argumentsText, parameters, onDecide, onBack }: ApprovalCardProps & StepProps) {
   const schema = formSchema(parameters);
-  const before = useMemo(() => namedArguments(argumentsText) ?? {}, [argumentsText]);
-  const form = useMemo(() => (schema === undefined ? undefined : formOf(schema)), [schema]);
-  const [draft, setDraft] = useState<Draft>(form === undefined ? {} : draftOf(form, before));
+  const [before, setBefore] = useState(() => namedArguments(argumentsText) ?? {});
+  const form = useMemo(() => (schema === undefined ? undefined : formOf(schema, before)), [schema, before]);
+  const [draft, setDraft] = useState<Draft>({});
   const [text, setText] = useState<string | null>(form === undefined ? pretty(argumentsText) : null);
   const [error, setError] = useState<FieldError | null>(null);
   const element = useRef<HTMLFormElement>(null);
@@ -119,7 +128,7 @@ function ArgumentsForm({ argumentsText, parameters, onDecide, onBack }: Approval
   const check = (use: (edited: Record<string, unknown>) => void) => {
     try {
       setError(null);
-      use(text === null ? argumentsOf(schema!, draft, before) : parseArguments(text, schema));
+      use(text === null ? (answerOf(schema!, form!, draft) as typeof before) : parseArguments(text, schema));
     } catch (failure) {
       if (!(failure instanceof FieldError)) throw failure;
       setError(failure);
@@ -127,7 +136,8 @@ function ArgumentsForm({ argumentsText, parameters, onDecide, onBack }: Approval
   };
   const switchView = () =>
     check((edited) => {
-      setDraft(draftOf(form!, edited));
+      setBefore(edited);
+      setDraft({});
       setText(text === null ? JSON.stringify(edited, null, 2) : null);
     });
   return (

@@ -3,9 +3,10 @@
 import type { Interrupt, ToolCall } from "@ag-ui/core";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { answer, answerCall, chat, isApproval, isRunning } from "../chat";
+import { answer, answerCall, chat, isRunning } from "../chat";
 import { ASK_PLACE, isClientTool, runSetTheme, SET_THEME, tools } from "../client-tools";
 import { openCalls } from "../state/messages";
+import { isApproval } from "../state/questions";
 import type { ChatState } from "../state/types";
 import { useStore } from "../store";
 import { ApprovalCard, type Decision } from "./ApprovalCard";

@@ -3,9 +3,10 @@
 import type { Message } from "@ag-ui/core";
 import type { ComponentChildren, RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { chat, isApproval, isLoaded, isRunning, problem } from "../chat";
+import { chat, isLoaded, isRunning, problem } from "../chat";
 import { arrange, type Block, type Turn } from "../state/blocks";
 import { rootOf } from "../state/branches";
+import { holdsMessages } from "../state/questions";
 import type { ChatState, Notice, RunEnding, RunFailure } from "../state/types";
 import { useStore } from "../store";
 import { loadEarlier, openThread, tryAgain } from "../thread";
@@ -212,7 +213,7 @@ function Ending({ state, isReplay }: { state: ChatState; isReplay: boolean }) {
     );
   }
   if (status === "failed" && failure !== undefined) return <Failure failure={failure}>{again}</Failure>;
-  const isHeld = state.interrupts.some(isApproval) && state.messages.at(-1)?.role === "user";
+  const isHeld = state.interrupts.some(holdsMessages) && state.messages.at(-1)?.role === "user";
   return isHeld ? <p class="notice">This message is answered once you have decided.</p> : null;
 }
 

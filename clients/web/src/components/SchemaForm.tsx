@@ -3,7 +3,7 @@
 import type { Interrupt } from "@ag-ui/core";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { answerOf, type Draft, FieldError } from "../forms/answer";
-import { formOf } from "../forms/fields";
+import { formOf, isGroup } from "../forms/fields";
 import { Fields } from "./Fields";
 import { useQuestionFocus } from "./focus";
 import { Icon } from "./icons";
@@ -15,7 +15,8 @@ interface SchemaFormProps {
 }
 
 export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
-  const form = useMemo(() => formOf(interrupt.responseSchema ?? {}), [interrupt.responseSchema]);
+  const schema = interrupt.responseSchema ?? {};
+  const form = useMemo(() => formOf(schema), [interrupt.responseSchema]);
   const link = linkOf(interrupt.metadata?.url);
   const [draft, setDraft] = useState<Draft>({});
   const [error, setError] = useState<FieldError | null>(null);
@@ -25,7 +26,7 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
   const submit = (event: Event) => {
     event.preventDefault();
     try {
-      onSubmit(answerOf(form, draft));
+      onSubmit(answerOf(schema, form, draft));
     } catch (failure) {
       if (!(failure instanceof FieldError)) throw failure;
       setError(failure);
@@ -52,6 +53,11 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
         </p>
       )}
       <Fields form={form} draft={draft} error={error} onChange={setDraft} />
+      {error?.pointer === "" && isGroup(form) && (
+        <p class="field-error" role="alert">
+          {error.message}
+        </p>
+      )}
       <div class="form-actions">
         <button type="button" class="button" onClick={onCancel}>
           Not now

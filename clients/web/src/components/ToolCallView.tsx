@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { namedArguments } from "../forms/arguments";
 import { asText } from "../forms/fields";
 import type { Block } from "../state/blocks";
+import { rootOf } from "../state/branches";
 import type { CallPhase, ChatState } from "../state/types";
 import type { Decision } from "./ApprovalCard";
 import { Arguments } from "./Arguments";
@@ -15,11 +16,10 @@ import { Icon } from "./icons";
 import { LaneView } from "./LaneView";
 import { LongText } from "./LongText";
 
-const PHASES: Record<CallPhase, string> = {
+const PHASES: Record<Exclude<CallPhase, "decided">, string> = {
   streaming: "Writing arguments",
   running: "Running",
   waiting: "Waiting for you",
-  decided: "Sent with your other decisions",
   done: "Done",
   denied: "Denied",
   failed: "Failed",
@@ -43,7 +43,9 @@ export function ToolCallView({ block, state }: { block: CallBlock; state: ChatSt
         <span class="call-arguments">{shown === "waiting" ? "" : oneLine(asRun)}</span>
         <span class="call-phase">
           {isActive && <span class="spinner" />}
-          {shown === "done" && progress.duration !== undefined ? duration(progress.duration) : label(shown, state)}
+          {shown === "done" && progress.duration !== undefined
+            ? duration(progress.duration)
+            : label(shown, block, state)}
           {shown === "running" && progress.startedAt !== undefined && <Ticker since={progress.startedAt} />}
         </span>
         <Icon name="chevron" />
@@ -83,13 +85,16 @@ type ShownPhase = CallPhase | "stopped";
 function phaseOf({ call, state: progress, result }: CallBlock, state: ChatState): ShownPhase {
   const isOver = state.run.status !== "running";
   if (isOver && progress.phase === "running" && isOpenClientCall(call, state)) return "waiting";
-  const hasEnded = result !== undefined || progress.phase === "waiting" || progress.phase === "decided";
+  const isAsked = state.interrupts.some(({ toolCallId }) => toolCallId === call.id);
+  const hasEnded = result !== undefined || isAsked || progress.phase === "decided";
   return isOver && !hasEnded && progress.phase !== "done" ? "stopped" : progress.phase;
 }
 
-function label(phase: ShownPhase, { run }: ChatState): string {
+function label(phase: ShownPhase, { state: progress }: CallBlock, { run, threadId }: ChatState): string {
+  if (phase === "decided") return `${progress.decision}, sent when all are decided`;
   if (phase !== "stopped") return PHASES[phase];
-  return run.status === "cancelled" || run.status === "failed" ? "Stopped" : "No result";
+  if (run.status === "cancelled" || run.status === "failed") return "Stopped";
+  return progress.phase === "waiting" || rootOf(threadId) !== threadId ? "Not decided" : "No result"; // a branch asks anew
 }
 
 /** Who has decided about the call, and what was changed. */

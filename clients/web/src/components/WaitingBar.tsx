@@ -1,14 +1,17 @@
 /** A line above the text field about what the agent waits for. */
 
-import { allowAll, chat, isApproval, isRunning } from "../chat";
+import { allowAll, chat, isRunning } from "../chat";
 import { isClientTool } from "../client-tools";
 import { openCalls } from "../state/messages";
+import { holdsMessages, isApproval } from "../state/questions";
 import type { ChatState } from "../state/types";
 import { useStore } from "../store";
+import { openSteps } from "./ApprovalCard";
 import { Icon } from "./icons";
 
 export function WaitingBar() {
   const state = useStore(chat);
+  const hasOpenStep = useStore(openSteps) > 0;
   const text = isRunning(state) ? "" : describe(state);
   if (text === "") return null;
   const canAllowAll = state.interrupts.filter(isApproval).length > 1;
@@ -16,14 +19,16 @@ export function WaitingBar() {
     <div class="waiting-bar" role="status">
       <Icon name="hand" />
       <span>{text}</span>
-      {canAllowAll && (
-        <button type="button" class="button" onClick={allowAll}>
-          Allow all
+      <div class="waiting-actions">
+        {canAllowAll && (
+          <button type="button" class="button" disabled={hasOpenStep} onClick={allowAll}>
+            Allow all
+          </button>
+        )}
+        <button type="button" class="button" onClick={showQuestion}>
+          Show
         </button>
-      )}
-      <button type="button" class="button" onClick={showQuestion}>
-        Show
-      </button>
+      </div>
     </div>
   );
 }
@@ -36,7 +41,10 @@ function describe({ interrupts, messages }: ChatState): string {
     const what = approvals.length === 1 ? `${[...names][0]} waits` : `${approvals.length} calls wait`;
     return `${what} for your decision. A message is answered after it.`;
   }
-  if (interrupts.length > 0) return "The agent waits for your answer.";
+  if (interrupts.length > 0) {
+    const isHeld = interrupts.some(holdsMessages);
+    return `The agent waits for your answer. A message ${isHeld ? "is answered after it" : "goes on without it"}.`;
+  }
   const asks = openCalls(messages).some((call) => isClientTool(call.function.name));
   return asks ? "The assistant waits for your answer. A message goes on without it." : "";
 }

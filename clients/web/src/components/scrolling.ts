@@ -9,7 +9,8 @@ import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { begun } from "../chat";
 
-const NEAR_BOTTOM = 80;
+/** Distance from the end, in pixels, that still counts as the end. */
+export const NEAR_BOTTOM = 80;
 
 interface StickyScroll {
   frame: RefObject<HTMLDivElement | null>;

@@ -1,7 +1,7 @@
 /** The filled form as the value that a `responseSchema` asks for. */
 
-import { problemOf } from "./checks";
-import { asText, type Field, fieldsOf, type Group, isGroup } from "./fields";
+import { type Problem, problemOf } from "./checks";
+import { type Field, fieldsOf, type Group, isGroup, pointerOf, readText } from "./fields";
 import type { Schema } from "./simplify";
 
 /** The texts of the fields, by their pointers. */
@@ -17,63 +17,47 @@ export class FieldError extends Error {
   }
 }
 
-/** Return the answer as data. Throws a `FieldError` for the first field that has no valid value. */
-export function answerOf(form: Field | Group, draft: Draft): unknown {
-  return isGroup(form) ? readGroup(form, draft) : read(form, draft);
-}
-
-function readGroup(group: Group, draft: Draft): Record<string, unknown> {
-  const entries = group.members
-    .filter((member) => !isGroup(member) || member.isRequired || isChanged(member, draft))
-    .map((member) => [member.name, answerOf(member, draft)] as const);
-  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
-}
-
-function isChanged(group: Group, draft: Draft): boolean {
-  return fieldsOf(group).some(({ pointer, initial }) => (draft[pointer] ?? initial) !== initial);
-}
-
-/** Return the value of a field; undefined for an optional one that is empty. */
-function read(field: Field, draft: Draft): unknown {
-  const text = draft[field.pointer] ?? field.initial;
-  if (text.trim() === "" && !(field.kind === "lines" && field.isRequired)) {
-    if (field.isNullable) return null;
-    if (!field.isRequired) return undefined;
-    throw new FieldError(field.pointer, `${field.label} is required.`);
-  }
-  const value = parse(field, text);
-  const problem = problemOf(field.schema, value) ?? problemOfLines(field, value);
-  if (problem !== undefined) throw new FieldError(field.pointer, `${field.label} ${problem}.`);
+/** Return the answer as data. Throws a `FieldError` for the first demand of the schema that it does not meet. */
+export function answerOf(schema: Schema, form: Field | Group, draft: Draft): unknown {
+  const value = isGroup(form) ? readGroup(form, draft) : read(form, draft);
+  const problem = problemOf(schema, value, schema);
+  if (problem !== undefined) throw errorOf(problem, form);
   return value;
 }
 
-/** Return the demand that a line does not meet. */
-function problemOfLines({ kind, schema }: Field, value: unknown): string | undefined {
-  if (kind !== "lines") return undefined;
-  for (const [index, item] of (value as unknown[]).entries()) {
-    const problem = problemOf(schema.items as Schema, item);
-    if (problem !== undefined) return `${problem} in line ${index + 1}`;
-  }
-  return undefined;
+/** Describe a problem at the field that has it, or else by the path of the value. */
+export function errorOf({ path, demand }: Problem, form?: Field | Group): FieldError {
+  const pointer = pointerOf(path);
+  const fields = form === undefined ? [] : fieldsOf(form);
+  const field = fields.find((each) => `${pointer}/`.startsWith(`${each.pointer}/`));
+  const names = field === undefined ? path : [field.label, ...path.slice(field.pointer.split("/").length - 1)];
+  const subject = names.map((name) => (typeof name === "number" ? `item ${name + 1}` : name)).join(" › ");
+  return new FieldError(field?.pointer ?? "", `${subject || "The value"} ${demand}.`);
 }
 
-function parse({ schema, kind, pointer, label }: Field, text: string): unknown {
-  if (kind === "choice") return (schema.enum as unknown[]).find((choice) => asText(choice) === text);
-  if (kind === "boolean") return text === "true";
-  if (kind === "number") return Number(text);
-  if (kind === "lines")
-    return linesOf(text).map((line) => ((schema.items as Schema).type === "string" ? line : Number(line)));
-  if (kind !== "json") return text;
+/** Return the members that have a value. Those that the form does not have stay as they were. */
+function readGroup(group: Group, draft: Draft): Record<string, unknown> {
+  const entries = group.members
+    .filter((member) => !isGroup(member) || isAnswered(member, draft))
+    .map((member) => [member.name, isGroup(member) ? readGroup(member, draft) : read(member, draft)] as const);
+  const all = Object.entries({ ...group.before, ...Object.fromEntries(entries) });
+  return Object.fromEntries(all.filter(([, value]) => value !== undefined));
+}
+
+function isAnswered(group: Group, draft: Draft): boolean {
+  const isChanged = ({ pointer, initial }: Field) => (draft[pointer] ?? initial) !== initial;
+  return group.isRequired || group.before !== undefined || fieldsOf(group).some(isChanged);
+}
+
+/** Return the value of a field; undefined for one that is empty and cannot be null. */
+function read(field: Field, draft: Draft): unknown {
+  const { kind, schema, pointer, label, initial, isNullable, isRequired, keepsBefore, before } = field;
+  const text = draft[pointer] ?? initial;
+  if (text === initial && keepsBefore) return before;
+  if (text.trim() === "" && !(kind === "lines" && isRequired)) return isNullable ? null : undefined;
   try {
-    return JSON.parse(text);
+    return readText(kind, schema, text);
   } catch {
     throw new FieldError(pointer, `${label} must be JSON.`);
   }
-}
-
-function linesOf(text: string): string[] {
-  return text
-    .split("\n")
-    .map((line) => line.trim())
-    .filter((line) => line !== "");
 }

@@ -4,6 +4,7 @@
  * Objects become groups of fields. A schema without a field of its own becomes a field of JSON text.
  */
 
+import { memberOf } from "./checks";
 import { isSchema, type Schema, simplify } from "./simplify";
 
 export interface Field {
@@ -20,22 +21,31 @@ export interface Field {
   isOptional: boolean;
   isNullable: boolean;
   initial: string;
+  /** True if a text that nobody has changed stands for `before`. */
+  keepsBefore: boolean;
+  /** The value before the form was filled; undefined if there was none. */
+  before: unknown;
 }
 
-/** An object of the answer. One that is optional is left out unless the user has changed one of its fields. */
+/** An object of the answer. One that is optional is left out unless it was there or the user has changed a field of it. */
 export interface Group {
   name: string;
   label: string;
   isRequired: boolean;
+  before: Schema | undefined;
   members: readonly (Field | Group)[];
 }
 
 const MAX_DEPTH = 3;
 const LONG_TEXT = 200;
 
-/** Return the form of a schema: a group for an object, and one field for all else. */
-export function formOf(root: Schema): Field | Group {
-  return member(root, { root, path: [], isRequired: true, isOptional: false });
+/**
+ * Return the form of a schema: a group for an object, and one field for all else.
+ *
+ * @param before the value that is edited; undefined for an answer that is new
+ */
+export function formOf(root: Schema, before?: unknown): Field | Group {
+  return member(root, { root, path: [], isRequired: true, isOptional: false, isEdit: before !== undefined, before });
 }
 
 interface Place {
@@ -43,6 +53,9 @@ interface Place {
   path: readonly string[];
   isRequired: boolean;
   isOptional: boolean;
+  /** True if the object around this place was there before. */
+  isEdit: boolean;
+  before: unknown;
 }
 
 function member(schema: Schema, place: Place): Field | Group {
@@ -50,32 +63,49 @@ function member(schema: Schema, place: Place): Field | Group {
   const isRequired = place.isRequired && !isNullable;
   const here = { ...place, isRequired, isOptional: place.isOptional || !isRequired };
   const { properties } = simple;
-  if (!isSchema(properties) || here.path.length >= MAX_DEPTH) return field(simple, here, isNullable);
+  const before = isSchema(place.before) ? place.before : undefined;
+  const isField = !isSchema(properties) || here.path.length >= MAX_DEPTH || place.before !== before;
+  if (isField) return field(simple, here, isNullable);
   const required = Array.isArray(simple.required) ? simple.required : [];
   const members = Object.entries(properties)
     .filter((entry): entry is [string, Schema] => isSchema(entry[1]))
     .map(([name, inner]) =>
-      member(inner, { ...here, path: [...here.path, name], isRequired: required.includes(name) }),
+      member(inner, {
+        ...here,
+        path: [...here.path, name],
+        isRequired: required.includes(name),
+        isEdit: before !== undefined,
+        before: memberOf(before, name),
+      }),
     );
-  return { name: here.path.at(-1) ?? "", label: labelOf(simple, here), isRequired, members };
+  return { name: here.path.at(-1) ?? "", label: labelOf(simple, here), isRequired, before, members };
 }
 
-function field(schema: Schema, place: Place, isNullable: boolean): Field {
-  const { path, root, isRequired, isOptional } = place;
-  const kind = kindOf(schema, root);
-  const initial = schema.default ?? (isOptional ? undefined : schema.const);
+function field(simple: Schema, place: Place, isNullable: boolean): Field {
+  const { path, root, isRequired, isOptional, isEdit, before } = place;
+  const schema = isSchema(simple.items) ? { ...simple, items: simplify(simple.items, root).schema } : simple;
+  const given = schema.default ?? (isOptional ? undefined : schema.const) ?? undefined;
+  const shown = before === null && isNullable ? undefined : (before ?? given);
+  const kind = kindFor(schema, shown);
   return {
-    pointer: path.map((name) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`).join(""),
+    pointer: pointerOf(path),
     name: path.at(-1) ?? "",
     label: labelOf(schema, place),
     help: typeof schema.description === "string" ? schema.description : "",
     kind,
-    schema: kind === "lines" ? { ...schema, items: itemOf(schema, root) } : schema,
+    schema,
     isRequired,
     isOptional,
     isNullable,
-    initial: initial === undefined ? (kind === "boolean" ? "false" : "") : textOf(kind, initial),
+    initial: shown === undefined ? (kind === "boolean" ? "false" : "") : textOf(kind, shown),
+    keepsBefore: before !== undefined || (isEdit && !isRequired),
+    before,
   };
+}
+
+/** Return the JSON pointer of a place. */
+export function pointerOf(path: readonly (string | number)[]): string {
+  return path.map((name) => `/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
 function labelOf(schema: Schema, { path }: Place): string {
@@ -88,6 +118,23 @@ export function textOf(kind: Field["kind"], value: unknown): string {
   return kind === "json" ? JSON.stringify(value, null, 2) : asText(value);
 }
 
+/** Return the value of a field's text. Throws a `SyntaxError` for a text that is no JSON where it must be. */
+export function readText(kind: Field["kind"], schema: Schema, text: string): unknown {
+  if (kind === "choice") return (schema.enum as unknown[]).find((choice) => asText(choice) === text);
+  if (kind === "boolean") return text === "true";
+  if (kind === "number") return Number(text);
+  if (kind === "lines")
+    return linesOf(text).map((line) => ((schema.items as Schema).type === "string" ? line : Number(line)));
+  return kind === "json" ? JSON.parse(text) : text;
+}
+
+function linesOf(text: string): string[] {
+  return text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+}
+
 /** Return the fields of a form in their order. */
 export function fieldsOf(form: Field | Group): Field[] {
   return isGroup(form) ? form.members.flatMap(fieldsOf) : [form];
@@ -97,10 +144,18 @@ export function isGroup(member: Field | Group): member is Group {
   return "members" in member;
 }
 
+/** Return the kind of a field that shows a value as it is: as JSON where the usual field would change it. */
+function kindFor(schema: Schema, value: unknown): Field["kind"] {
+  const kind = kindOf(schema);
+  if (value === undefined) return kind;
+  if (JSON.stringify(readText(kind, schema, textOf(kind, value))) !== JSON.stringify(value)) return "json";
+  return kind !== "choice" && typeof value === "string" && /[\r\n]/.test(value) ? "text" : kind;
+}
+
 /** Types of the items of a list that is written one item a line. */
 const LINES = ["string", "number", "integer"];
 
-function kindOf(schema: Schema, root: Schema): Field["kind"] {
+function kindOf(schema: Schema): Field["kind"] {
   if (choicesOf(schema).length > 0) return "choice";
   switch (schema.type) {
     case "boolean":
@@ -113,15 +168,10 @@ function kindOf(schema: Schema, root: Schema): Field["kind"] {
       if (schema.format === "uri") return "url";
       return typeof schema.maxLength === "number" && schema.maxLength > LONG_TEXT ? "text" : "string";
     case "array":
-      return isSchema(schema.items) && LINES.includes(String(itemOf(schema, root).type)) ? "lines" : "json";
+      return isSchema(schema.items) && LINES.includes(String(schema.items.type)) ? "lines" : "json";
     default:
       return "json";
   }
-}
-
-/** Return the schema of the items of a list. */
-function itemOf(schema: Schema, root: Schema): Schema {
-  return simplify(schema.items as Schema, root).schema;
 }
 
 export function choicesOf(schema: Schema): readonly string[] {

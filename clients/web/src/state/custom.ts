@@ -63,18 +63,23 @@ function withContext(state: ChatState, snapshot: ContextSnapshot): ChatState {
   return { ...state, context };
 }
 
-function withNotice(state: ChatState, text: string, answer?: string): ChatState {
-  const place = { id: `notice-${state.notices.length}`, afterMessageId: state.messages.at(-1)?.id ?? null };
-  return { ...state, notices: [...state.notices, { ...place, text, ...(answer === undefined ? {} : { answer }) }] };
+function withNotice(state: ChatState, text: string): ChatState {
+  const id = `notice-${state.notices.length}`;
+  return { ...state, notices: [...state.notices, { id, afterMessageId: lastId(state), text }] };
+}
+
+function lastId({ messages }: ChatState): string | null {
+  return messages.at(-1)?.id ?? null;
 }
 
 /** Keep a question of the agent with its answer. */
 export function withAnswer(
   state: ChatState,
-  { message, reason }: Interrupt,
+  { id, message, reason }: Interrupt,
   entry: Omit<ResumeEntry, "interruptId">,
 ): ChatState {
-  return withNotice(state, message ?? reason, answerText(entry));
+  const notice = { id, afterMessageId: lastId(state), text: message ?? reason, answer: answerText(entry) };
+  return { ...state, notices: [...state.notices, notice] };
 }
 
 /** What was answered, as JSON; empty if the question was put off. */

@@ -4,11 +4,12 @@
  * Rule: functions here are pure. The time is an argument, and an event that does not fit the state is ignored.
  */
 
-import { type BaseEvent, type Event, EventType, type Interrupt, type Message } from "@ag-ui/core";
+import { type BaseEvent, type Event, EventType, type Message } from "@ag-ui/core";
 import { immutableJSONPatch, type JSONPatchDocument } from "immutable-json-patch";
 import { changedPaths } from "./changes";
 import { reduceCustom } from "./custom";
 import * as fold from "./messages";
+import { withWaiting } from "./questions";
 import type { CallPhase, CallState, ChatState, Lane, RunEnding } from "./types";
 
 /** Apply an event at a time in milliseconds. */
@@ -244,18 +245,11 @@ function finishRun(state: ChatState, event: Of<EventType.RUN_FINISHED>, now: num
   const ended = { ...closeMessages(state, now), usage: [...state.usage, ...(event.usage ?? [])] };
   const run = { ...state.run, endedAt: now };
   if (outcome.type === "interrupt") {
-    const calls = withWaiting(ended.calls, outcome.interrupts);
-    return { ...ended, calls, run: { ...run, status: "interrupted" }, interrupts: outcome.interrupts };
+    return withWaiting({ ...ended, run: { ...run, status: "interrupted" } }, outcome.interrupts);
   }
   if (outcome.type === "cancelled") return endRun(ended, now, { status: "cancelled" });
   const pendingCalls = outcome.pendingToolCallIds ?? [];
-  return { ...ended, run: { ...run, status: "finished" }, pendingCalls };
-}
-
-/** Let the calls of interrupts wait for the user. */
-export function withWaiting(calls: ChatState["calls"], interrupts: readonly Interrupt[]): ChatState["calls"] {
-  const ids = interrupts.flatMap(({ toolCallId }) => (toolCallId === undefined ? [] : [toolCallId]));
-  return { ...calls, ...Object.fromEntries(ids.map((id) => [id, { ...calls[id], phase: "waiting" as const }])) };
+  return { ...ended, run: { ...run, status: "finished" }, pendingCalls, answers: [] };
 }
 
 /** Close open messages at the end of a run. */

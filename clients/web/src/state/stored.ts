@@ -3,7 +3,8 @@
 import type { RunFacts, StoredThread } from "../connection/api";
 import { answerText } from "./custom";
 import { openCalls } from "./messages";
-import { failureOf, withWaiting } from "./reducer";
+import { withWaiting } from "./questions";
+import { failureOf } from "./reducer";
 import { type ChatState, emptyChat, type Notice, type RunEnding, type RunState } from "./types";
 
 /**
@@ -13,7 +14,7 @@ import { type ChatState, emptyChat, type Notice, type RunEnding, type RunState }
  */
 export function chatOf(stored: StoredThread, runs: readonly RunFacts[]): ChatState {
   const empty = emptyChat(stored.threadId);
-  return {
+  const chat: ChatState = {
     ...empty,
     messages: stored.messages,
     earlier: stored.before,
@@ -23,10 +24,9 @@ export function chatOf(stored: StoredThread, runs: readonly RunFacts[]): ChatSta
     notices: answersIn(stored),
     endings: endingsOf(runs),
     run: runOf(stored, runs[0]),
-    interrupts: stored.waiting,
-    calls: withWaiting({}, stored.waiting),
     pendingCalls: stored.status === "client_tool_turn" ? openCalls(stored.messages).map(({ id }) => id) : [],
   };
+  return withWaiting(chat, stored.waiting);
 }
 
 /** Questions of the agent with their answers, each after the message that was the last one then. */

@@ -1,6 +1,6 @@
 /** The chat as data: AG-UI messages, and the state of calls, subagents, steps and goals. */
 
-import type { Interrupt, Message, TokenUsage } from "@ag-ui/core";
+import type { Interrupt, Message, ResumeEntry, TokenUsage } from "@ag-ui/core";
 
 /** Phase of a tool call. A `waiting` call needs a decision of the user; a `decided` one has it, and it is not sent yet. */
 export type CallPhase = "streaming" | "running" | "waiting" | "decided" | "done" | "denied" | "failed";
@@ -10,6 +10,8 @@ export interface CallState {
   startedAt?: number;
   /** Milliseconds, as the server measured them, or as the page saw them. */
   duration?: number;
+  /** What the user has decided, if it is not sent yet. */
+  decision?: "Allowed" | "Denied" | "Answered";
 }
 
 /** One subagent invocation. */
@@ -98,7 +100,10 @@ export interface ChatState {
   context?: ContextUse;
   usage: readonly TokenUsage[];
   run: RunState;
+  /** Questions that the user has not answered. */
   interrupts: readonly Interrupt[];
+  /** Answers that are sent when all questions have one. */
+  answers: readonly ResumeEntry[];
   pendingCalls: readonly string[];
   /** Message id to the run that made it. */
   runs: Readonly<Record<string, string>>;
@@ -125,6 +130,7 @@ export function emptyChat(threadId: string): ChatState {
     usage: [],
     run: { status: "idle" },
     interrupts: [],
+    answers: [],
     pendingCalls: [],
     runs: {},
     endings: {},
