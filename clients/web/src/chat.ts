@@ -24,7 +24,7 @@ import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
 import { EventQueue } from "./queue";
 import { choices } from "./server";
-import { branchId } from "./state/branches";
+import { branchAt, branchId } from "./state/branches";
 import { withAnswer } from "./state/custom";
 import { openCalls, textOf, unsent } from "./state/messages";
 import { endRun, reduce, withWaiting } from "./state/reducer";
@@ -247,9 +247,7 @@ async function resend(messageIds: readonly string[]): Promise<void> {
 async function runBranch(message: UserMessage): Promise<void> {
   visits += 1;
   const before = chat.value;
-  const at = before.messages.findIndex(({ id }) => id === message.id);
-  const messages = [...before.messages.slice(0, at), message];
-  chat.patch({ messages, run: { status: "running", startedAt: Date.now() }, interrupts: [], pendingCalls: [] });
+  chat.patch({ ...branchAt(before, message), run: { status: "running", startedAt: Date.now() } });
   const isCurrent = visit();
   try {
     const { threadId } = await api.fork(before.threadId, message.id, branchId(before.threadId, newId()));
