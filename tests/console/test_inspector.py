@@ -71,6 +71,20 @@ async def test_a_run_is_copied_as_curl_and_downloaded_as_jsonl(visit: Visit, ass
     assert found == [line for line in lines if "TEXT_MESSAGE" in line["frame"].get("type", "")]
 
 
+async def test_the_run_of_an_approved_call_is_copied_as_curl_with_the_message_before_it(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.inspect("Events")
+    await user.say("calculate 6*7")
+    await user.press("Allow")
+    await user.reads("The result of calculate is 42.")
+    await user.is_done()
+    command = await user.copies("Copy as curl")
+    assert '"content":"calculate 6*7"' in command
+    assert "TOOL_CALL_START" in await curl(command)
+
+
 async def downloaded(user: User, folder: Path) -> list[dict[str, Any]]:
     """The lines that "Download as JSONL" saves."""
     async with user.page.expect_download() as download:

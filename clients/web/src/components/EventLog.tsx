@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { chat, frames, lastInput } from "../chat";
 import { endpoint, SESSION_HEADER, session } from "../config";
 import type { Frame } from "../connection/frames";
+import { historyOf } from "../state/messages";
 import { useStore } from "../store";
 import { token } from "../token";
 import { copyText, download } from "./copy";
@@ -98,11 +99,9 @@ function jsonl(rows: readonly Frame[]): string {
 /** The last request as a command for a shell. Each time that it is executed it makes a run on a thread of its own. */
 async function copyCurl(): Promise<void> {
   if (lastInput.value === null) return;
-  const { messages } = chat.value;
-  const sent = messages.findIndex(({ id }) => id === lastInput.value?.messages.at(-1)?.id);
-  const history = sent < 0 ? lastInput.value.messages : messages.slice(0, sent + 1);
   const { resume: _, ...rest } = lastInput.value;
-  const input = JSON.stringify({ ...rest, threadId: FRESH, runId: FRESH, messages: history });
+  const messages = historyOf(rest.messages, chat.value.messages);
+  const input = JSON.stringify({ ...rest, threadId: FRESH, runId: FRESH, messages });
   const address = quoted(endpoint("invocations"));
   const authorization = token.value === "" ? "" : ' -H "Authorization: Bearer $TOKEN"';
   const body = quoted(input).replaceAll(FRESH, "copy-'$(date +%s)'");
