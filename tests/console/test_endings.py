@@ -33,13 +33,13 @@ async def test_a_stopped_answer_says_so_after_the_page_was_loaded_again_and_in_t
     await user.press("Stop")
     await user.reads("You stopped this answer.")
     await user.page.reload()
-    await user.reads("You stopped this answer.")
+    await user.reads("This answer was stopped.")
     await expect(user.page.get_by_role("button", name="Try again")).to_be_visible()
     await user.say("stream 1")
     await user.reads("hello world,")
     await user.is_done()
     for _ in range(2):
-        await expect(user.conversation.locator(".notice")).to_have_text(["You stopped this answer."])
+        await expect(user.conversation.locator(".notice")).to_have_text(["This answer was stopped."])
         await expect(user.page.get_by_role("button", name="Try again")).to_have_count(0)
         await user.page.reload()
 
@@ -55,3 +55,14 @@ async def test_a_message_whose_run_was_stopped_is_tried_again(visit: Visit, assi
     await expect(user.page.get_by_role("button", name="Stop", exact=True)).to_be_visible()
     await user.press("Stop")
     await user.is_done()
+
+
+async def test_an_answer_that_another_tab_has_stopped_is_not_ascribed_to_the_user(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("wait 60")
+    await user.reads("Waiting 60 s.")
+    other = await user.open_tab(user.page.url)
+    await other.reads("Waiting 60 s.")
+    await other.press("Stop")
+    await other.reads("You stopped this answer.")
+    await user.reads("This answer was stopped.")

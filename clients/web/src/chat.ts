@@ -264,7 +264,9 @@ async function runBranch(message: UserMessage): Promise<void> {
 
 /** Cancel the run at the server. The text that has arrived stays. */
 export function stop(): void {
-  active?.cancel();
+  if (active === null) return;
+  chat.update((state) => (state.run.id === undefined ? state : { ...state, stoppedRunId: state.run.id }));
+  active.cancel();
 }
 
 /** Stop reading the thread that is shown. Its run continues at the server. */

@@ -188,12 +188,13 @@ function Working({ state }: { state: ChatState }) {
 
 /** The end of an earlier turn that has no complete answer. */
 function TurnEnding({ ending }: { ending: RunEnding }) {
-  return (
-    <p class="notice">{ending.status === "cancelled" ? STOPPED : `The run failed. ${ending.failure?.message ?? ""}`}</p>
-  );
+  if (ending.status === "cancelled") return <p class="notice">{stopped(ending)}</p>;
+  return <p class="notice">{`The run failed. ${ending.failure?.message ?? ""}`}</p>;
 }
 
-const STOPPED = "You stopped this answer.";
+function stopped({ isByUser }: Pick<RunEnding, "isByUser">): string {
+  return isByUser ? "You stopped this answer." : "This answer was stopped.";
+}
 
 /** The end of the last run, if it has no complete answer. */
 function Ending({ state, isReplay }: { state: ChatState; isReplay: boolean }) {
@@ -206,7 +207,7 @@ function Ending({ state, isReplay }: { state: ChatState; isReplay: boolean }) {
   if (status === "cancelled") {
     return (
       <div class="stopped">
-        <p class="notice">{STOPPED}</p>
+        <p class="notice">{stopped(state.run)}</p>
         {again}
       </div>
     );
