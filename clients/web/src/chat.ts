@@ -7,7 +7,6 @@
 
 import {
   type BaseEvent,
-  type ContentPart,
   EventType,
   type Interrupt,
   type Message,
@@ -22,6 +21,7 @@ import { newId } from "./config";
 import { api } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
+import { type Content, queueOf, setQueue } from "./message-queue";
 import { EventQueue } from "./queue";
 import { choices } from "./server";
 import { branchAt, branchId } from "./state/branches";
@@ -42,8 +42,6 @@ export const problem = new Store<RunFailure | null>(null);
 export const isLoaded = new Store(true);
 /** The last input that was sent on the thread that is shown, for `copy as curl`. */
 export const lastInput = new Store<RunAgentInput | null>(null);
-/** Messages that were written while a run was open. The first is sent when the run has ended well. */
-export const queued = new Store<readonly (string | ContentPart[])[]>([]);
 /** Number of runs that the user has begun with a message. */
 export const begun = new Store(0);
 
@@ -142,9 +140,10 @@ export async function follow(input: RunAgentInput): Promise<void> {
 
 /** Send the first message that waits for the end of a run. */
 export function sendQueued(): void {
-  const [first, ...rest] = queued.value;
+  const { threadId } = chat.value;
+  const [first, ...rest] = queueOf(threadId);
   if (first === undefined || isRunning()) return;
-  queued.set(rest);
+  setQueue(threadId, rest);
   void send(first);
 }
 
@@ -196,8 +195,9 @@ export function failureOf(error: unknown): RunFailure {
 }
 
 /** Send a message, or let it wait for the end of the open run. */
-export async function send(content: string | ContentPart[]): Promise<void> {
-  if (isRunning()) return queued.update((waiting) => [...waiting, content]);
+export async function send(content: Content): Promise<void> {
+  const { threadId } = chat.value;
+  if (isRunning()) return setQueue(threadId, [...queueOf(threadId), content]);
   add({ id: newId(), role: "user", content });
   await run();
 }
@@ -278,7 +278,6 @@ export function leave(): void {
   queue.clear();
   answers = [];
   refusedAnswers = [];
-  queued.set([]);
   lastInput.set(null);
   asked = null;
   problem.set(null);
