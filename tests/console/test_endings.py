@@ -5,6 +5,11 @@ import re
 import pytest
 from playwright.async_api import expect
 
+from agui_container import Settings, create_app
+from agui_container.agents.assistant.assistant import Assistant
+from agui_container.ports import StopDelta, StopReason, TextDelta
+from tests.agents.doubles import ScriptedModel
+from tests.behaviour.server import serving
 from tests.console.conftest import Visit, over_both
 
 pytestmark = [pytest.mark.asyncio(loop_scope="package"), over_both]
@@ -66,3 +71,14 @@ async def test_an_answer_that_another_tab_has_stopped_is_not_ascribed_to_the_use
     await other.press("Stop")
     await other.reads("You stopped this answer.")
     await user.reads("This answer was stopped.")
+
+
+async def test_an_answer_that_the_model_has_not_completed_says_so_after_the_page_was_loaded_again(visit: Visit) -> None:
+    model = ScriptedModel([TextDelta("Once upon"), StopDelta(StopReason.LENGTH)])
+    async with serving(create_app(Assistant(model, ()), Settings())) as url:
+        user = await visit(url)
+        await user.say("tell me a story")
+        for _ in range(2):
+            await user.reads("Once upon")
+            await expect(user.conversation.locator(".notice")).to_have_text(["The model stopped early: length."])
+            await user.page.reload()
