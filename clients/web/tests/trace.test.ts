@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rowsOf } from "../src/components/events";
+import { matching, rowsOf } from "../src/components/events";
 import type { RunFacts } from "../src/connection/api";
 import type { Frame } from "../src/connection/frames";
 import { storedFramesOf, storedTurns } from "../src/state/stored-trace";
@@ -101,6 +101,16 @@ test("deltas of one message are one row, and the end of a run is readable", () =
     ],
   );
   assert.equal(rowsOf(log, true).length, 4);
+});
+
+test("the filter finds the number of deltas that a row shows", () => {
+  const log = frames(
+    [0, { type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta: "Hel" }],
+    [40, { type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta: "lo" }],
+    [50, { type: "TEXT_MESSAGE_END", messageId: "m" }],
+  );
+  const found = (filter: string) => matching(rowsOf(log, false), filter).map(({ frame }) => frame.number);
+  assert.deepEqual(["2 deltas", "-deltas", "", "other"].map(found), [[1], [3], [1, 3], []]);
 });
 
 test("the input of a run is a row with what the user said, also with files, and an answer continues", () => {

@@ -9,7 +9,7 @@ import { useStore } from "../store";
 import { token } from "../token";
 import { copyText, download } from "./copy";
 import { EventRows } from "./EventRows";
-import { type Row, rowsOf } from "./events";
+import { matching, type Row, rowsOf } from "./events";
 import { count } from "./format";
 import { IconButton } from "./icons";
 import { LongText } from "./LongText";
@@ -64,16 +64,6 @@ export function EventLog() {
       </p>
     </div>
   );
-}
-
-/** Words that must be in what a row shows; with a minus, words that must not. */
-function matching(rows: readonly Row[], filter: string): readonly Row[] {
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return rows;
-  return rows.filter((row) => {
-    const text = `${row.frame.type} ${row.text}`.toLowerCase();
-    return words.every((word) => (word.startsWith("-") ? !text.includes(word.slice(1)) : text.includes(word)));
-  });
 }
 
 /** The frames of the listed rows, in order. */
