@@ -189,7 +189,13 @@ function Working({ state }: { state: ChatState }) {
 /** The end of an earlier turn that has no complete answer. */
 function TurnEnding({ ending }: { ending: RunEnding }) {
   if (ending.status === "cancelled") return <p class="notice">{stopped(ending)}</p>;
-  return <p class="notice">{`The run failed. ${ending.failure?.message ?? ""}`}</p>;
+  const { failure } = ending;
+  return (
+    <div class="notice">
+      <p>{`The run failed. ${failure?.message ?? ""}`}</p>
+      {failure !== undefined && <FailureCode failure={failure} />}
+    </div>
+  );
 }
 
 function stopped({ isByUser }: Pick<RunEnding, "isByUser">): string {
@@ -233,18 +239,23 @@ function Problem() {
 
 /** An error with its code, and the id by which the server's log has it. */
 function Failure({ failure, children }: { failure: RunFailure; children: ComponentChildren }) {
-  const { message, code, requestId } = failure;
   return (
     <div class="failure" role="alert">
       <Icon name="alert" />
       <div>
-        <p>{message}</p>
-        <p class="failure-code">
-          {code}
-          {requestId !== undefined && ` · request ${requestId}`}
-        </p>
+        <p>{failure.message}</p>
+        <FailureCode failure={failure} />
       </div>
       {children}
     </div>
+  );
+}
+
+function FailureCode({ failure: { code, requestId } }: { failure: RunFailure }) {
+  return (
+    <p class="failure-code">
+      {code}
+      {requestId !== undefined && ` · request ${requestId}`}
+    </p>
   );
 }
