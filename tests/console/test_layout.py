@@ -79,6 +79,8 @@ async def test_every_control_of_a_touch_screen_is_large(visit: Visit) -> None:
         await user.page.get_by_label("Runs").get_by_role("button").first.click()
         await expect(user.page.get_by_role("group", name="Replay")).to_be_visible()
         await has_large_targets(user)
+        slider = await user.page.get_by_role("slider", name="Event").evaluate("(slider) => slider.offsetWidth")
+        assert slider > 200
 
 
 IS_ONE_LINE = "(element) => element.offsetHeight < 2 * parseFloat(getComputedStyle(element).fontSize)"
@@ -115,6 +117,37 @@ async def test_every_control_of_a_form_and_of_a_state_is_large_on_a_touch_screen
     await has_large_targets(user)
 
 
+CUT = """() => [...document.querySelectorAll(".thread-title, .answerer-name, .answerer select")]
+    .filter((each) => each.scrollWidth > each.clientWidth + 1 || each.clientWidth < 40)
+    .map((each) => `${each.outerHTML.slice(0, 80)} ${each.scrollWidth}>${each.clientWidth}`)
+"""
+"""Names in the top bar that are cut or hidden."""
+
+
+@pytest.mark.parametrize("width", [390, 820, 1000, 1280])
+async def test_the_top_bar_shows_the_title_the_agent_and_the_model_at_every_width(visit: Visit, width: int) -> None:
+    choice = {
+        "AGUI_AGENT": "helper",
+        "AGUI_AGENTS": "helper=assistant,guide=tests.console.scripted:agent",
+        "AGUI_MODELS": "spare=offline",
+    }
+    with serve_page(AGUI_CONTEXT_TOKENS="4000", **choice) as server:
+        user = await visit(server.url, viewport={"width": width, "height": 844})
+        await user.say("what time is it")
+        await user.is_done()
+        await expect(user.page.get_by_role("heading", name="what time is it")).to_be_visible()
+        await expect(user.page.get_by_label("Agent")).to_be_visible()
+        await expect(user.page.get_by_label("Model")).to_be_visible()
+        assert await user.page.evaluate(CUT) == []
+
+
+async def test_the_top_bar_of_a_phone_names_the_agent_and_the_model(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True, is_mobile=True)
+    await expect(user.page.locator(".answerer")).to_be_visible()
+    await expect(user.page.locator(".answerer-name")).to_have_text(["assistant", "offline model"])
+    assert await user.page.evaluate(CUT) == []
+
+
 async def test_enter_begins_a_line_on_a_touch_screen(visit: Visit, assistant: str) -> None:
     user = await visit(assistant, viewport=PHONE, has_touch=True, is_mobile=True)
     await user.page.keyboard.type("stream 1")
@@ -122,6 +155,12 @@ async def test_enter_begins_a_line_on_a_touch_screen(visit: Visit, assistant: st
     await expect(user.composer).to_have_value("stream 1\n")
     await user.press("Send")
     await user.reads("hello world,")
+    await user.is_done()
+    await user.press("Edit and send again")
+    editor = user.page.get_by_label("Edit your message")
+    await editor.press("End")
+    await editor.press("Enter")
+    await expect(editor).to_have_value("stream 1\n")
 
 
 async def test_a_long_text_is_folded_and_a_picture_of_another_server_says_that_it_is_not_loaded(
