@@ -29,6 +29,19 @@ async def test_a_failed_answer_can_be_tried_again_after_the_page_was_loaded_agai
     await expect(alert).to_contain_text("MODEL_ERROR")
 
 
+async def test_an_earlier_failed_answer_names_its_error_and_its_request(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("fail")
+    await expect(user.conversation.get_by_role("alert")).to_contain_text("The model failed.")
+    await user.say("stream 1")
+    await user.is_done()
+    for _ in range(2):
+        ending = user.conversation.locator(".notice")
+        await expect(ending).to_contain_text("The run failed. The model failed.")
+        await expect(ending).to_contain_text(re.compile("MODEL_ERROR · request [0-9a-f-]{36}"))
+        await user.page.reload()
+
+
 async def test_a_stopped_answer_says_so_after_the_page_was_loaded_again_and_in_the_middle_of_a_thread(
     visit: Visit, assistant: str
 ) -> None:
@@ -74,7 +87,7 @@ async def test_an_answer_that_another_tab_has_stopped_is_not_ascribed_to_the_use
 
 
 async def test_an_answer_that_the_model_has_not_completed_says_so_after_the_page_was_loaded_again(visit: Visit) -> None:
-    model = ScriptedModel([TextDelta("Once upon"), StopDelta(StopReason.LENGTH)])
+    model = ScriptedModel([[TextDelta("Once upon"), StopDelta(StopReason.LENGTH)]])
     async with serving(create_app(Assistant(model, ()), Settings())) as url:
         user = await visit(url)
         await user.say("tell me a story")
@@ -82,3 +95,4 @@ async def test_an_answer_that_the_model_has_not_completed_says_so_after_the_page
             await user.reads("Once upon")
             await expect(user.conversation.locator(".notice")).to_have_text(["The model stopped early: length."])
             await user.page.reload()
+        await user.page.close()
