@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import expect
 
-from tests.console.conftest import POLICY, Visit
+from tests.console.conftest import POLICY, Visit, over_both
 from tests.console.driver import PHONE, User, serve_page
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -33,6 +33,19 @@ async def test_the_inspector_is_made_wider_with_keys_and_lies_over_a_scrim_on_a_
     await user.page.set_viewport_size({"width": 820, "height": 1000})
     await user.page.locator(".scrim").click(position={"x": 20, "y": 500})
     await expect(inspector).to_have_count(0)
+
+
+async def test_a_replay_on_a_phone_is_not_hidden_by_the_inspector(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True)
+    await user.say("stream 1")
+    await user.is_done()
+    inspector = user.page.get_by_role("complementary", name="Inspector")
+    for _ in range(2):
+        await user.inspect("Replay")
+        await inspector.get_by_role("list", name="Runs").get_by_role("button").click()
+        await expect(inspector).to_have_count(0)
+        await expect(user.page.get_by_role("group", name="Replay")).to_be_visible()
+        await user.press("Close replay")
 
 
 SMALL_TARGETS = """() =>
@@ -96,6 +109,7 @@ async def test_the_use_of_the_context_is_one_line_beside_a_choice_of_models_on_a
         assert await meter.evaluate(IS_ONE_LINE)
 
 
+@over_both
 async def test_every_control_of_a_form_and_of_a_state_is_large_on_a_touch_screen(visit: Visit, scripted: str) -> None:
     user = await visit(scripted, viewport=PHONE, has_touch=True, is_mobile=True)
     await user.say("hello")
@@ -148,6 +162,7 @@ async def test_the_top_bar_of_a_phone_names_the_agent_and_the_model(visit: Visit
     assert await user.page.evaluate(CUT) == []
 
 
+@over_both
 async def test_enter_begins_a_line_on_a_touch_screen(visit: Visit, assistant: str) -> None:
     user = await visit(assistant, viewport=PHONE, has_touch=True, is_mobile=True)
     await user.page.keyboard.type("stream 1")
@@ -163,6 +178,7 @@ async def test_enter_begins_a_line_on_a_touch_screen(visit: Visit, assistant: st
     await expect(editor).to_have_value("stream 1\n")
 
 
+@over_both
 async def test_a_long_text_is_folded_and_a_picture_of_another_server_says_that_it_is_not_loaded(
     visit: Visit, scripted: str
 ) -> None:
