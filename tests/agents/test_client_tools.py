@@ -10,6 +10,7 @@ from ag_ui.core import (
     Message,
     RunFinishedEvent,
     RunFinishedSuccessOutcome,
+    TextMessageEndEvent,
     ToolCall,
     ToolCallArgsEvent,
     ToolCallResultEvent,
@@ -149,11 +150,14 @@ async def test_the_client_is_told_that_an_answer_was_cut_off_or_filtered() -> No
     for reason in (StopReason.LENGTH, StopReason.FILTERED):
         items = await run([TextDelta("Once"), StopDelta(reason)])
         assert told(items) == [{"reason": reason}]
+        assert [item.metadata for item in items if isinstance(item, TextMessageEndEvent)] == [{"stopReason": reason}]
         assert isinstance(items[-1], RunFinishedEvent)
 
 
 async def test_an_ordinary_end_is_nothing_to_tell() -> None:
-    assert told(await run([TextDelta("Once"), StopDelta(StopReason.END)])) == []
+    items = await run([TextDelta("Once"), StopDelta(StopReason.END)])
+    assert told(items) == []
+    assert [item.metadata for item in items if isinstance(item, TextMessageEndEvent)] == [None]
 
 
 @pytest.mark.parametrize("reason", [StopReason.LENGTH, StopReason.FILTERED])

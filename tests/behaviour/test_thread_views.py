@@ -77,6 +77,8 @@ async def test_a_thread_keeps_what_its_questions_were_answered_with(connect: Con
     assert thread["answers"] == kept
     fork = await send_command(client, "fork", threadId="t1", messageId=thread["messages"][-1]["id"])
     assert (await send_command(client, "get", threadId=fork["threadId"]))["answers"] == kept
+    before = await send_command(client, "fork", threadId="t1", messageId=question)
+    assert (await send_command(client, "get", threadId=before["threadId"]))["answers"] == []
     last = await send_command(client, "get", threadId="t1", limit=1)
     assert last["answers"] == []
     assert (await send_command(client, "get", threadId="t1", limit=1, before=last["before"]))["answers"] == kept

@@ -53,6 +53,7 @@ def test_a_change_of_the_settings_is_served(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(AGENT.format(text="hello"))
     (tmp_path / "agui.toml").write_text('store = "memory"\nconsole_title = "Before"\n')
     with ServerProcess((*DEV, "app:agent"), tmp_path) as server:
+        server.wait_for(lambda line: "memory, so a restart after a change loses them" in line)
         assert "Before" in httpx.get(f"http://127.0.0.1:{server.port}/", timeout=WAIT).text
         (tmp_path / "agui.toml").write_text('store = "memory"\nconsole_title = "After"\n')
         assert "After" in httpx.get(f"http://127.0.0.1:{server.wait_for_port(starts=2)}/", timeout=WAIT).text

@@ -59,6 +59,7 @@ COMPOSED = """(area, key) => {
 }"""
 
 
+@over_both
 async def test_keys_of_an_input_method_stop_and_send_nothing(visit: Visit, scripted: str) -> None:
     user = await visit(scripted)
     await user.say("slowly")
@@ -168,6 +169,7 @@ async def test_an_approval_is_given_with_keys(visit: Visit, assistant: str) -> N
     await user.reads("The result of calculate is 42.")
 
 
+@over_both
 async def test_the_focus_follows_the_steps_of_an_approval(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     keyboard = user.page.keyboard
@@ -185,6 +187,7 @@ async def test_the_focus_follows_the_steps_of_an_approval(visit: Visit, assistan
     await user.reads("the user denied this call: too dear")
 
 
+@over_both
 async def test_a_question_leaves_the_focus_in_a_message_that_is_being_written(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     is_written = asyncio.Event()
@@ -309,19 +312,6 @@ async def test_a_thread_is_renamed_by_touch_on_a_phone(visit: Visit, assistant: 
     await expect(threads.get_by_role("listitem")).to_have_text(["Greetings"])
 
 
-async def test_a_replay_on_a_phone_is_not_hidden_by_the_inspector(visit: Visit, assistant: str) -> None:
-    user = await visit(assistant, viewport=PHONE, has_touch=True)
-    await user.say("stream 1")
-    await user.is_done()
-    inspector = user.page.get_by_role("complementary", name="Inspector")
-    for _ in range(2):
-        await user.inspect("Replay")
-        await inspector.get_by_role("list", name="Runs").get_by_role("button").click()
-        await expect(inspector).to_have_count(0)
-        await expect(user.page.get_by_role("group", name="Replay")).to_be_visible()
-        await user.press("Close replay")
-
-
 async def test_the_threads_of_a_phone_hold_the_focus_and_give_it_back(visit: Visit, assistant: str) -> None:
     user = await visit(assistant, viewport=PHONE, has_touch=True)
     threads = user.page.get_by_role("navigation", name="Threads")
@@ -342,6 +332,7 @@ async def test_the_threads_of_a_phone_hold_the_focus_and_give_it_back(visit: Vis
     await expect(user.composer).to_be_focused()
 
 
+@over_both
 async def test_escape_closes_the_inspector_where_it_lies_over_the_conversation_before_it_stops_a_run(
     visit: Visit, assistant: str
 ) -> None:

@@ -101,3 +101,19 @@ async def test_a_branch_that_cannot_be_made_loses_nothing(visit: Visit, assistan
     await user.reads("hello world,")
     await expect(user.messages).to_have_count(1)
     user.expect_complaints(*NO_NETWORK)
+
+
+async def test_a_question_that_is_asked_again_is_without_the_former_answer(visit: Visit, scripted: str) -> None:
+    user = await visit(scripted)
+    await user.say("ask")
+    await user.press("Not now")
+    await user.reads("Not answered")
+    await user.press("Ask again")
+    await versions(user, "2/2")
+    for is_loaded_again in (False, True):
+        if is_loaded_again:
+            await user.page.reload()
+        await expect(user.page.get_by_role("form", name="Where to?")).to_be_visible()
+        await expect(user.conversation.get_by_role("group", name="Where to?")).to_have_count(0)
+    await user.press("Version before")
+    await user.reads("Not answered")

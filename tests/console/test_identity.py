@@ -55,6 +55,8 @@ async def test_a_model_is_chosen(visit: Visit) -> None:
         await user.page.get_by_label("Filter events").fill("RUN_INPUT")
         await user.page.get_by_role("list", name="Events").get_by_role("button").first.click()
         await expect(user.page.get_by_role("group", name="Frame")).to_contain_text('"model": "spare"')
+        await user.page.reload()
+        await expect(user.page.get_by_label("Model")).to_have_value("spare")
         await user.page.close()
 
 

@@ -71,6 +71,20 @@ async def test_a_run_is_copied_as_curl_and_downloaded_as_jsonl(visit: Visit, ass
     assert found == [line for line in lines if "TEXT_MESSAGE" in line["frame"].get("type", "")]
 
 
+async def test_the_run_of_an_approved_call_is_copied_as_curl_with_the_message_before_it(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.inspect("Events")
+    await user.say("calculate 6*7")
+    await user.press("Allow")
+    await user.reads("The result of calculate is 42.")
+    await user.is_done()
+    command = await user.copies("Copy as curl")
+    assert '"content":"calculate 6*7"' in command
+    assert "TOOL_CALL_START" in await curl(command)
+
+
 async def downloaded(user: User, folder: Path) -> list[dict[str, Any]]:
     """The lines that "Download as JSONL" saves."""
     async with user.page.expect_download() as download:
@@ -107,6 +121,24 @@ async def test_a_stored_run_is_played_again(visit: Visit, assistant: str) -> Non
     await expect(user.messages).to_have_count(1)
 
 
+async def test_the_replay_of_a_run_after_a_decision_has_the_question_and_the_call(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("calculate 6*7")
+    await user.press("Allow")
+    await user.reads("The result of calculate is 42.")
+    await user.is_done()
+    await user.inspect("Replay")
+    runs = user.page.get_by_label("Runs").get_by_role("button")
+    await expect(runs).to_have_count(2)
+    await runs.first.click()
+    await user.reads("The result of calculate is 42.")
+    bar = user.page.get_by_role("group", name="Replay")
+    await bar.get_by_label("Event").fill("0")
+    await expect(user.messages).to_have_text(["calculate 6*7"])
+    await expect(user.call("calculate")).to_be_visible()
+    await expect(user.conversation).not_to_contain_text("The result of calculate is 42.")
+
+
 async def test_another_thread_and_a_new_chat_close_a_replay(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
@@ -136,7 +168,7 @@ async def test_a_trace_has_the_model_calls_the_tools_and_the_waits_of_a_turn(vis
     await user.is_done()
     await user.inspect("Trace")
     names = user.page.get_by_role("list", name="Trace").locator(".span-name")
-    await expect(names).to_have_text(["run", "model", "calculate", "waits for you", "run", "model"])
+    await expect(names).to_have_text(["run", "model", "waits for you", "run", "calculate", "model"])
     await expect(user.page.get_by_role("list", name="Trace")).to_contain_text("interrupt ·")
     await user.say("stream 1")
     await user.is_done()

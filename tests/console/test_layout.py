@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import expect
 
-from tests.console.conftest import POLICY, Visit
+from tests.console.conftest import POLICY, Visit, over_both
 from tests.console.driver import PHONE, User, serve_page
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
@@ -33,6 +33,19 @@ async def test_the_inspector_is_made_wider_with_keys_and_lies_over_a_scrim_on_a_
     await user.page.set_viewport_size({"width": 820, "height": 1000})
     await user.page.locator(".scrim").click(position={"x": 20, "y": 500})
     await expect(inspector).to_have_count(0)
+
+
+async def test_a_replay_on_a_phone_is_not_hidden_by_the_inspector(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True)
+    await user.say("stream 1")
+    await user.is_done()
+    inspector = user.page.get_by_role("complementary", name="Inspector")
+    for _ in range(2):
+        await user.inspect("Replay")
+        await inspector.get_by_role("list", name="Runs").get_by_role("button").click()
+        await expect(inspector).to_have_count(0)
+        await expect(user.page.get_by_role("group", name="Replay")).to_be_visible()
+        await user.press("Close replay")
 
 
 SMALL_TARGETS = """() =>
@@ -79,6 +92,8 @@ async def test_every_control_of_a_touch_screen_is_large(visit: Visit) -> None:
         await user.page.get_by_label("Runs").get_by_role("button").first.click()
         await expect(user.page.get_by_role("group", name="Replay")).to_be_visible()
         await has_large_targets(user)
+        slider = await user.page.get_by_role("slider", name="Event").evaluate("(slider) => slider.offsetWidth")
+        assert slider > 200
 
 
 IS_ONE_LINE = "(element) => element.offsetHeight < 2 * parseFloat(getComputedStyle(element).fontSize)"
@@ -94,6 +109,7 @@ async def test_the_use_of_the_context_is_one_line_beside_a_choice_of_models_on_a
         assert await meter.evaluate(IS_ONE_LINE)
 
 
+@over_both
 async def test_every_control_of_a_form_and_of_a_state_is_large_on_a_touch_screen(visit: Visit, scripted: str) -> None:
     user = await visit(scripted, viewport=PHONE, has_touch=True, is_mobile=True)
     await user.say("hello")
@@ -115,6 +131,38 @@ async def test_every_control_of_a_form_and_of_a_state_is_large_on_a_touch_screen
     await has_large_targets(user)
 
 
+CUT = """() => [...document.querySelectorAll(".thread-title, .answerer-name, .answerer select")]
+    .filter((each) => each.scrollWidth > each.clientWidth + 1 || each.clientWidth < 40)
+    .map((each) => `${each.outerHTML.slice(0, 80)} ${each.scrollWidth}>${each.clientWidth}`)
+"""
+"""Names in the top bar that are cut or hidden."""
+
+
+@pytest.mark.parametrize("width", [390, 820, 1000, 1280])
+async def test_the_top_bar_shows_the_title_the_agent_and_the_model_at_every_width(visit: Visit, width: int) -> None:
+    choice = {
+        "AGUI_AGENT": "helper",
+        "AGUI_AGENTS": "helper=assistant,guide=tests.console.scripted:agent",
+        "AGUI_MODELS": "spare=offline",
+    }
+    with serve_page(AGUI_CONTEXT_TOKENS="4000", **choice) as server:
+        user = await visit(server.url, viewport={"width": width, "height": 844})
+        await user.say("what time is it")
+        await user.is_done()
+        await expect(user.page.get_by_role("heading", name="what time is it")).to_be_visible()
+        await expect(user.page.get_by_label("Agent")).to_be_visible()
+        await expect(user.page.get_by_label("Model")).to_be_visible()
+        assert await user.page.evaluate(CUT) == []
+
+
+async def test_the_top_bar_of_a_phone_names_the_agent_and_the_model(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant, viewport=PHONE, has_touch=True, is_mobile=True)
+    await expect(user.page.locator(".answerer")).to_be_visible()
+    await expect(user.page.locator(".answerer-name")).to_have_text(["assistant", "offline model"])
+    assert await user.page.evaluate(CUT) == []
+
+
+@over_both
 async def test_enter_begins_a_line_on_a_touch_screen(visit: Visit, assistant: str) -> None:
     user = await visit(assistant, viewport=PHONE, has_touch=True, is_mobile=True)
     await user.page.keyboard.type("stream 1")
@@ -122,8 +170,15 @@ async def test_enter_begins_a_line_on_a_touch_screen(visit: Visit, assistant: st
     await expect(user.composer).to_have_value("stream 1\n")
     await user.press("Send")
     await user.reads("hello world,")
+    await user.is_done()
+    await user.press("Edit and send again")
+    editor = user.page.get_by_label("Edit your message")
+    await editor.press("End")
+    await editor.press("Enter")
+    await expect(editor).to_have_value("stream 1\n")
 
 
+@over_both
 async def test_a_long_text_is_folded_and_a_picture_of_another_server_says_that_it_is_not_loaded(
     visit: Visit, scripted: str
 ) -> None:

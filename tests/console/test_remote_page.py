@@ -96,6 +96,7 @@ async def test_a_user_talks_with_a_deployed_agent_on_the_page(visit: Visit, page
     await user.page.close()
 
 
+@over_both
 @requirement("terminal.web")
 async def test_a_diagram_of_a_deployed_agent_is_drawn(visit: Visit) -> None:
     async with (

@@ -52,6 +52,27 @@ async def test_a_search_finds_what_was_said(visit: Visit, assistant: str) -> Non
 
 
 @over_both
+async def test_a_search_that_is_refused_says_why(visit: Visit, assistant: str) -> None:
+    user = await visit(assistant)
+    await user.say("stream 2")
+    await user.is_done()
+
+    async def refuse(route: Route) -> None:
+        error = {"type": "RUN_ERROR", "code": "RATE_LIMIT_EXCEEDED", "message": "Too many requests."}
+        await route.fulfill(status=429, json=error)
+
+    await user.page.route("**/threads?*text=*", refuse)
+    threads = user.page.get_by_role("navigation", name="Threads")
+    await threads.get_by_label("Search threads").fill("hello world")
+    await expect(threads.get_by_role("alert")).to_have_text("The search has failed. Too many requests.")
+    await expect(threads.get_by_text("Nothing found.")).to_have_count(0)
+    await user.page.unroute("**/threads?*text=*")
+    await threads.get_by_label("Search threads").fill("hello")
+    await expect(threads.get_by_role("listitem")).to_have_text(["stream 2"])
+    await expect(threads.get_by_role("alert")).to_have_count(0)
+    user.expect_complaints("429")
+
+
 async def test_a_search_is_used_with_keys(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")

@@ -19,6 +19,7 @@ async def test_an_address_that_cannot_be_read_opens_a_new_chat(visit: Visit, ass
     await user.reads("hello world,")
 
 
+@over_both
 async def test_nothing_is_sent_to_a_thread_that_could_not_be_loaded(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
@@ -43,6 +44,7 @@ async def test_nothing_is_sent_to_a_thread_that_could_not_be_loaded(visit: Visit
     await expect(user.messages).to_have_text(["stream 1", "stream 2"])
 
 
+@over_both
 async def test_a_thread_is_opened_and_the_address_names_it(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
@@ -57,6 +59,7 @@ async def test_a_thread_is_opened_and_the_address_names_it(visit: Visit, assista
     await expect(user.page.get_by_label("Suggestions")).to_be_visible()
 
 
+@over_both
 async def test_two_tabs_of_a_browser_see_the_same_threads_and_another_browser_does_not(
     visit: Visit, assistant: str
 ) -> None:
@@ -69,6 +72,7 @@ async def test_two_tabs_of_a_browser_see_the_same_threads_and_another_browser_do
     await expect(stranger.page.get_by_text("Your chats will be here.")).to_be_visible()
 
 
+@over_both
 async def test_a_tab_that_gets_the_focus_shows_what_another_tab_has_said(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await say_in_two_tabs(user)
@@ -102,6 +106,7 @@ async def hold(user: User, number: int) -> tuple[asyncio.Event, asyncio.Event]:
     return is_asked, is_released
 
 
+@over_both
 async def test_a_message_that_is_written_while_a_thread_loads_goes_to_that_thread(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")
@@ -159,6 +164,7 @@ async def test_a_thread_that_is_loaded_while_its_branch_is_made_is_not_shown(vis
     await expect(user.messages.locator(".user-text")).to_have_text(["stream 1"])
 
 
+@over_both
 async def test_a_fork_does_not_leave_the_thread_that_was_opened_meanwhile(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)
     await user.say("stream 1")

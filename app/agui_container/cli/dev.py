@@ -53,7 +53,7 @@ def dev(agent: str | None, host: str | None, port: int | None, config: Path | No
     store = project_store(origins)
     listener = listen(address, settings.port if port is None else port)
     logs.configure_logging(settings.log_format, settings.log_level)
-    describe(agent or settings.agent, page_of(listener), store or f"the setting store ({origins['store']})")
+    describe(agent or settings.agent, page_of(listener), store or place_of_threads(settings, origins["store"]))
     if opens and settings.console:
         webbrowser.open(page_of(listener))
     target = partial(serve_child, agent, config, host=address, store=store)
@@ -91,6 +91,13 @@ def describe(agent: str, page: str, threads: str) -> None:
     """Print the agent and the places to look at."""
     for name, value in {"agent": agent, "page": page, "threads": threads, "stop": "Ctrl-C"}.items():
         click.echo(f"{click.style(f'{name:>9}', dim=True)}  {click.style(value, fg='cyan')}", err=True)
+
+
+def place_of_threads(settings: Settings, origin: str) -> str:
+    """Return the place that the setting ``store`` names. Its URL may have a password, so it is not printed."""
+    place = f"the setting store ({origin})"
+    is_memory = settings.store.get_secret_value() == "memory"
+    return f"{place}: memory, so a restart after a change loses them" if is_memory else place
 
 
 def serve_child(

@@ -7,7 +7,6 @@
 
 import {
   type BaseEvent,
-  type ContentPart,
   EventType,
   type Interrupt,
   type Message,
@@ -22,9 +21,10 @@ import { newId } from "./config";
 import { api, threadWithRuns } from "./connection/api";
 import { FrameLog } from "./connection/frames";
 import { type LinkState, type RunHandle, Transport } from "./connection/transport";
+import { type Content, queueOf, setQueue } from "./message-queue";
 import { EventQueue } from "./queue";
 import { choices } from "./server";
-import { branchId } from "./state/branches";
+import { branchAt, branchId } from "./state/branches";
 import { openCalls, textOf, unsent } from "./state/messages";
 import { answered, isApproval, putOff, sent, withWaiting } from "./state/questions";
 import { endRun, reduce } from "./state/reducer";
@@ -43,8 +43,6 @@ export const problem = new Store<RunFailure | null>(null);
 export const isLoaded = new Store(true);
 /** The last input that was sent on the thread that is shown, for `copy as curl`. */
 export const lastInput = new Store<RunAgentInput | null>(null);
-/** Messages that were written while a run was open. The first is sent when the run has ended well. */
-export const queued = new Store<readonly (string | ContentPart[])[]>([]);
 /** Number of runs that the user has begun, with a message or an answer. */
 export const begun = new Store(0);
 
@@ -143,9 +141,10 @@ export async function follow(input: RunAgentInput): Promise<void> {
 
 /** Send the first message that waits for the end of a run. */
 export function sendQueued(): void {
-  const [first, ...rest] = queued.value;
+  const { threadId } = chat.value;
+  const [first, ...rest] = queueOf(threadId);
   if (first === undefined || isRunning()) return;
-  queued.set(rest);
+  setQueue(threadId, rest);
   void send(first);
 }
 
@@ -211,8 +210,9 @@ export function failureOf(error: unknown): RunFailure {
 }
 
 /** Send a message, or let it wait for the end of the open run. */
-export async function send(content: string | ContentPart[]): Promise<void> {
-  if (isRunning()) return queued.update((waiting) => [...waiting, content]);
+export async function send(content: Content): Promise<void> {
+  const { threadId } = chat.value;
+  if (isRunning()) return setQueue(threadId, [...queueOf(threadId), content]);
   chat.update(putOff);
   add({ id: newId(), role: "user", content });
   await run();
@@ -263,15 +263,7 @@ async function resend(messageIds: readonly string[]): Promise<void> {
 async function runBranch(message: UserMessage): Promise<void> {
   visits += 1;
   const before = chat.value;
-  const at = before.messages.findIndex(({ id }) => id === message.id);
-  const messages = [...before.messages.slice(0, at), message];
-  chat.patch({
-    messages,
-    run: { status: "running", startedAt: Date.now() },
-    interrupts: [],
-    answers: [],
-    pendingCalls: [],
-  });
+  chat.patch({ ...branchAt(before, message), run: { status: "running", startedAt: Date.now() } });
   const isCurrent = visit();
   try {
     const { threadId } = await api.fork(before.threadId, message.id, branchId(before.threadId, newId()));
@@ -288,7 +280,9 @@ async function runBranch(message: UserMessage): Promise<void> {
 
 /** Cancel the run at the server. The text that has arrived stays. */
 export function stop(): void {
-  active?.cancel();
+  if (active === null) return;
+  chat.update((state) => (state.run.id === undefined ? state : { ...state, stoppedRunId: state.run.id }));
+  active.cancel();
 }
 
 /** Stop reading the thread that is shown. Its run continues at the server. */
@@ -299,7 +293,6 @@ export function leave(): void {
   active = null;
   queue.clear();
   refusedAnswers = [];
-  queued.set([]);
   lastInput.set(null);
   asked = null;
   problem.set(null);

@@ -43,18 +43,21 @@ function loadSession(): string {
   return created;
 }
 
-/** Read a setting of this browser; null where storage is turned off. */
-export function read(key: string): string | null {
+type Storage = "localStorage" | "sessionStorage";
+
+/** Read a setting of this browser, or of this tab; null where storage is turned off. */
+export function read(key: string, storage: Storage = "localStorage"): string | null {
   try {
-    return localStorage.getItem(key);
+    return window[storage].getItem(key);
   } catch {
     return null;
   }
 }
 
-export function write(key: string, value: string): void {
+export function write(key: string, value: string, storage: Storage = "localStorage"): void {
   try {
-    localStorage.setItem(key, value);
+    window[storage].removeItem(key); // an old value must not outlive one that is too large
+    window[storage].setItem(key, value);
   } catch {
     // The setting then holds until the page is closed.
   }

@@ -1,9 +1,11 @@
 /** A stored run, played again event by event. The chat does not change. */
 
 import type { BaseEvent } from "@ag-ui/core";
+import { chat } from "./chat";
 import { storedFrames } from "./connection/api";
 import type { Frame } from "./connection/frames";
 import { reduce } from "./state/reducer";
+import { messagesBefore } from "./state/stored-trace";
 import { type ChatState, emptyChat } from "./state/types";
 import { Store } from "./store";
 
@@ -15,6 +17,8 @@ export interface Replay {
   /** Number of events that were applied. */
   at: number;
   isPlaying: boolean;
+  /** The chat before the first event. */
+  before: ChatState;
   state: ChatState;
 }
 
@@ -31,7 +35,8 @@ export async function openReplay(threadId: string, runId: string): Promise<void>
   if (request !== requests) return;
   const events = texts.map((text) => JSON.parse(text) as BaseEvent);
   const frames = framesOf(events, texts, runId);
-  replay.set({ runId, events, frames, at: 0, isPlaying: false, state: emptyChat(threadId) });
+  const before = { ...emptyChat(threadId), messages: messagesBefore(runId, chat.value) };
+  replay.set({ runId, events, frames, at: 0, isPlaying: false, before, state: before });
   play();
 }
 
@@ -45,7 +50,7 @@ export function seek(at: number): void {
   const current = replay.value;
   if (current === null) return;
   const from = at >= current.at ? current.at : 0;
-  const start = from === 0 ? emptyChat(current.state.threadId) : current.state;
+  const start = from === 0 ? current.before : current.state;
   const state = current.events.slice(from, at).reduce((next, event) => reduce(next, event, timeOf(event)), start);
   replay.set({ ...current, at, state });
 }

@@ -43,17 +43,23 @@ export function customOf(known: AgentCapabilities | null): CustomCapabilities {
 }
 
 const AGENT_KEY = "agui.agent";
+const MODEL_KEY = "agui.model";
 
 /** The agent that the user has chosen; empty for the default. */
 export const chosenAgent = new Store(read(AGENT_KEY) ?? "");
 
 /** The model that the user has chosen; empty for the default. */
-export const chosenModel = new Store("");
+export const chosenModel = new Store(read(MODEL_KEY) ?? "");
 
 export function chooseAgent(name: string): void {
   write(AGENT_KEY, name);
   chosenAgent.set(name);
-  chosenModel.set("");
+  chooseModel("");
+}
+
+export function chooseModel(name: string): void {
+  write(MODEL_KEY, name);
+  chosenModel.set(name);
 }
 
 /** What is known of the agent that answers. */

@@ -6,7 +6,7 @@ import { newId } from "./config";
 import { api, RequestError, type StoredThread, threadWithRuns } from "./connection/api";
 import { closeReplay } from "./replay";
 import { rootOf } from "./state/branches";
-import { answersIn, chatOf } from "./state/stored";
+import { chatOf, noticesIn } from "./state/stored";
 import { emptyChat } from "./state/types";
 import { feedback, threads } from "./threads";
 
@@ -79,7 +79,7 @@ export async function loadEarlier(): Promise<void> {
           ...state,
           messages: [...page.messages, ...state.messages],
           runs: { ...page.runs, ...state.runs },
-          notices: [...answersIn(page), ...state.notices],
+          notices: [...noticesIn(page), ...state.notices],
           earlier: page.before,
         },
   );

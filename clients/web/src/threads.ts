@@ -125,11 +125,16 @@ class Threads {
     const search = ++this.searches;
     this.found.set(text === "" ? null : []);
     this.isSearching.set(text !== "");
+    this.problem.set("");
     if (text === "") return;
     let page: string | undefined;
     do {
-      const answer = await api.search(text, page).catch(() => ({ threads: [], next: undefined }));
+      const answer = await api.search(text, page).catch((error: Error) => error);
       if (search !== this.searches) return;
+      if (answer instanceof Error) {
+        this.problem.set(`The search has failed. ${answer.message}`);
+        break;
+      }
       this.found.update((found) => [...(found ?? []), ...answer.threads]);
       page = answer.next;
     } while (page !== undefined);

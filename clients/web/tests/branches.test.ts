@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ThreadFacts } from "../src/connection/api";
-import { branchId, conversations, isFork, rootOf, versionsOf } from "../src/state/branches";
+import { branchAt, branchId, conversations, isFork, rootOf, versionsOf } from "../src/state/branches";
 
 let now = 0;
 
@@ -44,4 +44,23 @@ test("a branch at a later message shows the version of the branch that it contin
   assert.deepEqual(versionsOf(list, TWO, "m1"), { threadIds: ["t", ONE], at: 1 });
   assert.deepEqual(versionsOf(list, TWO, "m2"), { threadIds: [ONE, TWO], at: 1 });
   assert.deepEqual(versionsOf(list, THREE, "m1"), { threadIds: ["t", ONE], at: 0 });
+});
+
+test("a branch has the notices before its message, and none of the version before", () => {
+  const messages = [
+    { id: "u1", role: "user" as const, content: "pay" },
+    { id: "a1", role: "assistant" as const, content: "Paid." },
+    { id: "u2", role: "user" as const, content: "again" },
+    { id: "a2", role: "assistant" as const, content: "Paid again." },
+  ];
+  const notices = [null, "u1", "u2", "a2"].map((afterMessageId, at) => ({ id: `n${at}`, afterMessageId, text: "" }));
+  const branch = branchAt({ messages, notices }, { id: "u2", role: "user", content: "once more" });
+  assert.deepEqual(
+    branch.notices?.map(({ id }) => id),
+    ["n0", "n1"],
+  );
+  assert.deepEqual(
+    branch.messages?.map(({ content }) => content),
+    ["pay", "Paid.", "once more"],
+  );
 });

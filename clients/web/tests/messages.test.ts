@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message } from "@ag-ui/core";
-import { openCalls, refused, unsent } from "../src/state/messages";
+import { historyOf, openCalls, refused, unsent } from "../src/state/messages";
 
 function said(id: string): Message {
   return { id, role: "user", content: id };
@@ -31,4 +31,11 @@ test("a call without a result is open until the user says something else", () =>
     ["c2"],
   );
   assert.deepEqual(openCalls([...messages, said("d")]), []);
+});
+
+test("a copy of a request has the history, and ends with the last message of the user if it had none", () => {
+  const messages = [said("a"), calling("b", "c1"), said("c"), calling("d", "c2")];
+  assert.deepEqual(historyOf([messages[0]!], messages), messages.slice(0, 1));
+  assert.deepEqual(historyOf([], messages), messages.slice(0, 3));
+  assert.deepEqual(historyOf([said("gone")], messages), [said("gone")]);
 });

@@ -51,3 +51,12 @@ test("a call that waits for a decision waits again", () => {
   assert.equal(chat.calls.c?.phase, "waiting");
   assert.deepEqual(chat.interrupts, waiting);
 });
+
+test("a message that the model has not completed says so, at its place", () => {
+  const [user, answer, next] = THREAD.messages;
+  const cut = { ...answer!, metadata: { stopReason: "length" } };
+  const [turn, last] = arrange(chatOf({ ...THREAD, messages: [user!, cut, next!] }, []));
+  const notice = turn!.blocks.find((block) => block.kind === "notice")!.notice;
+  assert.equal(notice.text, "The model stopped early: length.");
+  assert.deepEqual(last!.blocks, []);
+});

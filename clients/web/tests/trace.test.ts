@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rowsOf } from "../src/components/events";
+import { matching, rowsOf } from "../src/components/events";
 import type { RunFacts } from "../src/connection/api";
 import type { Frame } from "../src/connection/frames";
 import { storedFramesOf, storedTurns } from "../src/state/stored-trace";
@@ -27,7 +27,7 @@ const PAID = frames(
   [120, { type: "TOOL_CALL_END", toolCallId: "c" }],
   [130, { type: "RUN_FINISHED", outcome: { type: "interrupt" }, usage: [{ inputTokens: 1200, outputTokens: 8 }] }],
   [1000, { run: "r2", threadId: "t", messages: [] }],
-  [1100, { run: "r2", type: "TOOL_CALL_RESULT", toolCallId: "c" }],
+  [1100, { run: "r2", type: "TOOL_CALL_RESULT", toolCallId: "c", metadata: { durationMs: 40 } }],
   [1150, { run: "r2", type: "TEXT_MESSAGE_START", messageId: "m" }],
   [1200, { run: "r2", type: "TEXT_MESSAGE_END", messageId: "m" }],
   [1210, { run: "r2", type: "RUN_FINISHED" }],
@@ -41,12 +41,18 @@ test("a turn has the spans of its model calls, its tools and the wait for the us
     [
       ["run", "run", 0, 130, "interrupt · 1,200 tokens in, 8 out"],
       ["model", "model", 0, 120, "first token after 100 ms"],
-      ["tool", "pay", 120, 1100, "waits for a decision"],
       ["wait", "waits for you", 130, 1000, ""],
       ["run", "run", 1000, 1210, "success"],
+      ["tool", "pay", 1060, 1100, ""],
       ["model", "model", 1100, 1200, "first token after 50 ms"],
     ],
   );
+});
+
+test("a tool waits until the run with the decision begins", () => {
+  const tool = (count: number) => spansOf(PAID.slice(0, count)).find(({ kind }) => kind === "tool");
+  assert.deepEqual([tool(6)?.start, tool(6)?.end, tool(6)?.detail], [120, undefined, "waits for a decision"]);
+  assert.deepEqual([tool(7)?.start, tool(7)?.end, tool(7)?.detail], [1000, undefined, ""]);
 });
 
 test("each message of the user begins a turn, and other threads have their own", () => {
@@ -95,6 +101,16 @@ test("deltas of one message are one row, and the end of a run is readable", () =
     ],
   );
   assert.equal(rowsOf(log, true).length, 4);
+});
+
+test("the filter finds the number of deltas that a row shows", () => {
+  const log = frames(
+    [0, { type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta: "Hel" }],
+    [40, { type: "TEXT_MESSAGE_CONTENT", messageId: "m", delta: "lo" }],
+    [50, { type: "TEXT_MESSAGE_END", messageId: "m" }],
+  );
+  const found = (filter: string) => matching(rowsOf(log, false), filter).map(({ frame }) => frame.number);
+  assert.deepEqual(["2 deltas", "-deltas", "", "other"].map(found), [[1], [3], [1, 3], []]);
 });
 
 test("the input of a run is a row with what the user said, also with files, and an answer continues", () => {
@@ -161,7 +177,7 @@ test("a stored turn has the times of its runs and its measured tools, and of not
       ["model", "", ""],
       ["waits for you", 7700, ""],
       ["run", 500, "success"],
-      ["pay", 40, "waits for a decision"],
+      ["pay", 40, ""],
       ["model", "", ""],
     ],
   );

@@ -46,6 +46,7 @@ from agui_container.ports import (
     ToolCallDelta,
     UsageDelta,
 )
+from agui_container.protocol.conversation.transcript import STOP_REASON
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.strict_json import whole_text
 from agui_container.runtime.surrogates import split_half
@@ -170,6 +171,11 @@ class ModelTurn:
         if self.stop in CUT_SHORT:
             return *self._close_open(), *ends, CustomEvent(name="model.stopped", value={"reason": self.stop})
         return *self._close_open(), *ends
+
+    @property
+    def _reason_of_cut(self) -> dict[str, object] | None:
+        """Return metadata of a message that was cut short. It is stored with the message."""
+        return {STOP_REASON: self.stop} if self.stop in CUT_SHORT else None
 
     @property
     def calls(self) -> Sequence[ModelToolCall]:
@@ -299,13 +305,13 @@ class ModelTurn:
             if half:
                 self._text_block.texts.append(LOST_HALF)
                 events.append(TextMessageContentEvent(message_id=self._text_block.id, delta=LOST_HALF))
-            events.append(TextMessageEndEvent(message_id=self._text_block.id))
+            events.append(TextMessageEndEvent(message_id=self._text_block.id, metadata=self._reason_of_cut))
         elif was == "reasoning":
             block = self._reasoning_block
             if half:
                 block.texts.append(LOST_HALF)
                 events.append(ReasoningMessageContentEvent(message_id=block.id, delta=LOST_HALF))
-            events.append(ReasoningMessageEndEvent(message_id=block.id))
+            events.append(ReasoningMessageEndEvent(message_id=block.id, metadata=self._reason_of_cut))
             events.append(ReasoningEndEvent(message_id=block.id))
         return events
 

@@ -12,7 +12,7 @@ from pydantic_core import from_json, to_json
 
 from agui_container.engine.service import View
 from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey, ThreadKey
-from agui_container.ports.store import InterruptStore
+from agui_container.ports.store import InterruptStore, Store, ThreadStore
 
 DEPTH = -2
 """Level of the scope, see ``InterruptScope``."""
@@ -60,9 +60,18 @@ def answers_after(answers: Sequence[View], messages: Collection[str], *, is_firs
     return [it for it in answers if it.get("messageId") in messages or (is_first and "messageId" not in it)]
 
 
-async def copy_answers(store: InterruptStore, source: ThreadKey, fork: ThreadKey, now: float) -> None:
-    """Give a fork the answers of its origin. Those after its last message belong to no message of the fork."""
-    await store.put(_scope(fork), await store.list_open(_scope(source), now))
+async def copy_answers(store: Store, source: ThreadKey, fork: ThreadKey, last_message: str, now: float) -> None:
+    """Give a fork the answers of its origin, without those after its last message, because it has no such question."""
+    records = await store.interrupts.list_open(_scope(source), now)
+    kept = [it for it in records if await _has_before(store.threads, fork, last_message, from_json(it.payload)[0])]
+    if kept:
+        await store.interrupts.put(_scope(fork), kept)
+
+
+async def _has_before(threads: ThreadStore, thread: ThreadKey, last_message: str, answer: View) -> bool:
+    """Return True if an answer belongs to a message before the last one. The answers of a record have one message."""
+    after = answer.get("messageId")
+    return not isinstance(after, str) or (after != last_message and await threads.message(thread, after) is not None)
 
 
 def _scope(thread: ThreadKey) -> InterruptScope:

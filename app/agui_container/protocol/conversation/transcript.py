@@ -339,6 +339,9 @@ DECISION = "decision"
 DURATION = "durationMs"
 """Metadata key of the run time of a server tool, in whole milliseconds."""
 
+STOP_REASON = "stopReason"
+"""Metadata key of a message that the model has not completed."""
+
 
 def has_failed(result: ToolMessage) -> bool:
     """Return True if the tool failed or did not run."""

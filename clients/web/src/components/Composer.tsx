@@ -2,7 +2,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Attachment, contentOf, excess, type RefusedFile, readFiles, size } from "../attachments";
-import { chat, isLoaded, isRunning, queued, send, sendQueued, stop } from "../chat";
+import { chat, isLoaded, isRunning, send, sendQueued, stop } from "../chat";
+import { queueOf, queues, setQueue } from "../message-queue";
 import { maxBodyBytes } from "../server";
 import { rootOf } from "../state/branches";
 import { textOf } from "../state/messages";
@@ -131,7 +132,8 @@ function hint(isReady: boolean, isBusy: boolean, isWriting: boolean): string {
 
 /** Messages that wait for the end of the run. After a run that was stopped or has failed the user sends them. */
 function QueuedMessages() {
-  const waiting = useStore(queued);
+  const threadId = useStore(chat, (state) => state.threadId);
+  const waiting = useStore(queues, () => queueOf(threadId));
   const isBusy = useStore(chat, isRunning);
   if (waiting.length === 0) return null;
   return (
@@ -147,7 +149,12 @@ function QueuedMessages() {
           <IconButton
             icon="close"
             label="Do not send"
-            onClick={() => queued.set(waiting.filter((_, other) => other !== index))}
+            onClick={() =>
+              setQueue(
+                threadId,
+                waiting.filter((_, other) => other !== index),
+              )
+            }
           />
         </li>
       ))}

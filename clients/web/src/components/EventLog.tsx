@@ -4,11 +4,12 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { chat, frames, lastInput } from "../chat";
 import { endpoint, SESSION_HEADER, session } from "../config";
 import type { Frame } from "../connection/frames";
+import { historyOf } from "../state/messages";
 import { useStore } from "../store";
 import { token } from "../token";
 import { copyText, download } from "./copy";
 import { EventRows } from "./EventRows";
-import { type Row, rowsOf } from "./events";
+import { matching, type Row, rowsOf } from "./events";
 import { count } from "./format";
 import { IconButton } from "./icons";
 import { LongText } from "./LongText";
@@ -65,16 +66,6 @@ export function EventLog() {
   );
 }
 
-/** Words that must be in what a row shows; with a minus, words that must not. */
-function matching(rows: readonly Row[], filter: string): readonly Row[] {
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return rows;
-  return rows.filter((row) => {
-    const text = `${row.frame.type} ${row.text}`.toLowerCase();
-    return words.every((word) => (word.startsWith("-") ? !text.includes(word.slice(1)) : text.includes(word)));
-  });
-}
-
 /** The frames of the listed rows, in order. */
 function listed(all: readonly Frame[], rows: readonly Row[]): readonly Frame[] {
   const firsts = new Map(rows.map((row) => [row.frame.number, row.count]));
@@ -98,11 +89,9 @@ function jsonl(rows: readonly Frame[]): string {
 /** The last request as a command for a shell. Each time that it is executed it makes a run on a thread of its own. */
 async function copyCurl(): Promise<void> {
   if (lastInput.value === null) return;
-  const { messages } = chat.value;
-  const sent = messages.findIndex(({ id }) => id === lastInput.value?.messages.at(-1)?.id);
-  const history = sent < 0 ? lastInput.value.messages : messages.slice(0, sent + 1);
   const { resume: _, ...rest } = lastInput.value;
-  const input = JSON.stringify({ ...rest, threadId: FRESH, runId: FRESH, messages: history });
+  const messages = historyOf(rest.messages, chat.value.messages);
+  const input = JSON.stringify({ ...rest, threadId: FRESH, runId: FRESH, messages });
   const address = quoted(endpoint("invocations"));
   const authorization = token.value === "" ? "" : ' -H "Authorization: Bearer $TOKEN"';
   const body = quoted(input).replaceAll(FRESH, "copy-'$(date +%s)'");

@@ -2,8 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Frame } from "../connection/frames";
-import { familyOf, type Row } from "./events";
-import { duration } from "./format";
+import { familyOf, folded, type Row } from "./events";
 
 /** Height of a row, which is a target for fingers on a touch screen. */
 const ROW = matchMedia("(pointer: coarse)").matches ? 44 : 28;
@@ -56,7 +55,7 @@ export function EventRows({ rows, open, onOpen, isFollowing = false }: EventRows
               <span class="event-time">{isFollowing ? row.frame.number : (row.frame.since / 1000).toFixed(3)}</span>
               <span class="event-type">{row.frame.type}</span>
               <span class="event-text">
-                {row.count > 1 && <em>{`${row.count} deltas${isFollowing ? "" : `, ${duration(row.took)}`} `}</em>}
+                {row.count > 1 && <em>{`${folded(row, !isFollowing)} `}</em>}
                 {row.text}
               </span>
             </button>

@@ -189,12 +189,19 @@ function Working({ state }: { state: ChatState }) {
 
 /** The end of an earlier turn that has no complete answer. */
 function TurnEnding({ ending }: { ending: RunEnding }) {
+  if (ending.status === "cancelled") return <p class="notice">{stopped(ending)}</p>;
+  const { failure } = ending;
   return (
-    <p class="notice">{ending.status === "cancelled" ? STOPPED : `The run failed. ${ending.failure?.message ?? ""}`}</p>
+    <div class="notice">
+      <p>{`The run failed. ${failure?.message ?? ""}`}</p>
+      {failure !== undefined && <FailureCode failure={failure} />}
+    </div>
   );
 }
 
-const STOPPED = "You stopped this answer.";
+function stopped({ isByUser }: Pick<RunEnding, "isByUser">): string {
+  return isByUser ? "You stopped this answer." : "This answer was stopped.";
+}
 
 /** The end of the last run, if it has no complete answer. */
 function Ending({ state, isReplay }: { state: ChatState; isReplay: boolean }) {
@@ -207,7 +214,7 @@ function Ending({ state, isReplay }: { state: ChatState; isReplay: boolean }) {
   if (status === "cancelled") {
     return (
       <div class="stopped">
-        <p class="notice">{STOPPED}</p>
+        <p class="notice">{stopped(state.run)}</p>
         {again}
       </div>
     );
@@ -233,18 +240,23 @@ function Problem() {
 
 /** An error with its code, and the id by which the server's log has it. */
 function Failure({ failure, children }: { failure: RunFailure; children: ComponentChildren }) {
-  const { message, code, requestId } = failure;
   return (
     <div class="failure" role="alert">
       <Icon name="alert" />
       <div>
-        <p>{message}</p>
-        <p class="failure-code">
-          {code}
-          {requestId !== undefined && ` · request ${requestId}`}
-        </p>
+        <p>{failure.message}</p>
+        <FailureCode failure={failure} />
       </div>
       {children}
     </div>
+  );
+}
+
+function FailureCode({ failure: { code, requestId } }: { failure: RunFailure }) {
+  return (
+    <p class="failure-code">
+      {code}
+      {requestId !== undefined && ` · request ${requestId}`}
+    </p>
   );
 }

@@ -93,7 +93,7 @@ export function Sidebar({ onLeave, onHide }: SidebarProps) {
         ))}
         {found.length === 0 && !isSearching && (
           <div class="sidebar-note">
-            <p>{refusal || (query === "" ? "Your chats will be here." : "Nothing found.")}</p>
+            <p>{refusal || (query === "" ? "Your chats will be here." : problem === "" && "Nothing found.")}</p>
             {refusal !== "" && <SignInButton />}
           </div>
         )}

@@ -6,6 +6,7 @@ import {
   agentOf,
   capabilities,
   chooseAgent,
+  chooseModel,
   chosenAgent,
   chosenModel,
   customOf,
@@ -36,13 +37,19 @@ export function TopBar({ hasMenu, onMenu, onInspector, isInspectorShown }: TopBa
   const chosen = useStore(theme);
   return (
     <header class="top-bar">
-      {hasMenu && <IconButton icon="menu" label="Threads" onClick={onMenu} />}
-      <h1 class="thread-title">{name}</h1>
-      <Answerer />
-      <Connection />
-      <ContextMeter />
-      <IconButton icon={chosen satisfies IconName} label={`Theme: ${chosen}`} onClick={() => setTheme(NEXT[chosen])} />
-      <IconButton icon="panel" label="Inspector" pressed={isInspectorShown} onClick={onInspector} />
+      <div class="top-bar-items">
+        {hasMenu && <IconButton icon="menu" label="Threads" onClick={onMenu} />}
+        <h1 class="thread-title">{name}</h1>
+        <Answerer />
+        <Connection />
+        <ContextMeter />
+        <IconButton
+          icon={chosen satisfies IconName}
+          label={`Theme: ${chosen}`}
+          onClick={() => setTheme(NEXT[chosen])}
+        />
+        <IconButton icon="panel" label="Inspector" pressed={isInspectorShown} onClick={onInspector} />
+      </div>
     </header>
   );
 }
@@ -73,7 +80,7 @@ function Answerer() {
         names={facts.models ?? []}
         chosen={chosen}
         isDisabled={isBusy}
-        onChoose={(each) => chosenModel.set(each)}
+        onChoose={chooseModel}
       />
     </span>
   );

@@ -12,6 +12,7 @@ import { focusComposer } from "./Composer";
 import { ContentParts } from "./ContentParts";
 import { copyText } from "./copy";
 import { IconButton } from "./icons";
+import { TOUCH, useMedia } from "./media";
 
 export function UserMessageView({ message, isReadOnly }: { message: UserMessage; isReadOnly: boolean }) {
   const [isEditing, setEditing] = useState(false);
@@ -87,6 +88,7 @@ function VersionSwitch({ messageId }: { messageId: string }) {
 function Editor({ message, text, onClose }: { message: UserMessage; text: string; onClose: () => void }) {
   const [draft, setDraft] = useState(text);
   const isBusy = useStore(chat, isRunning);
+  const isTouch = useMedia(TOUCH);
   const submit = () => {
     if (isBusy || draft.trim() === "") return;
     onClose();
@@ -103,7 +105,7 @@ function Editor({ message, text, onClose }: { message: UserMessage; text: string
       }}
       onKeyDown={(event) => {
         if (event.isComposing) return; // the key belongs to an input method
-        if (event.key === "Enter" && !event.shiftKey) {
+        if (event.key === "Enter" && !event.shiftKey && !isTouch) {
           event.preventDefault();
           submit();
           focusComposer();

@@ -3,6 +3,7 @@
 import type { TokenUsage } from "@ag-ui/core";
 import type { Frame } from "../connection/frames";
 import { requestOf, tokensOf } from "../state/trace";
+import { duration } from "./format";
 
 export interface Row {
   frame: Frame;
@@ -30,6 +31,21 @@ export function rowsOf(frames: readonly Frame[], isRaw: boolean): Row[] {
     }
   }
   return rows;
+}
+
+/** The number of the deltas of a row, and their time where frames have times; empty for one frame. */
+export function folded({ count, took }: Row, isTimed: boolean): string {
+  return count === 1 ? "" : `${count} deltas${isTimed ? `, ${duration(took)}` : ""}`;
+}
+
+/** The rows that show each of these words, and none of those with a minus. */
+export function matching(rows: readonly Row[], filter: string): readonly Row[] {
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return rows;
+  return rows.filter((row) => {
+    const text = `${row.frame.type} ${folded(row, true)} ${row.text}`.toLowerCase();
+    return words.every((word) => (word.startsWith("-") ? !text.includes(word.slice(1)) : text.includes(word)));
+  });
 }
 
 function continues(one: Frame, other: Frame): boolean {

@@ -6,13 +6,23 @@
  * loaded, and a fork that the user has asked for stays a conversation of its own.
  */
 
+import type { UserMessage } from "@ag-ui/core";
 import type { ThreadFacts } from "../connection/api";
+import type { ChatState } from "./types";
 
 const SUFFIX = /~[0-9a-f]{8}$/;
 
 /** The id of a new branch. */
 export function branchId(threadId: string, random: string): string {
   return `${rootOf(threadId)}~${random.slice(0, 8)}`;
+}
+
+/** The chat before a message of the user, with this version of it. A notice belongs to the message that it follows. */
+export function branchAt(chat: Pick<ChatState, "messages" | "notices">, message: UserMessage): Partial<ChatState> {
+  const at = chat.messages.findIndex(({ id }) => id === message.id);
+  const left = new Set<string | null>(chat.messages.slice(at).map(({ id }) => id));
+  const notices = chat.notices.filter(({ afterMessageId }) => !left.has(afterMessageId));
+  return { messages: [...chat.messages.slice(0, at), message], notices, interrupts: [], answers: [], pendingCalls: [] };
 }
 
 /** The id of the conversation that a branch belongs to, and of any other thread itself. */

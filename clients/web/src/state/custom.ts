@@ -41,7 +41,7 @@ export function reduceCustom(
     case "media.dropped":
       return withNotice(state, `The model was not given the ${data.part}: ${data.reason}.`);
     case "model.stopped":
-      return withNotice(state, `The model stopped early${data.reason ? `: ${data.reason}` : ""}.`);
+      return withNotice(state, cutShort(data.reason));
     default:
       return state;
   }
@@ -85,6 +85,11 @@ export function withAnswer(
 /** What was answered, as JSON; empty if the question was put off. */
 export function answerText({ status, payload }: Omit<ResumeEntry, "interruptId">): string {
   return status === "cancelled" ? "" : JSON.stringify(payload ?? null);
+}
+
+/** Say why the model did not complete a message. */
+export function cutShort(reason: unknown): string {
+  return `The model stopped early${reason ? `: ${reason}` : ""}.`;
 }
 
 function compacted(data: Record<string, unknown>): string {

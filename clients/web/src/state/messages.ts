@@ -79,6 +79,13 @@ export function unsent({ messages, unsent }: Pick<ChatState, "messages" | "unsen
   return messages.filter(({ id }) => unsent[id] === "");
 }
 
+/** The messages up to the last one of an input; of an input without messages, up to the last one of the user. */
+export function historyOf(sent: readonly Message[], all: readonly Message[]): readonly Message[] {
+  const last = sent.at(-1) ?? all.findLast(({ role }) => role === "user");
+  const at = all.findIndex(({ id }) => id === last?.id);
+  return at < 0 ? sent : all.slice(0, at + 1);
+}
+
 /** Those of the unsent messages that the server will not take. */
 export function refused(unsent: ChatState["unsent"]): ChatState["unsent"] {
   return Object.fromEntries(Object.entries(unsent).filter(([, reason]) => reason !== ""));

@@ -120,7 +120,8 @@ export function failureOf({ code, message, metadata }: Pick<Of<EventType.RUN_ERR
 }
 
 /** End the run without a complete answer. */
-export function endRun(state: ChatState, now: number, ending: RunEnding): ChatState {
+export function endRun(state: ChatState, now: number, { ...ending }: RunEnding): ChatState {
+  if (state.run.id !== undefined && state.run.id === state.stoppedRunId) ending.isByUser = true;
   const endings = state.run.id === undefined ? state.endings : { ...state.endings, [state.run.id]: ending };
   return { ...state, endings, run: { ...state.run, ...ending, endedAt: now } };
 }

@@ -29,10 +29,17 @@ export function storedTurns(runs: readonly RunFacts[], chat: Pick<ChatState, "me
 }
 
 /** What the user had said before a run; empty if the page does not have it. */
-export function questionOf(run: RunFacts, { messages, runs }: Pick<ChatState, "messages" | "runs">): string {
-  const at = messages.findIndex(({ id }) => runs[id] === run.runId);
-  const asked: Message | undefined = messages.slice(0, Math.max(0, at)).findLast(({ role }) => role === "user");
+export function questionOf({ runId }: RunFacts, chat: Pick<ChatState, "messages" | "runs">): string {
+  const asked = messagesBefore(runId, chat)[0];
   return asked?.role === "user" ? textOf(asked) || "Files" : "";
+}
+
+/** What was said before a run, from the last message of the user; empty if the page does not have it. */
+export function messagesBefore(runId: string, { messages, runs }: Pick<ChatState, "messages" | "runs">): Message[] {
+  const at = messages.findIndex(({ id }) => runs[id] === runId);
+  const before = messages.slice(0, Math.max(0, at));
+  const asked = before.findLastIndex(({ role }) => role === "user");
+  return asked < 0 ? [] : before.slice(asked);
 }
 
 /** The frames of a run that a trace is made of: its beginning, and the events that the server has sent. */

@@ -1,7 +1,7 @@
 /** A stored thread as a chat. */
 
 import type { RunFacts, StoredThread } from "../connection/api";
-import { answerText } from "./custom";
+import { answerText, cutShort } from "./custom";
 import { openCalls } from "./messages";
 import { withWaiting } from "./questions";
 import { failureOf } from "./reducer";
@@ -21,7 +21,7 @@ export function chatOf(stored: StoredThread, runs: readonly RunFacts[]): ChatSta
     runs: stored.runs,
     shared: { value: stored.state, changed: [] },
     goals: latestGoals(stored),
-    notices: answersIn(stored),
+    notices: noticesIn(stored),
     endings: endingsOf(runs),
     run: runOf(stored, runs[0]),
     pendingCalls: stored.status === "client_tool_turn" ? openCalls(stored.messages).map(({ id }) => id) : [],
@@ -29,8 +29,21 @@ export function chatOf(stored: StoredThread, runs: readonly RunFacts[]): ChatSta
   return withWaiting(chat, stored.waiting);
 }
 
+/** Lines of a conversation that are no messages. */
+export function noticesIn(stored: Pick<StoredThread, "answers" | "messages">): Notice[] {
+  return [...answersIn(stored), ...cutsIn(stored)];
+}
+
+/** Messages that the model has not completed. */
+function cutsIn({ messages }: Pick<StoredThread, "messages">): Notice[] {
+  return messages.flatMap(({ id, metadata }) => {
+    const reason = metadata?.stopReason;
+    return reason === undefined ? [] : [{ id: `cut-${id}`, afterMessageId: id, text: cutShort(reason) }];
+  });
+}
+
 /** Questions of the agent with their answers, each after the message that was the last one then. */
-export function answersIn({ answers }: StoredThread): Notice[] {
+function answersIn({ answers }: Pick<StoredThread, "answers">): Notice[] {
   return answers.map((answer) => ({
     id: `${answer.runId}-${answer.interruptId}`,
     afterMessageId: answer.messageId ?? null,

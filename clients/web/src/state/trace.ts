@@ -105,6 +105,7 @@ function parsed(frame: Frame): unknown {
 }
 
 const ROOT = "";
+const WAITS = "waits for a decision";
 
 class Trace {
   readonly spans: Span[] = [];
@@ -117,6 +118,8 @@ class Trace {
   private run: Span | undefined;
   private wait: Span | undefined;
   private readonly tools = new Map<string, Span>();
+  /** Tools that have waited for a decision. */
+  private readonly decided = new Set<Span>();
   private readonly lanes = new Map<string, Span>();
   private readonly steps = new Map<string, Span>();
   /** The open model call of each lane, and the time from which the next one counts. */
@@ -128,6 +131,14 @@ class Trace {
     this.wait = undefined;
     this.run = this.open("run", "run", at, 0);
     this.idleSince.set(ROOT, at);
+    for (const tool of this.tools.values()) if (tool.detail === WAITS) this.resume(tool, at);
+  }
+
+  /** A tool runs after the decision, so the wait is not a part of its time. */
+  private resume(tool: Span, at: number): void {
+    tool.start = at;
+    tool.detail = "";
+    this.decided.add(tool);
   }
 
   add(event: TraceEvent, at: number): void {
@@ -212,7 +223,8 @@ class Trace {
     this.close(tool, at, metadata?.denied ? "denied" : metadata?.failed ? "failed" : "");
     const measured = metadata?.durationMs;
     if (tool !== undefined && measured !== undefined) {
-      tool.start = tool.isTimed ? Math.min(tool.start, at - measured) : at - measured;
+      const isExact = this.decided.has(tool) || !tool.isTimed;
+      tool.start = isExact ? at - measured : Math.min(tool.start, at - measured);
       tool.isTimed = true;
     }
     this.models.delete(lane);
@@ -228,7 +240,7 @@ class Trace {
     const waiting = [...this.tools.values()].filter((tool) => tool.end === undefined);
     if (outcome?.type !== "interrupt") return;
     this.wait = this.open("wait", "waits for you", at, 0);
-    for (const tool of waiting) tool.detail = "waits for a decision";
+    for (const tool of waiting) tool.detail = WAITS;
   }
 }
 

@@ -64,6 +64,8 @@ export interface RunFailure {
 /** End of a run that has no complete answer. */
 export interface RunEnding {
   status: "cancelled" | "failed";
+  /** True if the user of this page has stopped it. Others may stop a run, and the server does when nobody reads it. */
+  isByUser?: true;
   failure?: RunFailure;
 }
 
@@ -73,6 +75,7 @@ export interface RunState {
   startedAt?: number;
   endedAt?: number;
   failure?: RunFailure;
+  isByUser?: true;
 }
 
 /** A line of its own in the conversation: history was compacted, a tool source is down, an answer was cut off. */
@@ -100,6 +103,8 @@ export interface ChatState {
   context?: ContextUse;
   usage: readonly TokenUsage[];
   run: RunState;
+  /** The last run that the user has stopped on this page. */
+  stoppedRunId?: string;
   /** Questions that the user has not answered. */
   interrupts: readonly Interrupt[];
   /** Answers that are sent when all questions have one. */
