@@ -5,6 +5,8 @@ Rule: a stream is never changed by being inspected, and what cannot be read is a
 
 import json
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ag_ui.core import BaseEvent, Event, RunStartedEvent
 from pydantic import TypeAdapter, ValidationError
@@ -25,12 +27,14 @@ class EventInspector:
 
     Args:
         findings: takes the results.
-        body: the request's body, for the ids of its input.
+        ids: thread and run of the input, None if the events answer no input.
     """
 
-    def __init__(self, findings: RuleFindings, body: bytes) -> None:
+    def __init__(self, findings: RuleFindings, ids: tuple[str, str] | None) -> None:
+        self.steps = 0
+        """Events so far, without terminal ones."""
         self._findings = findings
-        self._ids = input_ids(body)
+        self._ids = ids
         self._expander = Expander(lambda: str(uuid.uuid4()))
         self._sequence = RunSequence()
         self._last = ""
@@ -47,6 +51,7 @@ class EventInspector:
         if not self._last:
             self._start(event)
         self._last = str(event.type.value)
+        self.steps += not self.has_ended
         if not self._is_from_start:
             return
         try:
@@ -67,6 +72,11 @@ class EventInspector:
         """True if the last event was a terminal one."""
         return self._last in TERMINAL
 
+    @property
+    def is_open(self) -> bool:
+        """True from the first event of an input's run to its terminal one."""
+        return self._ids is not None and self._last != "" and not self.has_ended
+
     def _start(self, event: BaseEvent) -> None:
         if isinstance(event, RunStartedEvent):
             same = self._ids is None or (event.thread_id, event.run_id) == self._ids
@@ -81,7 +91,30 @@ class EventInspector:
         self._findings.break_rule("run.order", detail)
 
 
-class StreamInspector:
+class AnswerInspector:
+    """Inspector of what a container sends over one connection.
+
+    Attributes:
+        run: inspector of the events of the run that the connection carries now.
+        pieces: pieces that were read.
+        is_awaited: False while the platform has something else to do than to wait for the next piece.
+    """
+
+    def __init__(self, run: EventInspector) -> None:
+        self.run = run
+        self.pieces = 0
+        self.is_awaited = True
+
+    @contextmanager
+    def handling(self) -> Iterator[None]:
+        """Count a piece, and do not await the next one meanwhile."""
+        self.pieces += 1
+        self.is_awaited = False
+        yield
+        self.is_awaited = True
+
+
+class StreamInspector(AnswerInspector):
     """Inspector of the bytes of one answer to ``/invocations``.
 
     Args:
@@ -91,8 +124,8 @@ class StreamInspector:
     """
 
     def __init__(self, findings: RuleFindings, body: bytes, content_type: str) -> None:
+        super().__init__(EventInspector(findings, input_ids(body)))
         self._findings = findings
-        self._events = EventInspector(findings, body)
         kind = content_type.partition(";")[0].strip()
         self._is_stream = kind == "text/event-stream"
         self._is_binary = kind == PROTOBUF  # the caller has asked for it, and the contract does not know it
@@ -115,7 +148,7 @@ class StreamInspector:
             return
         self._findings.judge("invocations.stream", holds=self._bad is None, detail=self._bad or "")
         if self._is_stream:
-            self._events.finish()
+            self.run.finish()
 
     def _inspect(self, frame: bytes) -> None:
         data = [
@@ -123,12 +156,12 @@ class StreamInspector:
         ]
         for line in data:
             if line.startswith(b"data:"):
-                self._events.feed(line[5:].strip())
+                self.run.feed(line[5:].strip())
             else:
                 self._bad = self._bad or f"a line does not begin with data: {shown(line)}"
 
 
-class SocketInspector:
+class SocketInspector(AnswerInspector):
     """Inspector of the messages that a container sends over one socket.
 
     Args:
@@ -136,8 +169,8 @@ class SocketInspector:
     """
 
     def __init__(self, findings: RuleFindings) -> None:
+        super().__init__(EventInspector(findings, None))
         self._findings = findings
-        self._events = EventInspector(findings, b"")
         self._bad: str | None = None
         self.has_messages = False
 
@@ -152,7 +185,7 @@ class SocketInspector:
             text = message.encode() if isinstance(message, str) else message
             self._bad = self._bad or f"a message is no JSON object: {shown(text)}"
         elif "type" in content:
-            self._events.feed(message)
+            self.run.feed(message)
         self._findings.judge("socket.events", holds=self._bad is None, detail=self._bad or "")
 
 
