@@ -5,7 +5,7 @@ Rule: a stream is never changed by being inspected, and what cannot be read is a
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from ag_ui.core import BaseEvent, Event, RunStartedEvent
@@ -48,7 +48,7 @@ class EventInspector:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             self._fail(f"an event cannot be read: {first['msg']} at {'.'.join(map(str, first['loc']))}")
             return
-        if not self._last:
+        if not self.has_begun:
             self._start(event)
         self._last = str(event.type.value)
         self.steps += not self.has_ended
@@ -68,6 +68,11 @@ class EventInspector:
         self._findings.judge("run.end", holds=self._last in TERMINAL, detail=detail)
 
     @property
+    def has_begun(self) -> bool:
+        """True once there is an event."""
+        return self._last != ""
+
+    @property
     def has_ended(self) -> bool:
         """True if the last event was a terminal one."""
         return self._last in TERMINAL
@@ -75,7 +80,7 @@ class EventInspector:
     @property
     def is_open(self) -> bool:
         """True from the first event of an input's run to its terminal one."""
-        return self._ids is not None and self._last != "" and not self.has_ended
+        return self._ids is not None and self.has_begun and not self.has_ended
 
     def _start(self, event: BaseEvent) -> None:
         if isinstance(event, RunStartedEvent):
@@ -162,7 +167,7 @@ class StreamInspector(AnswerInspector):
 
 
 class SocketInspector(AnswerInspector):
-    """Inspector of the messages that a container sends over one socket.
+    """Inspector of the messages of one socket, which carries one run after the other.
 
     Args:
         findings: takes the results.
@@ -171,8 +176,18 @@ class SocketInspector(AnswerInspector):
     def __init__(self, findings: RuleFindings) -> None:
         super().__init__(EventInspector(findings, None))
         self._findings = findings
+        self._inputs: list[tuple[str, str]] = []
+        """Inputs whose run has not begun."""
+        self._has_commands = False
         self._bad: str | None = None
         self.has_messages = False
+
+    def feed_caller(self, message: str | bytes) -> None:
+        """Take the ids of an input. Any other message may ask for a run that is not the caller's own."""
+        if (ids := input_ids(message)) is None:
+            self._has_commands = True
+        else:
+            self._inputs.append(ids)
 
     def feed(self, message: str | bytes) -> None:
         """Inspect one message. An object without ``type`` is the container's own, and may be anything."""
@@ -185,11 +200,33 @@ class SocketInspector(AnswerInspector):
             text = message.encode() if isinstance(message, str) else message
             self._bad = self._bad or f"a message is no JSON object: {shown(text)}"
         elif "type" in content:
+            if content["type"] == "RUN_STARTED" or not self.run.has_begun or self._is_over():
+                self._begin(content)
             self.run.feed(message)
         self._findings.judge("socket.events", holds=self._bad is None, detail=self._bad or "")
 
+    def finish(self) -> None:
+        """Judge the last run, if the container itself has closed the socket."""
+        if self.run.has_begun:
+            self.run.finish()
 
-def input_ids(body: bytes) -> tuple[str, str] | None:
+    def _is_over(self) -> bool:
+        """Return True if the next event may be of another run than the last one."""
+        return self.run.has_ended and (self._has_commands or bool(self._inputs))
+
+    def _begin(self, event: Mapping[str, object]) -> None:
+        """Judge the run before, and inspect the next one."""
+        self.finish()
+        ids = (str(event.get("threadId")), str(event.get("runId")))
+        if ids in self._inputs:
+            self._inputs.remove(ids)
+            self.run = EventInspector(self._findings, ids)
+        else:
+            is_answer = self._inputs and not self._has_commands
+            self.run = EventInspector(self._findings, self._inputs.pop(0) if is_answer else None)
+
+
+def input_ids(body: str | bytes) -> tuple[str, str] | None:
     """Return the thread and the run of an input, or None if the body is no input or a command of this project."""
     try:
         given = json.loads(body)
