@@ -108,6 +108,7 @@ class AttachedContainer:
     exited: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     obeys: bool = True
     can_freeze: bool = True
+    can_thaw: bool = True
 
     async def start(self) -> None:
         self.orders.append("start")
@@ -122,6 +123,8 @@ class AttachedContainer:
 
     async def thaw(self) -> None:
         self.orders.append("thaw")
+        if not self.can_thaw:
+            raise ContainerFailure("it cannot be continued")
 
     async def terminate(self) -> None:
         self.orders.append("terminate")

@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
 from agui_container.platform.rules import RuleState
+from agui_container.platform.session import SessionState
 from tests.engine.doubles import eventually, wait_for_event
 from tests.platform.conftest import AttachPlatform
 from tests.platform.doubles import (
@@ -283,3 +284,14 @@ async def test_a_session_id_that_is_too_short_refuses_the_socket(attach: AttachP
     with pytest.raises(InvalidStatus) as refused:
         await socket_to(site.url, f"{RUNTIME}/ws?{HEADER}=short")
     assert refused.value.response.status_code == 400
+
+
+async def test_a_socket_to_a_container_that_cannot_be_thawed_is_an_internal_error(attach: AttachPlatform) -> None:
+    site = await attach(ScriptedContainer(talk=echo))
+    await site.invoke()
+    await eventually(lambda: site.session.state is SessionState.FROZEN)
+    site.containers[0].can_thaw = False
+    with pytest.raises(InvalidStatus) as refused:
+        await open_socket(site)
+    assert refused.value.response.status_code == 500
+    assert b"INTERNAL_ERROR" in (refused.value.response.body or b"")
