@@ -58,7 +58,7 @@ Exhaust = Callable[[ServerProcess, ClientConnection], AbstractAsyncContextManage
 
 
 @asynccontextmanager
-async def clients_that_use_all(server: ServerProcess, _: ClientConnection) -> AsyncIterator[None]:
+async def clients_that_use_all(server: ServerProcess, _control: ClientConnection) -> AsyncIterator[None]:
     """Keep all connections in use. A new one is served for ``/ping``."""
     clients = []
     for _ in range(CLIENTS // 20):
