@@ -20,6 +20,9 @@ from starlette.websockets import WebSocket
 
 FAULTS = {*sys.argv[1:]}
 RUN_SECONDS = 0.4
+SOCKET_FAULTS = {"socket-late-start": "RUN_STARTED", "socket-no-end": "RUN_FINISHED"}
+"""Events that a socket leaves out."""
+
 STARTED_AT = int(time.time())
 
 open_runs = 0
@@ -103,6 +106,8 @@ async def talk(websocket: WebSocket) -> None:
         for number in range(400):
             await websocket.send_json({"control": number})
     async for each in events(body["threadId"], body["runId"]):
+        if any(fault in FAULTS and name in each for fault, name in SOCKET_FAULTS.items()):
+            continue
         await websocket.send_text(each if "sse-frames" in FAULTS else each.removeprefix("data: ").strip())
     await websocket.close()
 

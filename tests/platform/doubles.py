@@ -108,6 +108,7 @@ class AttachedContainer:
     exited: asyncio.Future[str] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     obeys: bool = True
     can_freeze: bool = True
+    can_thaw: bool = True
 
     async def start(self) -> None:
         self.orders.append("start")
@@ -122,6 +123,8 @@ class AttachedContainer:
 
     async def thaw(self) -> None:
         self.orders.append("thaw")
+        if not self.can_thaw:
+            raise ContainerFailure("it cannot be continued")
 
     async def terminate(self) -> None:
         self.orders.append("terminate")
@@ -187,6 +190,9 @@ def frame(event_type: str, **fields: object) -> bytes:
 
 STARTED = frame("RUN_STARTED", threadId="t1", runId="r1")
 FINISHED = frame("RUN_FINISHED", threadId="t1", runId="r1")
+CUSTOM = frame("CUSTOM", name="n", value="v")
+INPUT = b'{"threadId": "t1", "runId": "r1"}'
+"""The input of the run of these events."""
 
 
 async def short_run(_: Request) -> Response:
@@ -199,11 +205,13 @@ class HeldRun:
     """A run that begins at once and ends when a test lets it.
 
     Attributes:
+        rest: its events behind RUN_STARTED.
         ends: set by the test.
         has_ended: True once the container has sent the end, or was cancelled before.
         was_cancelled: True if the container noticed that its reader has gone.
     """
 
+    rest: bytes = FINISHED
     ends: asyncio.Event = field(default_factory=asyncio.Event)
     has_begun: asyncio.Event = field(default_factory=asyncio.Event)
     has_ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -218,7 +226,7 @@ class HeldRun:
         self.has_begun.set()
         try:
             await self.ends.wait()
-            yield FINISHED
+            yield self.rest
         except asyncio.CancelledError:
             self.was_cancelled = True
             raise

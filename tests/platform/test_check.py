@@ -53,6 +53,8 @@ FAULTS = {
     ("http-errors", "no-end", "many-frames", "other-ids"): {
         *("error.visible", "run.end", "socket.frame-rate", "run.start"),
     },
+    ("socket-late-start",): {"run.start", "run.order"},
+    ("socket-no-end",): {"run.end"},
     ("other-path",): {"invocations.answer", "error.visible", "session.concurrent"},
     ("ping-type", "bare-frames", "no-socket"): {"ping.answer", "ping.status", "invocations.stream"},
 }

@@ -1,19 +1,27 @@
 """Sessions: cold start, stickiness, idle time, lifetime, freezing, and their end."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
 
 from agui_container.platform import limits
+from agui_container.platform.rules import RuleState
 from agui_container.platform.session import SessionState
 from tests.engine.doubles import eventually, wait_for_event
 from tests.platform.conftest import AttachPlatform
 from tests.platform.doubles import (
+    CUSTOM,
+    FINISHED,
     HEADER,
+    INPUT,
     INVOCATIONS,
     RUNTIME,
     SESSION,
+    STARTED,
     HeldRun,
     ScriptedContainer,
     ServedPlatform,
@@ -140,6 +148,55 @@ async def test_an_open_run_does_not_keep_a_session_whose_ping_says_healthy(attac
     await eventually(lambda: not site.plane.sessions.all())
     run.ends.set()
     await answering
+
+
+@pytest.mark.parametrize(
+    ("body", "rest", "state"),
+    [
+        (INPUT, CUSTOM + FINISHED, RuleState.BROKEN),
+        (INPUT, FINISHED, RuleState.NOT_SEEN),
+        (b'{"command": {"type": "attach"}}', CUSTOM + FINISHED, RuleState.NOT_SEEN),
+    ],
+    ids=["a run that goes on behind the ping", "a run of which only the end is late", "no run"],
+)
+async def test_a_container_must_be_busy_at_a_ping_before_an_event_of_its_run(
+    attach: AttachPlatform, body: bytes, rest: bytes, state: RuleState
+) -> None:
+    run, container = HeldRun(rest), ScriptedContainer()
+    container.answer = run.answer
+    site = await attach(container)
+    answering = asyncio.create_task(site.invoke(body))
+    await wait_for_event(run.has_begun)
+    await ping_again(site, container, 4)
+    run.ends.set()
+    await answering
+    await ping_again(site, container)
+    assert site.plane.findings["ping.busy"].state is state
+
+
+async def test_a_run_that_waits_for_its_caller_may_be_over_in_the_container(attach: AttachPlatform) -> None:
+    async def frames() -> AsyncIterator[bytes]:
+        yield STARTED
+        for _ in range(200):
+            yield CUSTOM.replace(b'"v"', b'"%s"' % (b"v" * 100_000))
+        yield FINISHED
+
+    async def answer(_: Request) -> StreamingResponse:
+        return StreamingResponse(frames(), media_type="text/event-stream")
+
+    container = ScriptedContainer(answer=answer)
+    site = await attach(container)
+    async with site.http.stream("POST", INVOCATIONS, content=INPUT, headers={HEADER: SESSION}) as answered:
+        pieces = answered.aiter_raw()
+        for _ in range(5):
+            await anext(pieces)
+            await ping_again(site, container)
+        container.ping = BUSY  # while the rest is read, the container may wait for nobody
+        await ping_again(site, container)
+        async for _ in pieces:
+            pass
+    await ping_again(site, container)
+    assert "ping.busy" not in site.plane.findings.broken()
 
 
 async def test_a_session_ends_with_its_lifetime_however_busy_it_is(attach: AttachPlatform) -> None:

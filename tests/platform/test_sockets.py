@@ -12,13 +12,28 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
+from agui_container.platform.rules import RuleState
+from agui_container.platform.session import SessionState
 from tests.engine.doubles import eventually, wait_for_event
 from tests.platform.conftest import AttachPlatform
-from tests.platform.doubles import HEADER, RUNTIME, SESSION, ScriptedContainer, ServedPlatform
+from tests.platform.doubles import (
+    CUSTOM,
+    FINISHED,
+    HEADER,
+    INPUT,
+    RUNTIME,
+    SESSION,
+    STARTED,
+    ScriptedContainer,
+    ServedPlatform,
+)
 from tests.websocket import socket_to
 
 LIMIT = 65_536
 EMPTY = '{"control": ""}'
+EVENTS = [each.removeprefix(b"data: ").decode() for each in (STARTED.strip(), CUSTOM.strip(), FINISHED.strip())]
+OTHER_INPUT, *OTHER_EVENTS = (each.replace("r1", "r2") for each in (INPUT.decode(), *EVENTS))
+ATTACH = '{"command": {"type": "attach"}}'
 
 
 def message(size: int) -> str:
@@ -196,6 +211,64 @@ async def test_data_on_a_socket_keeps_the_session_and_an_open_socket_alone_does_
         await eventually(lambda: not site.plane.sessions.all())
 
 
+@pytest.mark.parametrize(
+    ("inputs", "answered", "broken"),
+    [
+        ([INPUT.decode(), OTHER_INPUT], [*EVENTS, *OTHER_EVENTS], set()),
+        ([INPUT.decode(), ATTACH], [*EVENTS, *EVENTS[1:]], set()),
+        ([INPUT.decode(), OTHER_INPUT], [*EVENTS[:2], *OTHER_EVENTS], {"run.end"}),
+        ([INPUT.decode()], EVENTS[:2], {"run.end"}),
+        ([INPUT.decode()], OTHER_EVENTS, {"run.start"}),
+        ([INPUT.decode()], EVENTS[1:], {"run.start", "run.order"}),
+        ([INPUT.decode()], [*EVENTS, EVENTS[1]], {"run.order", "run.end"}),
+    ],
+)
+async def test_the_runs_of_a_socket_are_judged_one_after_the_other(
+    attach: AttachPlatform, inputs: list[str], answered: list[str], broken: set[str]
+) -> None:
+    async def talk(websocket: WebSocket) -> None:
+        for _ in inputs:
+            await websocket.receive()
+        for event in answered:
+            await websocket.send_text(event)
+        await websocket.close()
+
+    site = await attach(ScriptedContainer(talk=talk))
+    async with open_socket(site) as connection:
+        for content in inputs:
+            await connection.send(content)
+        assert (await closed(connection))[0] == 1000
+    assert {*site.plane.findings.broken()} == broken
+
+
+@pytest.mark.parametrize(("status", "state"), [("Healthy", RuleState.BROKEN), ("HealthyBusy", RuleState.HELD)])
+async def test_a_container_must_be_busy_during_the_run_of_a_socket(
+    attach: AttachPlatform, status: str, state: RuleState
+) -> None:
+    continues = asyncio.Event()
+
+    async def talk(websocket: WebSocket) -> None:
+        await websocket.receive()
+        await websocket.send_text(EVENTS[0])
+        await continues.wait()
+        for event in EVENTS[1:]:
+            await websocket.send_text(event)
+        await eventually(lambda: site.plane.findings["ping.busy"].state is state)
+        await websocket.close()
+
+    container = ScriptedContainer(talk=talk)
+    site = await attach(container)
+    async with open_socket(site) as connection:
+        await connection.send(INPUT.decode())
+        assert await connection.recv() == EVENTS[0]
+        container.ping = {"status": status, "time_of_last_update": 1_700_000_000}
+        before = container.pings
+        await eventually(lambda: container.pings >= before + 4)
+        continues.set()
+        assert (await closed(connection))[0] == 1000
+    assert site.plane.findings["ping.during-run"].state is RuleState.HELD
+
+
 async def test_a_container_without_a_socket_refuses_with_424(attach: AttachPlatform) -> None:
     site = await attach()
     with pytest.raises(InvalidStatus) as refused:
@@ -211,3 +284,14 @@ async def test_a_session_id_that_is_too_short_refuses_the_socket(attach: AttachP
     with pytest.raises(InvalidStatus) as refused:
         await socket_to(site.url, f"{RUNTIME}/ws?{HEADER}=short")
     assert refused.value.response.status_code == 400
+
+
+async def test_a_socket_to_a_container_that_cannot_be_thawed_is_an_internal_error(attach: AttachPlatform) -> None:
+    site = await attach(ScriptedContainer(talk=echo))
+    await site.invoke()
+    await eventually(lambda: site.session.state is SessionState.FROZEN)
+    site.containers[0].can_thaw = False
+    with pytest.raises(InvalidStatus) as refused:
+        await open_socket(site)
+    assert refused.value.response.status_code == 500
+    assert b"INTERNAL_ERROR" in (refused.value.response.body or b"")

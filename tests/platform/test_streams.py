@@ -6,9 +6,8 @@ import pytest
 
 from agui_container.platform.rules import RuleFindings, RuleState
 from agui_container.platform.streams import StreamInspector
-from tests.platform.doubles import FINISHED, STARTED, frame
+from tests.platform.doubles import FINISHED, INPUT, STARTED, frame
 
-INPUT = b'{"threadId": "t1", "runId": "r1"}'
 RULES = ("invocations.stream", "run.start", "run.order", "run.end")
 
 

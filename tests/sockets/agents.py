@@ -3,8 +3,8 @@
 ``agent`` adds to the offline assistant: ``hold`` (text, silence until ``release RUN``, text), ``story RUN`` (what
 became of a held run), ``count N TAG`` (N numbered pieces), ``bulk N`` (N pieces of 1000 characters), ``halves N`` (as
 many, silence until ``release RUN``, as many more), ``tick N`` (N numbered pieces in N hundredths of a second),
-``churn`` (text until ``release churn``), ``stall S`` (blocks the event loop for S seconds), and the tool ``block``
-(blocks its thread until ``release block``).
+``churn`` (text until ``release churn``), ``leak`` (uses all descriptors up until ``release leak``), ``stall S`` (blocks
+the event loop for S seconds), and the tool ``block`` (blocks its thread until ``release block``).
 ``blocking`` is a plain generator that blocks its thread for a minute. ``stubborn`` ignores its cancellation, and
 ``threaded`` waits for a thread of Python's own that goes on for a minute. ``leaving`` holds its run for the text
 ``hold``, and for any other awaits a task that raises ``SystemExit``, or ``KeyboardInterrupt`` for ``interrupt``.
@@ -141,6 +141,17 @@ async def churn(_: str) -> AsyncIterator[Item]:
         await asyncio.sleep(0.01)
 
 
+async def leak(_: str) -> AsyncIterator[Item]:
+    """Open files until the process has no descriptor left, and close them when released."""
+    with contextlib.ExitStack() as files:
+        with contextlib.suppress(OSError):
+            while True:
+                files.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        yield "exhausted "
+        await wait_for_release("leak")
+    yield "closed"
+
+
 async def stall(seconds: str) -> AsyncIterator[Item]:
     """Block the event loop, and end in the same step."""
     yield "before "
@@ -151,6 +162,7 @@ COMMANDS: dict[str, Callable[[str], AsyncIterator[Item]]] = {
     "bulk": bulk,
     "churn": churn,
     "count": count,
+    "leak": leak,
     "release": release,
     "stall": stall,
     "story": story,

@@ -1,4 +1,4 @@
-"""A second caller is served while the first one sends the worst bodies, and ``/ping`` beside any connections.
+"""A second caller is served while the first one sends the worst bodies.
 
 The work that each body may make is counted elsewhere: in ``tests/protocol/test_parser.py``,
 ``tests/models/test_offline.py`` and ``tests/agents/test_goal_schema.py``.
@@ -6,15 +6,14 @@ The work that each body may make is counted elsewhere: in ``tests/protocol/test_
 
 import asyncio
 import json
-import sys
 from collections.abc import Callable
 
 import pytest
 
 from tests.engine.doubles import Json
 from tests.requirements import requirement
-from tests.sockets.client import HttpExchange, ask, get, post, request, run_input, wait_until
-from tests.sockets.process import COMMAND, ServerProcess, Servers
+from tests.sockets.client import HttpExchange, ask, post, request, run_input
+from tests.sockets.process import ServerProcess, Servers
 
 AT_ONCE = 3
 READS = 30
@@ -93,44 +92,3 @@ async def test_a_second_caller_is_served_beside_reads_of_a_long_thread(assistant
     served = [await is_served(assistant.port) for _ in range(ATTEMPTS)]
     assert served == [True] * ATTEMPTS
     assert {read.status for read in await answered} <= {200, 429}
-
-
-# --- few descriptors --------------------------------------------------------------------------------------------------
-
-
-DESCRIPTORS = 200
-CLIENTS = 400
-LIMIT = f"resource.setrlimit(resource.RLIMIT_NOFILE, ({DESCRIPTORS}, {DESCRIPTORS}))"
-SCRIPT = f"import os, resource, sys; {LIMIT}; os.execv(sys.argv[1], sys.argv[1:])"
-LIMITED = (sys.executable, "-c", SCRIPT, *COMMAND)
-
-
-IN_USE = request("POST", "/invocations", b"{", ("Content-Length: 2",))
-"""A request that keeps its connection in use, because its body does not end."""
-
-HALF_SENT = b"GET / HTTP/1.1\r\nHost: "
-
-
-@requirement("caller.connections")
-async def test_half_sent_requests_do_not_make_the_server_silent() -> None:
-    with ServerProcess(LIMITED) as server:
-        half = []
-        for _ in range(CLIENTS // 20):
-            half += await asyncio.gather(*(HttpExchange.open(server.port, HALF_SENT) for _ in range(20)))
-        answer = await ask(server.port, request("GET", "/ping"))
-        assert answer.status == 200
-        server.wait_for(lambda line: "limit reached limit=connections" in line)
-        assert sum("limit reached" in line for line in server.log) == 1
-
-
-@requirement("caller.connections")
-async def test_connections_that_are_all_in_use_leave_room_for_ping() -> None:
-    with ServerProcess(LIMITED) as server:
-        for _ in range(CLIENTS // 20):
-            await asyncio.gather(*(HttpExchange.open(server.port, IN_USE) for _ in range(20)))
-        assert (await get(server.port, "/ping"))["status"] == "Healthy"
-
-        async def refused() -> bool:
-            return (await ask(server.port, request("GET", "/runs"))).status == 503
-
-        await wait_until(refused)

@@ -192,7 +192,7 @@ async def test_all_events_of_all_runs_come_late_where_an_agent_blocks_the_event_
     with ServerProcess() as server:
         other = await (await HttpExchange.open(server.port, post(run_input("tick 50")))).until(is_text)
         async with socket_to(server.port) as connection:
-            await connection.send(json.dumps(run_input("stall 1.5")))
+            await connection.send(json.dumps(run_input("stall 5")))
             blocked = await receive_until(connection, is_last)
         await other.rest()
         await other.close()

@@ -29,7 +29,7 @@ from agui_container.platform.authorizer import (
     JwtAuthorizer,
     offered_protocols,
 )
-from agui_container.platform.containers import ContainerFactory
+from agui_container.platform.containers import ContainerFactory, ContainerFailure
 from agui_container.platform.errors import PlatformError, PlatformRefusal, rest_error, run_error
 from agui_container.platform.exchange import ContainerExchange, ExchangeResponse
 from agui_container.platform.headers import (
@@ -141,8 +141,10 @@ class DataPlane:
                 await websocket.accept(protocol, [(SESSION_ID.encode(), session.id.encode())])
                 await relay.run(websocket, connection)
         except PlatformRefusal as refusal:
-            status = refusal.error.value.rest_status
-            await websocket.send_denial_response(run_error(self._log(refusal), request_id, status))
+            await self._deny(websocket, refusal, request_id)
+        except ContainerFailure:
+            logger.exception("request failed in the platform itself")
+            await self._deny(websocket, PlatformRefusal(PlatformError.INTERNAL_ERROR), request_id)
 
     async def stop(self, request: Request) -> Response:
         """StopRuntimeSession: end a session, without waiting for the end."""
@@ -254,6 +256,11 @@ class DataPlane:
         self._exchanges.add(task)
         task.add_done_callback(self._exchanges.discard)
         return exchange
+
+    async def _deny(self, websocket: WebSocket, refusal: PlatformRefusal, request_id: str) -> None:
+        """Refuse a socket that is not open yet."""
+        status = refusal.error.value.rest_status
+        await websocket.send_denial_response(run_error(self._log(refusal), request_id, status))
 
     def _log(self, refusal: PlatformRefusal) -> PlatformRefusal:
         logger.info("request refused: %s %s", refusal.error.name, refusal.message)

@@ -101,14 +101,15 @@ class ContainerExchange:
             seconds = self._limits.stream_seconds - self._limits.sync_seconds
             deadline.reschedule(at + seconds / self._clock.factor)
         inspector = StreamInspector(self._findings, self._request.content, content_type)
-        self._session.streaming.add(self)
+        self._session.answers.add(inspector)
         self._head.set_result(response)
         try:
             async for piece in response.aiter_raw():
-                inspector.feed(piece)
-                await pass_on(self._sender, piece)
+                with inspector.handling():
+                    inspector.feed(piece)
+                    await pass_on(self._sender, piece)
         finally:
-            self._session.streaming.discard(self)
+            self._session.answers.discard(inspector)
         inspector.finish()
 
     async def _fold(self, response: httpx.Response) -> None:

@@ -5,12 +5,13 @@ Rule: any answer with status 200 is healthy. A status that AgentCore does not kn
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import httpx
 
 from agui_container.platform.rules import RuleFindings
+from agui_container.platform.streams import AnswerInspector, EventInspector
 
 HEALTHY, BUSY = "Healthy", "HealthyBusy"
 MOVES = 3
@@ -92,7 +93,7 @@ class PingJudge:
         self._moves = 0
 
     def feed(self, ping: PingAnswer, *, run_is_open: bool) -> None:
-        """Judge one answer. ``run_is_open`` says that a run was streaming when the ping was sent."""
+        """Judge one answer. ``run_is_open`` says that a run was open before the ping and behind it."""
         findings = self._findings
         if run_is_open:
             findings.judge("ping.during-run", holds=ping.failure is None, detail=str(ping.failure))
@@ -129,3 +130,47 @@ class PingJudge:
         self._moves = self._moves + 1 if ping.status == self._last.status else 0
         if self._moves >= MOVES:
             self._findings.break_rule("ping.still", f"it moved {MOVES} times while the status was {ping.status}")
+
+
+class BusyJudge:
+    """Judge of ``ping.busy`` for the runs of one session.
+
+    Rule: a ping is judged only if the container has sent an event of an open run after it had answered the ping. An
+    event that was read later is no proof, because it may have waited for the platform or for a slow caller. So the next
+    ping must pass while the platform waits for the container and nothing comes. All events before were read then, and
+    any later one is a proof, except a terminal one.
+
+    Args:
+        findings: takes the results.
+    """
+
+    def __init__(self, findings: RuleFindings) -> None:
+        self._findings = findings
+        self._last: PingAnswer | None = None
+        self._before_last: set[EventInspector] = set()
+        """Runs that were open before the last ping."""
+        self._waiting: list[tuple[AnswerInspector, EventInspector, int]] = []
+        """Answers that were awaited before the ping, with their open run and the number of their pieces."""
+        self._open: set[EventInspector] = set()
+        self._unproven: list[tuple[PingAnswer, EventInspector, int]] = []
+        """Pings that are judged once their run has more steps."""
+
+    def begin(self, answers: Iterable[AnswerInspector]) -> None:
+        """Take the state of all answers, right before a ping is sent."""
+        is_open = [answer for answer in answers if answer.run.is_open]
+        self._open = {answer.run for answer in is_open}
+        self._waiting = [(answer, answer.run, answer.pieces) for answer in is_open if answer.is_awaited]
+
+    def feed(self, ping: PingAnswer) -> None:
+        """Judge the pings before this one, as far as it is known by now whether a run was open."""
+        for proven, run, steps in self._unproven:
+            if run.steps > steps:
+                detail = f"the status was {proven.status!r} during a run"
+                self._findings.judge("ping.busy", holds=proven.is_busy, detail=detail)
+        last = self._last
+        self._unproven = [
+            (last, run, run.steps)
+            for answer, run, pieces in self._waiting
+            if last is not None and last.failure is None and run in self._before_last and answer.pieces == pieces
+        ]
+        self._last, self._before_last = ping, self._open

@@ -24,8 +24,9 @@ from agui_container.platform.containers import ContainerFailure, SessionContaine
 from agui_container.platform.errors import PlatformError, PlatformRefusal
 from agui_container.platform.limits import PlatformClock, PlatformLimits
 from agui_container.platform.listeners import ALL_ADDRESSES
-from agui_container.platform.pings import PingAnswer, PingJudge, send_ping
+from agui_container.platform.pings import BusyJudge, PingAnswer, PingJudge, send_ping
 from agui_container.platform.rules import RuleFindings
+from agui_container.platform.streams import AnswerInspector
 
 START_POLL_SECONDS = 0.05
 """Real pause between two pings of a container that is starting."""
@@ -84,11 +85,11 @@ class ContainerSession:
         self._limits, self._clock, self._findings = context.limits, context.clock, context.findings
         self.open_requests = 0
         self.open_sockets = 0
-        self.streaming: set[object] = set()
-        """Runs of which the head of the answer has come, and not yet the end."""
+        self.answers: set[AnswerInspector] = set()
+        """Answers of which the head has come, and not yet the end."""
         self._last_ping: PingAnswer | None = None
-        self._streaming_then: set[object] = set()
         self._judge = PingJudge(context.findings)
+        self._busy_judge = BusyJudge(context.findings)
         self._failed_pings = 0
         self._started_at = self._active_at = context.clock.now()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -271,19 +272,18 @@ class ContainerSession:
         return self._context.freezes and not is_used and ping is not None and ping.failure is None and not ping.is_busy
 
     async def _ping(self) -> None:
-        streaming = set(self.streaming)
+        open_runs = [answer.run for answer in self.answers if answer.run.is_open]
+        self._busy_judge.begin(self.answers)
         ping = await send_ping(self._context.http, self.url, self._limits.ping_answer_seconds)
         self._failed_pings = 0 if ping.failure is None else self._failed_pings + 1
         if ping.failure is not None:
             logger.warning("session %s ping failed: %s", self.id, ping.failure)
         last = self._last_ping
-        if last is not None and self._streaming_then & self.streaming and last.failure is None:
-            # The run was open before and after the last ping, so that ping was sent during the run.
-            self._findings.judge("ping.busy", holds=last.is_busy, detail=f"the status was {last.status!r} during a run")
         if last is not None and ping.failure is None and ping.changed_at != last.changed_at:
             self.touch()
-        self._judge.feed(ping, run_is_open=bool(streaming & self.streaming))
-        self._last_ping, self._streaming_then = ping, streaming
+        self._judge.feed(ping, run_is_open=any(run.is_open for run in open_runs))
+        self._busy_judge.feed(ping)
+        self._last_ping = ping
 
     async def _thaw(self) -> None:
         async with self._freezing:

@@ -90,12 +90,15 @@ class SocketRelay:
 
     async def run(self, websocket: WebSocket, connection: ClientConnection) -> None:
         """Pass messages until a side closes, a limit is reached or the session ends, and close both sides."""
+        self._session.answers.add(self._inspector)
         try:
             async with self._clock.timeout(self._limits.stream_seconds), anyio.create_task_group() as group:
                 group.start_soon(self._from_caller, websocket, connection, group.cancel_scope)
                 group.start_soon(self._from_container, websocket, connection, group.cancel_scope)
         except TimeoutError:
             self._end(CloseCode.POLICY_VIOLATION, f"a stream has at most {self._limits.stream_seconds:g} s")
+        finally:
+            self._session.answers.discard(self._inspector)
         if self._inspector.has_messages:
             self._findings.hold("socket.frame-size")
             self._findings.hold("socket.frame-rate")
@@ -113,9 +116,10 @@ class SocketRelay:
                 self._end(CloseCode.POLICY_VIOLATION, f"more than {self._limits.frames_per_second} frames in a second")
                 break
             self._session.touch()
-            text = message.get("text")
+            content: str | bytes = message["bytes"] if message.get("text") is None else message["text"]
+            self._inspector.feed_caller(content)
             try:
-                await connection.send(message["bytes"] if text is None else text)
+                await connection.send(content)
             except ConnectionClosed:
                 return  # the other task tells the reason
         else:
@@ -137,7 +141,8 @@ class SocketRelay:
                         self._end(CloseCode.POLICY_VIOLATION, detail)
                         scope.cancel()
                 self._session.touch()
-                await self._deliver(websocket, frames)
+                with self._inspector.handling():
+                    await self._deliver(websocket, frames)
         except ConnectionClosed as closed:
             self._end_by(closed)
         except WebSocketDisconnect:
@@ -165,6 +170,7 @@ class SocketRelay:
         if closed.rcvd is None:
             self._end(CloseCode.INTERNAL_ERROR, "the container has gone")
         else:
+            self._inspector.finish()
             self._end(closed.rcvd.code, closed.rcvd.reason)
 
     def _end(self, code: int, reason: str) -> None:

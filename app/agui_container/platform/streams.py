@@ -5,6 +5,8 @@ Rule: a stream is never changed by being inspected, and what cannot be read is a
 
 import json
 import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from ag_ui.core import BaseEvent, Event, RunStartedEvent
 from pydantic import TypeAdapter, ValidationError
@@ -25,12 +27,14 @@ class EventInspector:
 
     Args:
         findings: takes the results.
-        body: the request's body, for the ids of its input.
+        ids: thread and run of the input, None if the events answer no input.
     """
 
-    def __init__(self, findings: RuleFindings, body: bytes) -> None:
+    def __init__(self, findings: RuleFindings, ids: tuple[str, str] | None) -> None:
+        self.steps = 0
+        """Events so far, without terminal ones."""
         self._findings = findings
-        self._ids = input_ids(body)
+        self._ids = ids
         self._expander = Expander(lambda: str(uuid.uuid4()))
         self._sequence = RunSequence()
         self._last = ""
@@ -44,9 +48,10 @@ class EventInspector:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             self._fail(f"an event cannot be read: {first['msg']} at {'.'.join(map(str, first['loc']))}")
             return
-        if not self._last:
+        if not self.has_begun:
             self._start(event)
         self._last = str(event.type.value)
+        self.steps += not self.has_ended
         if not self._is_from_start:
             return
         try:
@@ -63,9 +68,19 @@ class EventInspector:
         self._findings.judge("run.end", holds=self._last in TERMINAL, detail=detail)
 
     @property
+    def has_begun(self) -> bool:
+        """True once there is an event."""
+        return self._last != ""
+
+    @property
     def has_ended(self) -> bool:
         """True if the last event was a terminal one."""
         return self._last in TERMINAL
+
+    @property
+    def is_open(self) -> bool:
+        """True from the first event of an input's run to its terminal one."""
+        return self._ids is not None and self.has_begun and not self.has_ended
 
     def _start(self, event: BaseEvent) -> None:
         if isinstance(event, RunStartedEvent):
@@ -81,7 +96,30 @@ class EventInspector:
         self._findings.break_rule("run.order", detail)
 
 
-class StreamInspector:
+class AnswerInspector:
+    """Inspector of what a container sends over one connection.
+
+    Attributes:
+        run: inspector of the events of the run that the connection carries now.
+        pieces: pieces that were read.
+        is_awaited: False while the platform has something else to do than to wait for the next piece.
+    """
+
+    def __init__(self, run: EventInspector) -> None:
+        self.run = run
+        self.pieces = 0
+        self.is_awaited = True
+
+    @contextmanager
+    def handling(self) -> Iterator[None]:
+        """Count a piece, and do not await the next one meanwhile."""
+        self.pieces += 1
+        self.is_awaited = False
+        yield
+        self.is_awaited = True
+
+
+class StreamInspector(AnswerInspector):
     """Inspector of the bytes of one answer to ``/invocations``.
 
     Args:
@@ -91,8 +129,8 @@ class StreamInspector:
     """
 
     def __init__(self, findings: RuleFindings, body: bytes, content_type: str) -> None:
+        super().__init__(EventInspector(findings, input_ids(body)))
         self._findings = findings
-        self._events = EventInspector(findings, body)
         kind = content_type.partition(";")[0].strip()
         self._is_stream = kind == "text/event-stream"
         self._is_binary = kind == PROTOBUF  # the caller has asked for it, and the contract does not know it
@@ -115,7 +153,7 @@ class StreamInspector:
             return
         self._findings.judge("invocations.stream", holds=self._bad is None, detail=self._bad or "")
         if self._is_stream:
-            self._events.finish()
+            self.run.finish()
 
     def _inspect(self, frame: bytes) -> None:
         data = [
@@ -123,23 +161,33 @@ class StreamInspector:
         ]
         for line in data:
             if line.startswith(b"data:"):
-                self._events.feed(line[5:].strip())
+                self.run.feed(line[5:].strip())
             else:
                 self._bad = self._bad or f"a line does not begin with data: {shown(line)}"
 
 
-class SocketInspector:
-    """Inspector of the messages that a container sends over one socket.
+class SocketInspector(AnswerInspector):
+    """Inspector of the messages of one socket, which carries one run after the other.
 
     Args:
         findings: takes the results.
     """
 
     def __init__(self, findings: RuleFindings) -> None:
+        super().__init__(EventInspector(findings, None))
         self._findings = findings
-        self._events = EventInspector(findings, b"")
+        self._inputs: list[tuple[str, str]] = []
+        """Inputs whose run has not begun."""
+        self._has_commands = False
         self._bad: str | None = None
         self.has_messages = False
+
+    def feed_caller(self, message: str | bytes) -> None:
+        """Take the ids of an input. Any other message may ask for a run that is not the caller's own."""
+        if (ids := input_ids(message)) is None:
+            self._has_commands = True
+        else:
+            self._inputs.append(ids)
 
     def feed(self, message: str | bytes) -> None:
         """Inspect one message. An object without ``type`` is the container's own, and may be anything."""
@@ -152,11 +200,33 @@ class SocketInspector:
             text = message.encode() if isinstance(message, str) else message
             self._bad = self._bad or f"a message is no JSON object: {shown(text)}"
         elif "type" in content:
-            self._events.feed(message)
+            if content["type"] == "RUN_STARTED" or not self.run.has_begun or self._is_over():
+                self._begin(content)
+            self.run.feed(message)
         self._findings.judge("socket.events", holds=self._bad is None, detail=self._bad or "")
 
+    def finish(self) -> None:
+        """Judge the last run, if the container itself has closed the socket."""
+        if self.run.has_begun:
+            self.run.finish()
 
-def input_ids(body: bytes) -> tuple[str, str] | None:
+    def _is_over(self) -> bool:
+        """Return True if the next event may be of another run than the last one."""
+        return self.run.has_ended and (self._has_commands or bool(self._inputs))
+
+    def _begin(self, event: Mapping[str, object]) -> None:
+        """Judge the run before, and inspect the next one."""
+        self.finish()
+        ids = (str(event.get("threadId")), str(event.get("runId")))
+        if ids in self._inputs:
+            self._inputs.remove(ids)
+            self.run = EventInspector(self._findings, ids)
+        else:
+            is_answer = self._inputs and not self._has_commands
+            self.run = EventInspector(self._findings, self._inputs.pop(0) if is_answer else None)
+
+
+def input_ids(body: str | bytes) -> tuple[str, str] | None:
     """Return the thread and the run of an input, or None if the body is no input or a command of this project."""
     try:
         given = json.loads(body)
