@@ -154,7 +154,7 @@ audit: $(VENV)/.dev ## Ask the database of PyPI for known vulnerabilities of the
 size: | $(BIN)/python ## Install the packages of the image into a new folder, prepare them as the image does, and show their size
 	@rm -rf $(SIZE) && $(BIN)/python -I -m venv --without-pip $(SIZE) && mkdir -p $(SIZE)/agui
 	@$(PIP) --python $(SIZE)/bin/python install --no-cache-dir --only-binary=:all: -r requirements.lock
-	@cp -r app/agui_container $(SIZE)/agui
+	@cp -r app/agui_container $(SIZE)/agui && $(BIN)/python -m compileall -q $(SIZE)/agui
 	@$(BIN)/python deploy/image/prepare.py "$$($(SIZE)/bin/python -c '$(PURELIB)')" requirements.lock $(SIZE)/agui
 
 .PHONY: newest

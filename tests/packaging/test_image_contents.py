@@ -61,6 +61,7 @@ def prepare(folder: Path, lock: str, *options: str) -> subprocess.CompletedProce
     (site / "small-1.0.dist-info" / "METADATA").write_text("Name: Small\nVersion: 1.0\nLicense-Expression: MIT\n")
     (application / "agui_container").mkdir(parents=True)
     (application / "agui_container" / "__init__.py").write_text('__version__ = "7.8.9"\n')
+    (application / "agui_container" / "page.js").write_bytes(bytes(2_000_000))
     (folder / "lock").write_text(lock)
     script = ROOT / "deploy" / "image" / "prepare.py"
     command = [sys.executable, "-I", *map(str, (script, site, folder / "lock", application)), *options]
@@ -96,10 +97,10 @@ def test_services_that_an_agent_needs_stay(tmp_path: Path, named: str, left: lis
     ("lock", "options", "reason"),
     [
         ("small==1.1\n", (), "small 1.1 of the lock is not installed"),
-        ("small==1.0\n", ("--most-megabytes", "0"), "more than 0 MB"),
+        ("small==1.0\n", ("--most-megabytes", "1"), "the packages and the application have more than 1 MB"),
     ],
 )
-def test_a_build_fails_for_another_version_and_for_packages_that_are_too_large(
+def test_a_build_fails_for_another_version_and_for_an_image_that_is_too_large(
     tmp_path: Path, lock: str, options: Sequence[str], reason: str
 ) -> None:
     done = prepare(tmp_path, lock, *options)
@@ -128,7 +129,7 @@ def test_the_image_is_prepared_after_its_packages_are_installed() -> None:
     _, build, _ = stages()
     install, finish = of(build, "RUN")
     assert "pip" in install
-    assert finish.startswith("python /tmp/prepare.py /opt/venv/lib/")
+    assert re.match("python -m compileall -q /opt/agui +&& python /tmp/prepare.py /opt/venv/lib/", finish)
     assert 'AWS_SERVICES="s3 ec2"' in make("-n", "image", "AWS_SERVICES=s3 ec2").stdout
     assert "AWS_SERVICES" not in make("-n", "image").stdout
 
