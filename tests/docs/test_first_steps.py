@@ -167,7 +167,9 @@ def test_a_project_is_planned_and_written_as_code_by_the_guide_to_deployments(re
 
 def test_a_handler_of_awss_sdk_is_served_with_the_changes_that_the_guide_shows(reader: GuideReader) -> None:
     serve, ask = (block for block in GUIDES["from-agentcore-sdk"].blocks if INSTALL in block.marks)
-    handler, requirements, image = (changed(block) for block in GUIDES["from-agentcore-sdk"].blocks if block.language == "diff")
+    handler, requirements, image = (
+        changed(block) for block in GUIDES["from-agentcore-sdk"].blocks if block.language == "diff"
+    )
     assert "agui-container" in requirements
     (reader.folder / "my_agent.py").write_text(handler)
     in_image = re.sub(r"^CMD (.+)", lambda command: shlex.join(json.loads(command[1])), image, flags=re.MULTILINE)
