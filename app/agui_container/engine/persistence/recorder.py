@@ -8,7 +8,7 @@ STORE_UNAVAILABLE after the events that are. ``leases`` stores that end once the
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 
 from ag_ui.core import Interrupt, RunAgentInput, RunErrorEvent
@@ -144,14 +144,16 @@ class RunRecorder:
             AppError: THREAD_BUSY, STORE_UNAVAILABLE; VALIDATION_ERROR if the thread should be empty.
         """
         self._unstored_input = run_input
-        claim = self._claim()
         with store_errors_as_app_errors():
-            await self._uncancellable(claim)
+            if self.cluster.durable:
+                await self._claim_uncancelled()
+            else:  # nothing waits between a claim in memory and its result
+                await self._claim()
             return await self._merge_history(run_input)
 
-    async def _uncancellable(self, claim: Coroutine[object, None, None]) -> None:
+    async def _claim_uncancelled(self) -> None:
         """Complete the claim even if the run is cancelled, because ``write`` must know its result to end the run."""
-        self._claiming = asyncio.ensure_future(claim)
+        self._claiming = asyncio.create_task(self._claim(), name=f"claim run {self.key.run_id}")
         self._claiming.add_done_callback(mark_retrieved)
         await asyncio.shield(self._claiming)
         self._claiming = None

@@ -103,6 +103,8 @@ def merge_history(
     Raises:
         ValueError: stored JSON is not a message.
     """
+    if not stored:
+        return MergedHistory(sent, {message.id: dump_message(message) for message in sent}, None)
     sent = with_encrypted_values(stored, sent)
     beginning = Beginning.of(stored, sent)
     is_all_sent, sent = is_whole(stored, sent, beginning), beginning.with_stored_ids(sent)
@@ -131,7 +133,7 @@ def is_whole(stored: Mapping[str, bytes], sent: Sequence[Message], beginning: Be
     """
     ids = {message.id for message in sent}
     former = beginning.stored_ids.values()
-    return not stored or next(key for key in stored if key not in former) in ids or first_user_message(stored) in ids
+    return next(key for key in stored if key not in former) in ids or first_user_message(stored) in ids
 
 
 def first_user_message(stored: Mapping[str, bytes]) -> str | None:
