@@ -151,7 +151,8 @@ OPENED: tuple[Make, ...] = (
 def begin_pipeline() -> tuple[EventPipeline, EventLog]:
     """Return the pipeline of a run with many open entities."""
     log, ids = EventLog("r1", log_memory(1 << 40, 1 << 40), Flusher()), count(1)
-    made = EventPipeline(asking(), lambda: f"id-{next(ids)}", log)
+    made = EventPipeline(lambda: f"id-{next(ids)}", log)
+    made.start_from(asking())
     made.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     for make in OPENED:
         made.submit(make())  # type: ignore[arg-type]

@@ -60,7 +60,8 @@ IN_VAIN: dict[str, tuple[Sequence[Item], BaseEvent, Sequence[str]]] = {
 def begin_pipeline(memory: LogMemory | None = None) -> tuple[EventPipeline, EventLog]:
     """Return the pipeline of a run and its log."""
     log, numbers = EventLog("r1", memory or log_memory(1 << 30, 1 << 30), Flusher()), count(1)
-    pipeline = EventPipeline(asking(), lambda: f"id-{next(numbers)}", log)
+    pipeline = EventPipeline(lambda: f"id-{next(numbers)}", log)
+    pipeline.start_from(asking())
     pipeline.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     pipeline.submit(SubagentStartedEvent(subagent_run_id="s", name="s"))
     return pipeline, log

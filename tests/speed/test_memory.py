@@ -52,7 +52,8 @@ def mixed(number: int) -> list[Item]:
 @pytest.mark.parametrize("number", [1, 2, 3, 10])
 async def test_tokens_among_other_events_take_about_what_is_counted(number: int) -> None:
     log = EventLog("r1", log_memory(1 << 30, 1 << 30), Flusher())
-    pipeline = EventPipeline(asking(), lambda: "id", log)
+    pipeline = EventPipeline(lambda: "id", log)
+    pipeline.start_from(asking())
     pipeline.write(RunStartedEvent(thread_id="t1", run_id="r1"))
     pipeline.submit(TextMessageStartEvent(message_id="m"))
     counted, times = log.bytes, 6_000 // number

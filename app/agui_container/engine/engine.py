@@ -289,7 +289,7 @@ class Engine:
         return self.readers.open(shown, 0, caller)
 
     def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder) -> Run:
-        pipeline = EventPipeline(run_input, self.new_id, log)
+        pipeline = EventPipeline(self.new_id, log)
         services = RunServices(pipeline, log, self.registry, caller.identity)
         ctx = RunContext(
             thread_id=run_input.thread_id,

@@ -36,22 +36,24 @@ from agui_container.runtime.log_values import format_fields
 
 logger = logging.getLogger(__name__)
 
+NO_STATE = SharedState(None)
+"""State of a run that has not begun, or that has ended. No event changes it."""
+
 
 class EventPipeline:
     """The pipeline of one run.
 
     Args:
-        run_input: the input of the run. No reference to it is stored.
         new_id: makes the ids of messages.
         log: gets the accepted events.
 
     Attributes:
-        state: the shared state after all accepted events.
+        state: the shared state after all accepted events, from ``start_from`` on.
         on_boundary: called with RUN_STARTED, RUN_FINISHED or RUN_ERROR of the agent, in place of accepting it.
         on_first_event: called once, when an event of the agent is accepted.
     """
 
-    def __init__(self, run_input: RunAgentInput, new_id: Callable[[], str], log: EventLog) -> None:
+    def __init__(self, new_id: Callable[[], str], log: EventLog) -> None:
         self.on_boundary: Callable[[BaseEvent], None] | None = None
         self.on_first_event: Callable[[], None] | None = None
         self._log = log
@@ -60,12 +62,12 @@ class EventPipeline:
         self._sequence = RunSequence()
         self._goals = GoalStatusTracker()
         self._template: DeltaTemplate | None = None
+        self.state = NO_STATE
         self._state_users = 0
         self._is_released = False
-        self.start_from(run_input)
 
     def start_from(self, run_input: RunAgentInput) -> None:
-        """Begin with the complete input. Nothing has been accepted yet."""
+        """Begin with the complete input, before the first event. No reference to it is stored."""
         self.state = SharedState(run_input.state)
         self._rules = ProducerRules(run_input.messages, resumed=bool(run_input.resume))
         self._transcript = Transcript(run_input.messages)
@@ -235,4 +237,4 @@ class EventPipeline:
 
     def _drop_unused_state(self) -> None:
         if self._is_released and not self._state_users:
-            self.state = SharedState(None)
+            self.state = NO_STATE

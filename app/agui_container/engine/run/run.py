@@ -180,10 +180,9 @@ class Run:
 
         Return False if the run was refused or has ended meanwhile.
         """
-        run_input = self._input
         try:
-            if run_input is not None:
-                self._input = await self.recorder.begin(run_input)
+            if self._input is not None:
+                self._input = await self.recorder.begin(self._input)
         except (RunAlreadyStored, AppError) as error:
             self._refuse(error)
         except Exception:
@@ -191,8 +190,6 @@ class Run:
             self._refuse(start_failed_error())
         if self.log.has_ended or self._input is None:
             return False
-        if self._input is not run_input:
-            self._pipeline.start_from(self._input)
         self._send_started()
         self.admission.settle()  # after RUN_STARTED, because the request reads the first event when it wakes
         self._timer = self._clock.call_later(self.ctx.limits.seconds, self._expire)
@@ -265,6 +262,8 @@ class Run:
     def _send_started(self) -> None:
         """Write RUN_STARTED and the warnings of the store."""
         self.status = Status.RUNNING
+        if self._input is not None:
+            self._pipeline.start_from(self._input)
         self._pipeline.write(start_event(self.key, self._parent_run_id, self._now_ms()))
         for warning in self.recorder.warnings:
             self._pipeline.write(warning_event(warning))
