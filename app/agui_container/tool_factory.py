@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from agui_container.agents.agent_tools import AgentWithTools
 from agui_container.agents.approvals.approvals import Approvals
-from agui_container.ports import Agent, ToolSource
+from agui_container.ports import Agent, ToolSource, allow_all
 from agui_container.ports.store import InterruptStore
 from agui_container.settings import TOOL_SETTINGS, Settings, SettingsError, check_extra, is_set
 from agui_container.tools.policy import PolicyError, ToolPolicy
@@ -22,12 +22,12 @@ def with_tools(
 
     Functions that close connections are appended to ``closers``.
     """
-    sources = read_sources(settings)
+    sources, policy = read_sources(settings), read_policy(settings)
     closers.extend(source.aclose for source in sources)
     return AgentWithTools(
         agent,
         sources,
-        read_policy(settings),
+        policy if policy.rules else allow_all,
         Approvals(interrupts=interrupts),
         is_configured=any(is_set(settings, name) for name in TOOL_SETTINGS),
         monotonic=time.monotonic,

@@ -40,7 +40,7 @@ from agui_container.agents.approvals.resume import (
 )
 from agui_container.agents.tool_calls.tool_call import ModelToolCall, ToolResult, result_event
 from agui_container.agents.tool_calls.tool_sources import gather_tools
-from agui_container.agents.tool_calls.toolbox import Toolbox
+from agui_container.agents.tool_calls.toolbox import Toolbox, by_name
 from agui_container.ports import (
     CURRENT_RUN,
     Agent,
@@ -83,10 +83,11 @@ class AgentWithTools(Struct, frozen=True):
     def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
         """Return the agent's own stream if no call of this run can need an answer, else a stream around it."""
         options = read_approval_options(input.forwarded_props)
-        ctx = replace(ctx, call_rules=options.added_to(ctx.call_rules.with_policy(self.policy)))
-        if self.is_configured or ctx.call_rules.asks_always or input.resume:
+        rules = options.added_to(ctx.call_rules.with_policy(self.policy))
+        ctx = ctx if rules is ctx.call_rules else replace(ctx, call_rules=rules)
+        if self.is_configured or rules.asks_always or input.resume:
             return self._run(input, ctx)
-        toolbox = Toolbox.build(tuple(ctx.tools.values()), input.tools or (), ctx.call_rules, monotonic=self.monotonic)
+        toolbox = Toolbox.build(ctx.tools, input.tools or (), rules, monotonic=self.monotonic)
         return self.agent.run(input, AgentCalls(toolbox, self.approvals, ctx).context)
 
     async def _run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
@@ -98,7 +99,7 @@ class AgentWithTools(Struct, frozen=True):
         resumption = Resumption(turn.request, turn.approvals, self.approvals, ctx)
         ctx = resumption.ctx
         toolbox = Toolbox.build(
-            tools, input.tools or (), ctx.call_rules, is_complete=is_complete, monotonic=self.monotonic
+            by_name(tools), input.tools or (), ctx.call_rules, is_complete=is_complete, monotonic=self.monotonic
         )
         finished: Sequence[FinishedCall] = ()
         if turn.is_interrupted:

@@ -5,7 +5,6 @@ operator allows.
 """
 
 import math
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -181,7 +180,7 @@ class Policy(Struct, frozen=True):
 
     def busy_choice(self, props: object) -> OnBusy:
         """Return ``forwardedProps.onBusy``, or ``on_busy`` without one. Raises ``AppError`` VALIDATION_ERROR."""
-        choice = props.get("onBusy") if isinstance(props, Mapping) else None
+        choice = props.get("onBusy") if isinstance(props, dict) else None
         if choice is None:
             return self.on_busy
         if choice not in tuple(OnBusy):

@@ -53,13 +53,15 @@ class CallRules:
     cancels_on_denial: bool = False
 
     def with_policy(self, policy: Policy) -> "CallRules":
-        """Return the rules with one more policy."""
-        if policy in self.policies:
+        """Return the rules with one more policy, or the same rules if it adds nothing."""
+        if policy is allow_all or policy in self.policies:
             return self
         return CallRules((*self.policies, policy), self.asks_always, self.cancels_on_denial)
 
     def with_demands(self, *, asks_always: bool, cancels_on_denial: bool) -> "CallRules":
-        """Return the rules with the demands of a caller."""
+        """Return the rules with the demands of a caller, or the same rules if there are none."""
+        if not (asks_always or cancels_on_denial):
+            return self
         return CallRules(self.policies, self.asks_always or asks_always, self.cancels_on_denial or cancels_on_denial)
 
     def decide(self, tool_name: str) -> PolicyDecision:

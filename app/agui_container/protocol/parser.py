@@ -67,7 +67,7 @@ class RunRequest(Struct, frozen=True):
         if name is None:
             return self
         props: object = {} if self.run_input.forwarded_props is None else self.run_input.forwarded_props
-        if not isinstance(props, Mapping):
+        if not isinstance(props, dict):
             raise_validation_error("forwardedProps: must be an object.")
         if props.get(AGENT, name) != name:
             raise_validation_error(f"forwardedProps.{AGENT}: must be absent or the name in the path.")
@@ -274,7 +274,7 @@ def _embedded_command(run_input: RunAgentInput) -> Command | None:
     Unknown types are ignored, because frameworks use the same field for their own commands.
     """
     forwarded: object = run_input.forwarded_props
-    command = forwarded.get("command") if isinstance(forwarded, Mapping) else None
+    command = forwarded.get("command") if isinstance(forwarded, dict) else None
     if not isinstance(command, dict) or command.get("type") not in COMMANDS:
         return None
     return parse_command(command, "forwardedProps.command", run_input.thread_id)
@@ -337,7 +337,7 @@ def read_forwarded_prop(props: object, name: str, shape: TypeAdapter[T]) -> T | 
     Raises:
         AppError: VALIDATION_ERROR, naming the field.
     """
-    value = props.get(name) if isinstance(props, Mapping) else None
+    value = props.get(name) if isinstance(props, dict) else None
     if value is None:
         return None
     try:

@@ -56,7 +56,7 @@ from agui_container.agents.assistant.subagents import Subagent
 from agui_container.agents.run_limits import check_step, with_limits
 from agui_container.agents.tool_calls.tool_call import ModelToolCall, result_event
 from agui_container.agents.tool_calls.tool_sources import SourceFailure, gather_tools
-from agui_container.agents.tool_calls.toolbox import CallOutcome, Toolbox
+from agui_container.agents.tool_calls.toolbox import CallOutcome, Toolbox, by_name
 from agui_container.ports import (
     Caller,
     CallRules,
@@ -195,7 +195,7 @@ class Assistant:
         rules: CallRules,
     ) -> Toolbox:
         is_complete = not any(failure.is_down for failure in source_failures)
-        own = [*tools, *goals.tools(tools, offered)]
+        own = by_name([*tools, *goals.tools(tools, offered)])
         return Toolbox.build(own, offered, rules, is_complete=is_complete, monotonic=self.monotonic)
 
     async def pending_interrupts(self, caller: Caller, thread_id: str) -> Sequence[Interrupt]:

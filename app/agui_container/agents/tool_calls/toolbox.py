@@ -60,6 +60,11 @@ DECLINED = "Error: the user did not want this call."
 NOT_SENDABLE = "Error: the tool's result cannot be sent."
 
 
+def by_name(tools: Sequence[Tool]) -> dict[str, Tool]:
+    """Return tools by their names. Of several with one name, the last counts."""
+    return {tool.spec.name: tool for tool in tools}
+
+
 class Toolbox(Struct, frozen=True):
     """The tools of one run.
 
@@ -80,15 +85,14 @@ class Toolbox(Struct, frozen=True):
     @classmethod
     def build(
         cls,
-        tools: Sequence[Tool],
+        server: Mapping[str, Tool],
         offered: Sequence[ToolSpec],
         rules: CallRules,
         *,
         is_complete: bool = True,
         monotonic: Callable[[], float],
     ) -> "Toolbox":
-        """Build a toolbox of the server's tools and the tools that a client offers."""
-        server = {tool.spec.name: tool for tool in tools}
+        """Build a toolbox of the server's tools, by name, and the tools that a client offers."""
         client = {spec.name: spec for spec in offered if spec.name not in server}
         return cls(server, client, rules, is_complete, monotonic)
 
