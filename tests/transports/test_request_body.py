@@ -9,7 +9,7 @@ import pytest
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agui_container.engine.admission.quota import IdentityQuota, Limit
+from agui_container.engine.admission.quota import IdentityQuota, Limit, QuotaLease
 from agui_container.engine.engine import Engine
 from agui_container.main import build_app
 from agui_container.protocol.errors import AppError
@@ -88,7 +88,7 @@ async def silent() -> Message:
 
 async def read_from(receive: Receive, service: Engine) -> bytes:
     request = request_from(receive)
-    with bytes_in_flight(500_000).acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
+    with QuotaLease(bytes_in_flight(500_000), Limit.BYTES_IN_FLIGHT) as lease:
         return await read_body(request, 100, service, lease)
 
 

@@ -36,9 +36,8 @@ class EvictionQueue(Generic[K]):
 
     def put(self, key: K, size: int = 0) -> None:
         """Add an entry as the newest one, or make a known one the newest with a new size."""
-        self.remove(key)
+        self.total_bytes += size - self._sizes.pop(key, 0)
         self._sizes[key] = size
-        self.total_bytes += size
 
     def resize(self, key: K, size: int) -> None:
         """Change the size of an entry. It keeps its place."""

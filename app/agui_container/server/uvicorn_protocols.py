@@ -333,7 +333,7 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             quota: IdentityQuota | None = self.scope["state"].get(QUOTA) if self.handshake_initiated else None
             if quota is None:
                 return
-            self._lease = quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
+            self._lease = QuotaLease(quota, Limit.BYTES_IN_FLIGHT)
         try:
             self._lease.resize(partial + self._message_bytes)
         except AppError as error:

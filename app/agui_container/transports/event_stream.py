@@ -187,7 +187,7 @@ class EventStreamResponse:
         """Reserve the bytes of a large body before it is made."""
         size = sum(map(len, batch.data)) + FRAME_BYTES * len(batch.data)
         if size <= PUSHED_BYTES:
-            return self._quota.acquire(Limit.BYTES_IN_FLIGHT, 0)
+            return QuotaLease(self._quota, Limit.BYTES_IN_FLIGHT)
         self._is_sending, self._last_write = True, asyncio.get_running_loop().time()
         return await self._quota.acquire_when_free(Limit.BYTES_IN_FLIGHT, size)
 

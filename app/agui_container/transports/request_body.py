@@ -40,7 +40,7 @@ async def read_request(request: Request, max_bytes: int, service: Service) -> Ag
     Raises:
         AppError: VALIDATION_ERROR, naming the field, or as raised by ``read_body``.
     """
-    with quota_of(request).acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
+    with QuotaLease(quota_of(request), Limit.BYTES_IN_FLIGHT) as lease:
         return await parse_body(await read_body(request, max_bytes, service, lease), caller_of(request))
 
 
@@ -50,7 +50,7 @@ async def read_fields(request: Request, max_bytes: int, service: Service) -> tup
     Raises:
         AppError: VALIDATION_ERROR if the body is no JSON object, or as raised by ``read_body``.
     """
-    with quota_of(request).acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
+    with QuotaLease(quota_of(request), Limit.BYTES_IN_FLIGHT) as lease:
         body = await read_body(request, max_bytes, service, lease)
         return await _parse(partial(parse_fields, warn=logger.warning), body or b"{}", caller_of(request)), len(body)
 

@@ -95,14 +95,6 @@ class Amount:
         self.used = 0
         self.is_of_identity = is_of_identity
 
-    def has_room(self, amount: int, freed: int = 0) -> bool:
-        """Return True if ``amount`` more fits once ``freed`` is free.
-
-        The bytes of one request always fit if there are no others.
-        """
-        used = self.used - freed
-        return used + amount <= self.most or (not used and self.name is Limit.REQUEST_BYTES)
-
 
 class Freed(Struct):
     """Amounts that will be free before the next one is taken: those of the identity, and all."""
@@ -114,19 +106,18 @@ class Freed(Struct):
 NOTHING = Freed()
 
 
-class QuotaLease:
-    """An amount in use. A context manager, which gives the amount back at its end.
+class QuotaLease(Struct, eq=False):
+    """An amount in use, none at first. A context manager, which gives the amount back at its end.
 
     Attributes:
+        quota: what the identity has in use.
+        name: the thing.
         size: the amount that counts.
     """
 
-    __slots__ = ("_name", "_quota", "size")
-
-    def __init__(self, quota: "IdentityQuota", name: Limit) -> None:
-        self._quota = quota
-        self._name = name
-        self.size = 0
+    quota: "IdentityQuota"
+    name: Limit
+    size: int = 0
 
     def __enter__(self) -> Self:
         return self
@@ -140,24 +131,18 @@ class QuotaLease:
         Raises:
             AppError: RATE_LIMIT_EXCEEDED if there is no room for it. Then nothing changes.
         """
-        more = counted(self._name, amount) - self.size
+        more = counted(self.name, amount) - self.size
         if more > 0:
-            self._quota.check(self._name, more)
-        self._change(more)
+            self.quota.check(self.name, more)
+        if more:
+            self.size += more
+            self.quota.change(self.name, more)
 
     def release(self) -> None:
         """Give the amount back."""
-        self._change(-self.size)
-
-    def hold(self, amount: int) -> Self:
-        """Count ``amount``, also if there is no room for it."""
-        self._change(amount - self.size)
-        return self
-
-    def _change(self, more: int) -> None:
-        if more:
-            self.size += more
-            self._quota.change(self._name, more)
+        if self.size:
+            self.quota.change(self.name, -self.size)
+            self.size = 0
 
 
 def counted(name: Limit, amount: int) -> int:
@@ -192,9 +177,13 @@ class IdentityQuota:
         return self._amounts[name]
 
     def shortage(self, name: Limit, amount: int = 1, freed: Freed = NOTHING) -> Amount | None:
-        """Return the amount that has no room for ``amount`` more once ``freed`` is free, or None."""
+        """Return the amount that has no room for ``amount`` more once ``freed`` is free, or None.
+
+        The bytes of one request always fit if there are no others.
+        """
         for each in self._amounts[name]:
-            if not each.has_room(amount, freed.own if each.is_of_identity else freed.all):
+            used = each.used - (freed.own if each.is_of_identity else freed.all)
+            if used + amount > each.most and (used or name is not Limit.REQUEST_BYTES):
                 return each
         return None
 
@@ -228,7 +217,8 @@ class IdentityQuota:
 
     def hold(self, name: Limit, amount: int = 1) -> QuotaLease:
         """Take an amount that must not be refused."""
-        return QuotaLease(self, name).hold(amount)
+        self.change(name, amount)
+        return QuotaLease(self, name, amount)
 
     def change(self, name: Limit, more: int) -> None:
         """Add to the amounts in use. Leases call this."""

@@ -65,7 +65,8 @@ class EventLog:
         self.bytes = 0
         """Size of the run by the events it has produced."""
         self._run_bytes = memory.run_bytes
-        self._quota = memory.quota
+        self.quota = memory.quota
+        """What the identity of the run has in use."""
         self._amounts = memory.quota.amounts(Limit.LOG_BYTES)
         self._flusher = flusher
         self._on_flush = on_flush
@@ -186,7 +187,7 @@ class EventLog:
         if self.bytes > self._run_bytes:
             return AppError(ErrorCode.RUN_LIMIT_EXCEEDED, "The run was ended because it produced too many events.")
         full = next((amount for amount in self._amounts if amount.used > amount.most), self._amounts[-1])
-        return self._quota.refusal(full)
+        return self.quota.refusal(full)
 
     def discard(self) -> None:
         """Give the memory back. The run has ended and can no longer be found."""

@@ -161,9 +161,8 @@ class RunRegistry:
         """
         if len(self.queues.of(new.key.thread)) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
-        quota = self._quota.of(new.ctx.caller.identity)
-        quota.check(Limit.BACKGROUND_TASKS)
-        plan = EvictionPlan[Run](quota, size, self._size)
+        new.log.quota.check(Limit.BACKGROUND_TASKS)
+        plan: EvictionPlan[Run] = EvictionPlan(new.log.quota, size, self._size)
         for run in to_cancel:
             plan.add(run)
         plan.add_until_room(self.unread, now)
@@ -174,7 +173,7 @@ class RunRegistry:
 
         ``size`` is the size of the run's request in bytes.
         """
-        quota = self._quota.of(run.ctx.caller.identity)
+        quota = run.log.quota
         self._leases[run] = quota.hold(Limit.RUNS), quota.hold(Limit.REQUEST_BYTES, size)
         self.by_key[run.key] = run
         if self.queues.append(run):
@@ -244,7 +243,7 @@ class RunRegistry:
             return
         if run.recorder.state is StoreState.STORED and not run.presence.local and run in self._ended:
             self._forget(run)
-        for oldest in self._ended.surplus(self._quota.of(run.ctx.caller.identity)):
+        for oldest in self._ended.surplus(run.log.quota):
             if oldest not in self.recorder_tasks:
                 self._forget(oldest)
 

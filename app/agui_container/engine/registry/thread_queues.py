@@ -41,11 +41,12 @@ class ThreadQueues:
 
     def remove(self, run: Run) -> Run | None:
         """Remove a run. Return the run that is active now, or None if that has not changed or there is none."""
-        queue = self._queues[run.key.thread]
+        thread = run.key.thread
+        queue = self._queues[thread]
         was_active = queue[0] is run
         queue.remove(run)
         if not queue:
-            del self._queues[run.key.thread]
+            del self._queues[thread]
             return None
         return queue[0] if was_active else None
 

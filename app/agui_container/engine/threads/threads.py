@@ -116,7 +116,7 @@ class ThreadCommands:
         Raises:
             AppError: THREAD_NOT_FOUND, THREAD_BUSY, VALIDATION_ERROR, STORE_UNAVAILABLE, RATE_LIMIT_EXCEEDED.
         """
-        with self._quota.of(caller.identity).acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
+        with QuotaLease(self._quota.of(caller.identity), Limit.BYTES_IN_FLIGHT) as lease:
             with store_errors_as_app_errors():
                 view = await self._execute(caller, command, lease)
             yield view

@@ -206,7 +206,7 @@ class Call(Generic[In, Out]):
                 return None
             compressed, size = PREFIX.unpack(head)
             self._check_message(size)
-            with self.quota.acquire(Limit.BYTES_IN_FLIGHT, 0) as lease:
+            with QuotaLease(self.quota, Limit.BYTES_IN_FLIGHT) as lease:
                 async with limit:
                     body = await self._read(size, lease)
                 return await self._decode(body, is_compressed=compressed)
