@@ -15,6 +15,7 @@ from ag_ui.encoder import EventEncoder
 from agui_container.engine.admission.quota import Quota
 from agui_container.engine.engine import Engine
 from agui_container.engine.log.event_log import EventLog, Flusher, LogMemory
+from agui_container.engine.persistence.recorder import RunOrigin
 from agui_container.engine.policy import CapacityLimits, IdentityLimits
 from agui_container.engine.run.fairness import BURST
 from agui_container.main import build_service
@@ -135,7 +136,7 @@ async def read(service: Engine, script: str) -> None:
     """One run to its end."""
     asked = parse(run_body(f"{script} {DELTAS}"))
     if isinstance(asked, RunRequest):
-        reader = service.start(asked.run_input, CALLER, asked.size)
+        reader = service.start(asked.run_input, CALLER, RunOrigin(asked.size))
         async for batch in reader:
             sse_frames(batch.data, batch.first)
         reader.close()

@@ -13,6 +13,7 @@ from agui_container.engine.engine import Engine
 from agui_container.engine.log.subscription import Subscription
 from agui_container.engine.outcome import GoalStatusTracker
 from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.persistence.recorder import RunOrigin
 from agui_container.engine.policy import OnBusy, Policy, ThreadCondition
 from agui_container.engine.run.run import Run
 from agui_container.main import build_app
@@ -244,7 +245,7 @@ async def test_a_run_that_continues_another_is_refused_behind_a_newer_one_that_i
     newer = await service.admit(asking(run="r2"), caller())
     newer.close()
     with pytest.raises(AppError, match="active on this thread"):
-        service.start(asking(run="late"), caller(), condition=ThreadCondition("r1"))
+        service.start(asking(run="late"), caller(), RunOrigin(condition=ThreadCondition("r1")))
     for was_open in (True, False):
         with pytest.raises(AppError) as refused:
             await service.admit(asking(run="late"), caller(), condition=ThreadCondition("r1"))

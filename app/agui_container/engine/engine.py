@@ -8,11 +8,10 @@ docs/architecture.md).
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
 
-from ag_ui.core import AgentCapabilities, Interrupt, RunAgentInput
+from ag_ui.core import AgentCapabilities, RunAgentInput
 
-from agui_container.engine.admission.quota import IdentityQuota, Limit, Quota
+from agui_container.engine.admission.quota import Limit, Quota
 from agui_container.engine.counts import EngineCounts
 from agui_container.engine.health import Health
 from agui_container.engine.log.event_log import EventLog, LogMemory
@@ -21,7 +20,13 @@ from agui_container.engine.loop_monitor import LoopMonitor
 from agui_container.engine.outcome import CancelReason
 from agui_container.engine.persistence.cluster import Cluster
 from agui_container.engine.persistence.leases import Leases
-from agui_container.engine.persistence.recorder import RunAlreadyStored, RunRecorder, has_messages_error
+from agui_container.engine.persistence.recorder import (
+    NO_ORIGIN,
+    RunAlreadyStored,
+    RunOrigin,
+    RunRecorder,
+    has_messages_error,
+)
 from agui_container.engine.persistence.remote_run import RemoteRun
 from agui_container.engine.policy import NO_CONDITION, OnBusy, Policy, ThreadCondition
 from agui_container.engine.registry.finder import RunFinder
@@ -120,26 +125,14 @@ class Engine:
         """Return the treatment of this run if another one is open. Raises ``AppError`` VALIDATION_ERROR."""
         return self._policy.busy_choice(run_input.forwarded_props)
 
-    def start(  # noqa: PLR0913 - all that is known of the request
-        self,
-        run_input: RunAgentInput,
-        caller: Caller,
-        size: int = 0,
-        condition: ThreadCondition = NO_CONDITION,
-        fingerprint: bytes | None = None,
-        *,
-        questions: Sequence[Interrupt] = (),
-    ) -> Subscription:
+    def start(self, run_input: RunAgentInput, caller: Caller, origin: RunOrigin = NO_ORIGIN) -> Subscription:
         """Start a run and read it from its first event. If these ids are known in this process, join that run instead.
 
         Args:
             run_input: the input of the run.
             caller: the client.
-            size: size of the request in bytes.
-            condition: condition on the thread. It is checked here for runs of this process only, and again when the run
-                claims the thread.
-            fingerprint: fingerprint of the messages, or None if any input with these ids is a retry.
-            questions: interrupts of the thread that ``resume`` may answer.
+            origin: what else is known of the request. The condition is checked here for runs of this process only, and
+                again when the run claims the thread.
 
         Raises:
             AppError: THREAD_BUSY, RATE_LIMIT_EXCEEDED, SHUTTING_DOWN; RUN_NOT_FOUND for a retry after the
@@ -149,37 +142,26 @@ class Engine:
         key = RunKey(caller.owner, run_input.thread_id, run_input.run_id)
         existing = self.registry.get(key)
         if existing is not None:
-            check_same_messages(fingerprint, existing.recorder.fingerprint)
+            check_same_messages(origin.fingerprint, existing.recorder.origin.fingerprint)
             return self.readers.open(existing, 0, caller)
-        self._check_startable(key, condition)
+        self._check_startable(key, origin.condition)
         chosen = self.busy_choice(run_input)
-        on_busy = OnBusy.REJECT if condition.latest_run else chosen
+        on_busy = OnBusy.REJECT if origin.condition.latest_run else chosen
         queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
         to_cancel = runs_to_cancel(queue, on_busy, now)  # first, because ``admit`` may try a busy thread many times
-        recorder = RunRecorder(
-            self.cluster,
-            key,
-            on_busy,
-            predecessors(queue, on_busy, now),
-            identity=caller.identity,
-            size=size,
-            condition=condition,
-            fingerprint=fingerprint,
-            questions=questions,
-        )
-        quota = self.quota.of(caller.identity)
-        run = self._run(run_input, caller, self._log(recorder, quota), recorder)
-        self._add(run, size, to_cancel, quota)
+        before = predecessors(queue, on_busy, now)
+        run = self._run(run_input, caller, RunRecorder(self.cluster, key, on_busy, before, origin, caller.identity))
+        self._add(run, to_cancel)
         return self.readers.open(run, 0, caller)
 
-    def _add(self, run: Run, size: int, to_cancel: Sequence[Run], quota: IdentityQuota) -> None:
+    def _add(self, run: Run, to_cancel: Sequence[Run]) -> None:
         """Add a run to the registry, and cancel the runs that it replaces or that give way to it."""
-        quota.check(Limit.STREAMS)
-        plan = self.registry.plan_room(run, size, to_cancel, self.clock.time())
-        quota.count(Limit.RUNS_PER_MINUTE)
+        run.log.quota.check(Limit.STREAMS)
+        plan = self.registry.plan_room(run, to_cancel, run.started_at)
+        run.log.quota.count(Limit.RUNS_PER_MINUTE)
         for other in reversed(plan):
             other.cancel(CancelReason.NEW_RUN)
-        self.registry.add(run, size)
+        self.registry.add(run)
 
     def _check_startable(self, key: RunKey, condition: ThreadCondition) -> None:
         if self.registry.is_forgotten(key) and not self.cluster.durable:
@@ -188,11 +170,6 @@ class Engine:
             raise shutting_down()
         if condition.latest_run and self.registry.queue(key.owner, key.thread_id):
             raise thread_busy()
-
-    def _log(self, recorder: RunRecorder, quota: IdentityQuota) -> EventLog:
-        memory = LogMemory(self._policy.limits.run_bytes, quota)
-        on_flush = recorder.notify if self.cluster.durable else None
-        return EventLog(recorder.key.run_id, memory, self.registry.flusher, on_flush)
 
     async def admit(
         self, run_input: RunAgentInput, caller: Caller, size: int = 0, condition: ThreadCondition = NO_CONDITION
@@ -207,7 +184,8 @@ class Engine:
         | join | this process has one | that run |
         | start | otherwise, if the condition holds | a new run |
 
-        The arguments are those of ``start``. Raises ``AppError`` as ``start``, and STORE_UNAVAILABLE.
+        ``size`` are the bytes of the request, ``condition`` is one on the thread. Raises ``AppError`` as ``start``, and
+        STORE_UNAVAILABLE.
         """
         may_show, fingerprint = is_connect(run_input), None
         known = await self._look_up(run_input, caller, reads_store=may_show or bool(run_input.resume))
@@ -221,10 +199,9 @@ class Engine:
             return self._attach_stored(known, 0, caller, fingerprint)
         if known is None and may_show and (shown := await self._show(run_input, caller)):
             return shown
-        condition = condition if known is None else NO_CONDITION
-        start = partial(self.start, run_input, caller, size, condition, fingerprint, questions=questions)
+        origin = RunOrigin(size, condition if known is None else NO_CONDITION, fingerprint, questions)
         try:
-            return await self._join_or_start(start, condition, caller, run_input.thread_id)
+            return await self._join_or_start(run_input, caller, origin)
         except RunAlreadyStored as error:
             return self._attach_stored(error.record, 0, caller, fingerprint)
 
@@ -246,17 +223,15 @@ class Engine:
         with store_errors_as_app_errors():
             return await self.cluster.store.runs.get(key) or run
 
-    async def _join_or_start(
-        self, start: Callable[[], Subscription], condition: ThreadCondition, caller: Caller, thread_id: str
-    ) -> Subscription:
+    async def _join_or_start(self, run_input: RunAgentInput, caller: Caller, origin: RunOrigin) -> Subscription:
         """Join or start a run. Try a busy thread again for ``CLOSING_READER_SECONDS``, while readers leave."""
         deadline = asyncio.get_running_loop().time() + CLOSING_READER_SECONDS
         while True:
             try:
-                await self._check_condition(condition, caller, thread_id)
-                return await wait_with(start())
+                await self._check_condition(origin.condition, caller, run_input.thread_id)
+                return await wait_with(self.start(run_input, caller, origin))
             except AppError as error:
-                is_late = condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
+                is_late = origin.condition.latest_run is not None or asyncio.get_running_loop().time() >= deadline
                 if error.code is not ErrorCode.THREAD_BUSY or is_late:
                     raise
             await self.readers.wait_for_close(deadline)
@@ -288,7 +263,10 @@ class Engine:
         shown = ThreadSnapshot(key, events, self.registry.flusher, quota)
         return self.readers.open(shown, 0, caller)
 
-    def _run(self, run_input: RunAgentInput, caller: Caller, log: EventLog, recorder: RunRecorder) -> Run:
+    def _run(self, run_input: RunAgentInput, caller: Caller, recorder: RunRecorder) -> Run:
+        memory = LogMemory(self._policy.limits.run_bytes, self.quota.of(caller.identity))
+        on_flush = recorder.notify if self.cluster.durable else None
+        log = EventLog(run_input.run_id, memory, self.registry.flusher, on_flush)
         pipeline = EventPipeline(self.new_id, log)
         services = RunServices(pipeline, log, self.registry, caller.identity)
         ctx = RunContext(

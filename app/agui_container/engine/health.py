@@ -38,9 +38,10 @@ class Health:
         self._changed_at = int(self._clock.time())
 
     def update(self, *, busy: bool) -> None:
-        """Set the status. The time changes only if the status does."""
-        self._has_own_work = busy
-        self._refresh()
+        """Say if the engine has open work. The time changes only if the status does."""
+        if busy != self._has_own_work:
+            self._has_own_work = busy
+            self._refresh()
 
     def _refresh(self) -> None:
         busy, now = self._has_own_work or self._has_other_work(), int(self._clock.time())

@@ -51,6 +51,8 @@ MAX_MESSAGES = 1_000
 PIECE_BYTES = 4_096
 """Bytes that are parsed before the messages are counted."""
 
+LARGE_HEAD = "The head of the request is too large."
+
 BAD_HANDSHAKE = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -167,7 +169,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().data_received(data)
         self._is_reading = False
         if self._unparsed_bytes > MAX_UNPARSED and not self.transport.is_closing():
-            self.send_400_response("The head of the request is too large.")
+            self.send_400_response(LARGE_HEAD)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that cannot be parsed. uvicorn calls this for every exception of a method below."""
@@ -191,12 +193,9 @@ class HttpProtocol(HttpToolsProtocol):
         """Add a header. Ignore trailers, because proxies do not check them as they check headers."""
         if self._is_in_head:
             super().on_header(name, value)
-            self._add_to_head(len(name) + len(value) + HEADER_BYTES)
-
-    def _add_to_head(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > MAX_HEAD:
-            self._refuse("The head of the request is too large.")
+            self._head_bytes += len(name) + len(value) + HEADER_BYTES
+            if self._head_bytes > MAX_HEAD:
+                self._refuse(LARGE_HEAD)
 
     def on_headers_complete(self) -> None:
         """End the head."""
@@ -204,8 +203,9 @@ class HttpProtocol(HttpToolsProtocol):
             self._is_surplus = not self.limit.readmit(self.transport)
             if self._is_surplus:
                 self.app = answer_overloaded
-        self._add_to_head(len(self.url))
-        hosts = sum(name == b"host" for name, _ in self.headers)
+        if self._head_bytes + len(self.url) > MAX_HEAD:
+            self._refuse(LARGE_HEAD)
+        hosts = [name for name, _ in self.headers].count(b"host")
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):  # RFC 9112, section 3.2
             self._refuse("A request names its host once, in the header Host.")
         super().on_headers_complete()

@@ -161,7 +161,7 @@ def check_session(headers: Headers, caller: Caller) -> None:
         AppError: VALIDATION_ERROR if the id is longer than AgentCore's ids, or if the header was sent more than once.
             Of two such headers one could be a gateway's and the other its client's, and the server cannot tell which.
     """
-    if sum(name == SESSION_HEADER for name, _ in headers) > 1:
+    if [name for name, _ in headers].count(SESSION_HEADER) > 1:
         raise AppError(ErrorCode.VALIDATION_ERROR, "The session header may be sent once.")
     if caller.session_id is not None and len(caller.session_id) > MAX_SESSION_ID:
         raise AppError(ErrorCode.VALIDATION_ERROR, f"The session id has more than {MAX_SESSION_ID} characters.")

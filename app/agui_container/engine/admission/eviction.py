@@ -113,10 +113,15 @@ class EndedRuns(EvictionQueue[R]):
         The caller removes each of them, except one that is being stored. An identity, whose ``quota`` it is, leaves
         half of its bytes of events to its open runs.
         """
-        amount = quota.amounts(Limit.LOG_BYTES)[0]
+        if not self._is_over(quota):
+            return
         for run in list(self):
-            is_over = amount.is_of_identity and amount.used > amount.most // 2
-            if not (is_over or self.is_full):
-                return
             if not run.presence.local and (self.is_full or run.ctx.caller.identity == quota.identity):
                 yield run
+                if not self._is_over(quota):
+                    return
+
+    def _is_over(self, quota: IdentityQuota) -> bool:
+        """Return True if a limit of the process or of an identity is exceeded."""
+        amount = quota.amounts(Limit.LOG_BYTES)[0]
+        return self.is_full or (amount.is_of_identity and amount.used > amount.most // 2)

@@ -39,7 +39,7 @@ async def merge_in_turn(
             new, although the client did not send them.
     """
     count = len(stored.messages) + len(run_input.messages)
-    size += len(stored.state or b"") + sum(len(message.data) for message in stored.messages)
+    size += len(stored.state or b"") + sum([len(message.data) for message in stored.messages])
     size = max(size, MESSAGE_BYTES * count)
     return await offload_if_large(identity, size, merge, run_input, stored, tuple(predecessors))
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 
 from ag_ui.core import Interrupt, RunAgentInput, RunErrorEvent
+from msgspec import Struct
 
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.persistence.answers import keep_answers
@@ -84,6 +85,25 @@ class WriteOutcome(Enum):
     FAILED = auto()
 
 
+class RunOrigin(Struct, frozen=True):
+    """The request that a run comes from.
+
+    Attributes:
+        size: its bytes.
+        condition: condition on the thread. It is checked with the claim.
+        fingerprint: fingerprint of the messages of the input, or None if any input with its ids is a retry.
+        questions: interrupts of the thread that ``resume`` may answer.
+    """
+
+    size: int = 0
+    condition: ThreadCondition = NO_CONDITION
+    fingerprint: bytes | None = None
+    questions: Sequence[Interrupt] = ()
+
+
+NO_ORIGIN = RunOrigin()
+
+
 class RunRecorder:
     """Claims the thread of one run and stores the run.
 
@@ -92,33 +112,23 @@ class RunRecorder:
         key: owner, thread and run.
         on_busy: the treatment of another replica's active run on the thread.
         predecessors: ids of the local runs that end before this one begins. Those of other replicas are added later.
+        origin: the request.
         identity: whose turn a merge of large histories takes.
-        size: bytes of the request.
-        condition: condition on the thread, which is checked with the claim.
-        fingerprint: fingerprint of the messages of the run's input.
-        questions: interrupts of the thread that the input may answer.
     """
 
-    def __init__(  # noqa: PLR0913 - the service hands over each part
+    def __init__(  # noqa: PLR0913, PLR0917 - the engine hands over each part
         self,
         cluster: Cluster,
         key: RunKey,
         on_busy: OnBusy,
-        predecessors: Iterable[str] = (),
-        *,
-        identity: str = "",
-        size: int = 0,
-        condition: ThreadCondition = NO_CONDITION,
-        fingerprint: bytes | None = None,
-        questions: Sequence[Interrupt] = (),
+        predecessors: Iterable[str],
+        origin: RunOrigin,
+        identity: str,
     ) -> None:
         self.cluster = cluster
         self.key = key
-        self.fingerprint = fingerprint
-        self._questions = questions
+        self.origin = origin
         self._identity = identity
-        self._size = size
-        self._condition = condition
         self._on_busy = on_busy
         self.predecessors = dict.fromkeys(predecessors)
         self._claiming: asyncio.Future[None] | None = None
@@ -163,8 +173,8 @@ class RunRecorder:
         deadline = asyncio.get_running_loop().time() + GIVE_UP_SECONDS
         while self._ending is None:
             now = cluster.clock.time()
-            lease, latest_run = cluster.lease(), self._condition.latest_run
-            claim = Claim(self.key, cluster.replica, now, lease, latest_run, self.fingerprint)
+            lease, latest_run = cluster.lease(), self.origin.condition.latest_run
+            claim = Claim(self.key, cluster.replica, now, lease, latest_run, self.origin.fingerprint)
             result = await cluster.store.runs.claim(claim)
             if isinstance(result, Claimed):
                 self.state = StoreState.CLAIMED
@@ -190,14 +200,14 @@ class RunRecorder:
         self.warnings = cluster.store.take_warnings(thread)
         if self.state is not StoreState.CLAIMED or stored is None:
             return with_state(run_input, None)
-        if self._condition.is_empty and stored.messages:
+        if self.origin.condition.is_empty and stored.messages:
             self._unstored_input = None
             raise has_messages_error()
-        merged = await merge_in_turn(self._identity, self._size, run_input, stored, self.predecessors)
+        merged = await merge_in_turn(self._identity, self.origin.size, run_input, stored, self.predecessors)
         if merged.change is not None:
             await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), merged.change)
         last = stored.messages[-1].id if stored.messages else None
-        await keep_answers(cluster.store.interrupts, self.key, run_input, self._questions, last)
+        await keep_answers(cluster.store.interrupts, self.key, run_input, self.origin.questions, last)
         self._unstored_input = None
         return merged.run_input
 

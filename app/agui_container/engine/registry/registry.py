@@ -149,11 +149,11 @@ class RunRegistry:
 
     # --- lifecycle ---
 
-    def plan_room(self, new: Run, size: int, to_cancel: Sequence[Run], now: float) -> Sequence[Run]:
+    def plan_room(self, new: Run, to_cancel: Sequence[Run], now: float) -> Sequence[Run]:
         """Return the runs that must end so that there is room for a new run: ``to_cancel`` and abandoned ones.
 
         Called before any run is cancelled, so that a refused run ends no other. ``to_cancel`` are open runs of the new
-        run's thread, ``size`` is the size of its request in bytes. Runs of other identities end only if the process is
+        run's thread. Runs of other identities end only if the process is
         at a limit, not if the identity is.
 
         Raises:
@@ -162,19 +162,16 @@ class RunRegistry:
         if len(self.queues.of(new.key.thread)) - len(to_cancel) > self._limits.queued_runs:
             raise AppError(ErrorCode.THREAD_BUSY, "Too many runs are waiting on this thread.")
         new.log.quota.check(Limit.BACKGROUND_TASKS)
-        plan: EvictionPlan[Run] = EvictionPlan(new.log.quota, size, self._size)
+        plan: EvictionPlan[Run] = EvictionPlan(new.log.quota, new.recorder.origin.size, self._size)
         for run in to_cancel:
             plan.add(run)
         plan.add_until_room(self.unread, now)
         return list(plan.runs)
 
-    def add(self, run: Run, size: int) -> None:
-        """Add a run to the queue of its thread, after ``plan_room``. Start it if it is the first.
-
-        ``size`` is the size of the run's request in bytes.
-        """
+    def add(self, run: Run) -> None:
+        """Add a run to the queue of its thread, after ``plan_room``. Start it if it is the first."""
         quota = run.log.quota
-        self._leases[run] = quota.hold(Limit.RUNS), quota.hold(Limit.REQUEST_BYTES, size)
+        self._leases[run] = quota.hold(Limit.RUNS), quota.hold(Limit.REQUEST_BYTES, run.recorder.origin.size)
         self.by_key[run.key] = run
         if self.queues.append(run):
             self._start(run)

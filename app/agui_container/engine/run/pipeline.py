@@ -93,7 +93,7 @@ class EventPipeline:
                 return True
         for whole in self._joiner.feed(item):
             self._submit_in_full(whole)
-        if self._joiner.is_holding:
+        if self._joiner.held is not None:
             self._template = None
         return False
 
@@ -212,7 +212,7 @@ class EventPipeline:
         changed = self._transcript.changed(messages)
         return Change(
             messages=[StoredMessage(message.id, dump_message(message), run_id) for message in changed],
-            order=self._transcript.order,
+            order=self._transcript.order(messages),
             state=self.state.json() if self.state.is_new else None,
             title=make_title(messages),
         )

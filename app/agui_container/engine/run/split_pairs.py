@@ -9,7 +9,7 @@ from agui_container.protocol.expander import MessageText
 from agui_container.protocol.strict_json import REPLACEMENT, whole_text
 from agui_container.runtime.surrogates import split_half
 
-DELTAS = (TextMessageContentEvent, ReasoningMessageContentEvent, ToolCallArgsEvent)
+WITH_DELTA = (MessageText, TextMessageContentEvent, ReasoningMessageContentEvent, ToolCallArgsEvent)
 
 
 class PairJoiner:
@@ -19,40 +19,37 @@ class PairJoiner:
     """
 
     def __init__(self) -> None:
-        self._held: Item | None = None
-        """Like the last item, but with the half as its text."""
-
-    @property
-    def is_holding(self) -> bool:
-        """True if the next item may have to be changed."""
-        return self._held is not None
+        self.held: Item | None = None
+        """Like the last item, but with a half as its text, which the next item may continue. None without a half."""
 
     def feed(self, item: Item) -> Sequence[Item]:
         """Return the items to accept in place of an item."""
         text = _text_of(item)
-        if self._held is None and (text is None or text.isascii()):
+        if self.held is None and (text is None or text.isascii()):
             return (item,)
         if text is None:
             return *self.flush(), item
         before: Sequence[Item] = ()
-        if self._held is not None and _is_continued(self._held, item):
-            text, self._held = f"{_text_of(self._held)}{text}", None
+        if self.held is not None and _is_continued(self.held, item):
+            text, self.held = f"{_text_of(self.held)}{text}", None
         else:
             before = self.flush()
         whole, half = split_half(text)
         if half:
-            self._held = _with_text(item, half)
+            self.held = _with_text(item, half)
         return (*before, _with_text(item, whole_text(whole))) if whole or not half else before
 
     def flush(self) -> Sequence[Item]:
         """Return U+FFFD as the text in place of a half that has no other."""
-        held, self._held = self._held, None
+        held, self.held = self.held, None
         return () if held is None else (_with_text(held, REPLACEMENT),)
 
 
 def _text_of(item: Item) -> str | None:
     """Return the text of an item that adds to a message or a call, or None. It may be invalid."""
-    text = item if isinstance(item, str) else item.delta if isinstance(item, (MessageText, *DELTAS)) else None
+    if isinstance(item, str):
+        return item
+    text = item.delta if isinstance(item, WITH_DELTA) else None
     return text if isinstance(text, str) else None
 
 

@@ -64,7 +64,7 @@ def recover_run(events: Iterable[bytes], messages: Iterable[bytes], state: bytes
     return RecoveredRun(
         sequence.closers(failure),
         transcript.changed(conversation),
-        transcript.order,
+        transcript.order(conversation),
         shared.json() if shared.is_new else None,
         make_title(conversation),
     )

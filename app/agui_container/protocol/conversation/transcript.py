@@ -124,7 +124,7 @@ class Transcript:
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._last_text: bytearray | None = None
         self._set_messages(messages)
-        self._initial = tuple(self._messages.values())
+        self._initial = self._messages.copy()
 
     def _set_messages(self, messages: Iterable[Message]) -> None:
         """Replace all messages and clear the buffers."""
@@ -187,14 +187,12 @@ class Transcript:
 
     def changed(self, messages: Iterable[Message]) -> list[Message]:
         """Return the given messages that the run has added or changed, in order."""
-        initial = {message.id: message for message in self._initial}
-        return [message for message in messages if initial.get(message.id) is not message]
+        return [message for message in messages if self._initial.get(message.id) is not message]
 
-    @property
-    def order(self) -> list[str] | None:
-        """Ids of all messages; None if appending the new messages to the initial ones gives the order."""
-        order = list(self._order)
-        return None if order == list(dict.fromkeys([*(message.id for message in self._initial), *order])) else order
+    def order(self, messages: Iterable[Message]) -> list[str] | None:
+        """Return the ids of all messages, or None if appending the new ones to the initial ones gives their order."""
+        order = [message.id for message in messages]
+        return None if order == list(dict.fromkeys([*self._initial, *order])) else order
 
     def _change_calls(self, key: str, change: Callable[[ToolCall], ToolCall]) -> None:
         """Change the calls of a message. If several messages have the same call, only the first one is changed."""

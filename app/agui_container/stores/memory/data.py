@@ -151,7 +151,7 @@ class MemoryThread(Struct, eq=False):
                 self.messages[message.id] = message
                 self.revisions[message.id] = self.revision
                 self.items_size += size_of_messages([message])
-                self.items_size -= size_of_messages([] if existing is None else [existing])
+                self.items_size -= 0 if existing is None else size_of_messages([existing])
         if change.order is not None:
             self._reorder([name for name in dict.fromkeys(change.order) if name in self.messages])
         if change.state is not None and change.state != self.state:
@@ -212,12 +212,11 @@ class MemoryData:
         return self._last_number
 
     def create_thread(self, record: ThreadRecord) -> MemoryThread:
-        """Create a thread."""
+        """Create a thread. Its first ``change`` must follow."""
         number = self.next_number()
         thread = MemoryThread(record, number, (record.changed_at, number))
         self.threads[record.key] = thread
         self.threads_by_owner.add(record.key.owner, thread.place, thread)
-        self.eviction.put(record.key)
         return thread
 
     def add_run(self, thread: MemoryThread, run: MemoryRun) -> None:
@@ -287,8 +286,8 @@ class MemoryData:
 
     def _evict_threads(self) -> None:
         """Evict idle threads, but never the thread that changed last."""
-        last = next(reversed(self.threads), None)
         while self.eviction.is_full:
+            last = next(reversed(self.threads))
             threads = (self.threads[key] for key in self.eviction if key != last)
             idle = next((thread for thread in threads if thread.record.active_run is None), None)
             if idle is None:
