@@ -155,10 +155,7 @@ class RunRecorder:
         """
         self._unstored_input = run_input
         with store_errors_as_app_errors():
-            if self.cluster.durable:
-                await self._claim_uncancelled()
-            else:  # nothing waits between a claim in memory and its result
-                await self._claim()
+            await self._claim_uncancelled()
             return await self._merge_history(run_input)
 
     async def _claim_uncancelled(self) -> None:

@@ -12,41 +12,35 @@ from agui_container.ports.records import ThreadKey
 from agui_container.protocol.errors import AppError, ErrorCode
 
 
-class ThreadQueues:
-    """The queues of all threads with open runs. It is false if there are none."""
-
-    def __init__(self) -> None:
-        self._queues: dict[ThreadKey, list[Run]] = {}
-
-    def __len__(self) -> int:
-        return len(self._queues)
+class ThreadQueues(dict[ThreadKey, list[Run]]):
+    """The queues of all threads with open runs."""
 
     def of(self, thread: ThreadKey) -> tuple[Run, ...]:
         """Return the open runs of a thread: the active one, then the waiting ones in order."""
-        return tuple(self._queues.get(thread, ()))
+        return tuple(self.get(thread, ()))
 
     def active(self) -> Iterator[Run]:
         """Iterate the active runs of all threads."""
-        return (queue[0] for queue in self._queues.values())
+        return (queue[0] for queue in self.values())
 
     def waiting(self) -> Sequence[Run]:
         """Return the waiting runs of all threads."""
-        return [run for queue in self._queues.values() for run in queue[1:]]
+        return [run for queue in self.values() for run in queue[1:]]
 
     def append(self, run: Run) -> bool:
         """Add a run at the end of its thread's queue. Return True if it is active."""
-        queue = self._queues.setdefault(run.key.thread, [])
+        queue = self.setdefault(run.key.thread, [])
         queue.append(run)
         return queue[0] is run
 
     def remove(self, run: Run) -> Run | None:
         """Remove a run. Return the run that is active now, or None if that has not changed or there is none."""
         thread = run.key.thread
-        queue = self._queues[thread]
+        queue = self[thread]
         was_active = queue[0] is run
         queue.remove(run)
         if not queue:
-            del self._queues[thread]
+            del self[thread]
             return None
         return queue[0] if was_active else None
 

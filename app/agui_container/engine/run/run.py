@@ -333,7 +333,8 @@ class Run:
     ) -> None:
         """Write the closing events and the terminal event, with ``fields`` set on it. Every run ends here."""
         self.ctx.usage[:0] = event.usage or ()
-        event = with_totals(event, self.ctx.usage, self._now_ms(), fields)
+        self.ended_at = self._clock.time()
+        event = with_totals(event, self.ctx.usage, int(self.ended_at * 1000), fields)
         event, data = encode_whole(event)  # before closing, because an event that cannot be encoded must change nothing
         try:
             self._pipeline.close(failure)
@@ -342,7 +343,6 @@ class Run:
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
             data = encode(event)
         self._pipeline.write_encoded(event, data)
-        self.ended_at = self._clock.time()
         result = self._pipeline.result(self.ctx.run_id)
         ending = make_ending(event, RunStatus(status), self.ended_at, result)
         self.error = ending.error

@@ -10,6 +10,7 @@ from agui_container.protocol.strict_json import REPLACEMENT, whole_text
 from agui_container.runtime.surrogates import split_half
 
 WITH_DELTA = (MessageText, TextMessageContentEvent, ReasoningMessageContentEvent, ToolCallArgsEvent)
+WITH_TEXT = (str, *WITH_DELTA)
 
 
 class PairJoiner:
@@ -24,6 +25,8 @@ class PairJoiner:
 
     def feed(self, item: Item) -> Sequence[Item]:
         """Return the items to accept in place of an item."""
+        if self.held is None and not isinstance(item, WITH_TEXT):
+            return (item,)
         text = _text_of(item)
         if self.held is None and (text is None or text.isascii()):
             return (item,)
