@@ -106,12 +106,7 @@ def deploy(
             check_no_rollback(rollback)
             return print_calls(work.first_steps(None if no_test else prompt, is_destroyed=destroy, is_pushed=push))
         existing = work.read(is_destroyed=destroy)
-        if destroy:
-            steps = work.destruction(existing)
-        elif rollback:
-            steps = work.rollback(existing, rollback)
-        else:
-            steps = work.image_steps(existing) if push else work.steps(existing)
+        steps = work.chosen_steps(existing, rollback, is_destroyed=destroy, is_pushed=push)
         if only_plan or not steps:
             show_plan(steps)
         elif not destroy or yes or confirm(steps):
@@ -182,6 +177,16 @@ class Work:
         existing = reader.read()
         is_needed = is_destroyed or self.builder(existing) == "codebuild"
         return reader.add_build(existing) if is_needed else existing
+
+    def chosen_steps(
+        self, existing: Existing, rollback: str | None, *, is_destroyed: bool, is_pushed: bool
+    ) -> list[Step]:
+        """Return the steps of a deletion, of the way back to a version, of the image alone, or of a deployment."""
+        if is_destroyed:
+            return self.destruction(existing)
+        if rollback:
+            return self.rollback(existing, rollback)
+        return self.image_steps(existing) if is_pushed else self.steps(existing)
 
     def steps(self, existing: Existing) -> list[Step]:
         """Return the steps of a deployment."""

@@ -136,10 +136,7 @@ class Assistant:
 
     async def run(self, input: RunAgentInput, ctx: RunContext) -> AsyncGenerator[Item, None]:
         """Call the model and its tools in turn until it makes no more calls or a call must be answered elsewhere."""
-        props = input.forwarded_props
-        own_rules = read_approval_options(props).added_to(ctx.call_rules.with_policy(self.policy))
-        ctx = replace(with_limits(ctx, RunLimits(tokens=self.max_tokens)), call_rules=own_rules)
-        model, skill = chosen_model(props, self.models, self.model), requested_skill(props, self.skills)
+        model, skill, ctx = self._choices(input.forwarded_props, ctx)
         goals = await track_goals(input, self.goals, self.goal_prompts, ctx)
         tools, source_failures = await gather_tools(self._tools, self.sources, ctx)
         for source_failure in source_failures:
@@ -185,6 +182,16 @@ class Assistant:
             await (goals.carry_over() if must_wait else goals.give_up())
             async with self.approvals.registered_during(new_approvals, ctx):
                 yield finish_event(ctx, new_approvals or resumption.outcome.waiting)
+
+    def _choices(self, props: object, ctx: RunContext) -> tuple[Model, SkillInvocation | None, RunContext]:
+        """Return the model and the skill of the caller's choice, and the context with the rules and limits of both.
+
+        Raises:
+            AppError: VALIDATION_ERROR, naming the field of ``forwardedProps``.
+        """
+        rules = read_approval_options(props).added_to(ctx.call_rules.with_policy(self.policy))
+        limited = replace(with_limits(ctx, RunLimits(tokens=self.max_tokens)), call_rules=rules)
+        return chosen_model(props, self.models, self.model), requested_skill(props, self.skills), limited
 
     def _toolbox(
         self,
