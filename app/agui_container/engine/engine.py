@@ -34,7 +34,7 @@ from agui_container.engine.registry.readers import Readers, wait_with
 from agui_container.engine.registry.registry import RunRegistry
 from agui_container.engine.registry.repeated_inputs import check_same_messages, fingerprint_of
 from agui_container.engine.registry.run_services import RunServices
-from agui_container.engine.registry.thread_queues import predecessors, runs_to_cancel, thread_busy, wait_admitted
+from agui_container.engine.registry.thread_queues import runs_before, thread_busy, wait_admitted
 from agui_container.engine.run.pipeline import EventPipeline
 from agui_container.engine.run.run import Run
 from agui_container.engine.threads.thread_snapshot import ThreadSnapshot, is_connect, snapshot_events
@@ -148,8 +148,7 @@ class Engine:
         chosen = self.busy_choice(run_input)
         on_busy = OnBusy.REJECT if origin.condition.latest_run else chosen
         queue, now = self.registry.queue(key.owner, key.thread_id), self.clock.time()
-        to_cancel = runs_to_cancel(queue, on_busy, now)  # first, because ``admit`` may try a busy thread many times
-        before = predecessors(queue, on_busy, now)
+        to_cancel, before = runs_before(queue, on_busy, now)  # first: ``admit`` may try a busy thread many times
         run = self._run(run_input, caller, RunRecorder(self.cluster, key, on_busy, before, origin, caller.identity))
         self._add(run, to_cancel)
         return self.readers.open(run, 0, caller)

@@ -113,8 +113,9 @@ class CallerMiddleware:
             check_session(headers, caller)
             check_query(connection)
             if not is_open_path(path):
-                caller = await self._authentication.authenticate(caller, headers)
-                self._set_caller(state, caller)
+                authenticated = await self._authentication.authenticate(caller, headers)
+                if authenticated is not caller:
+                    self._set_caller(state, authenticated)
             await self._ensure_open()
         except AppError as error:
             await send_refusal(error, self._refusal(error, connection), scope, receive, send)

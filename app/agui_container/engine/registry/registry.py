@@ -284,12 +284,16 @@ class RunRegistry:
 
         task = asyncio.create_task(wait(), name="background work")
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._end_background)
         task.add_done_callback(lambda _: on_done())
         if identity is not None:
             lease = self._quota.of(identity).hold(Limit.BACKGROUND_TASKS)
             task.add_done_callback(lambda _: lease.release())
         self._own_task(task)
+        self._update_health()
+
+    def _end_background(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
         self._update_health()
 
     def _own_task(self, task: asyncio.Task[None]) -> None:
@@ -300,7 +304,6 @@ class RunRegistry:
         self.tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("background work failed", exc_info=error)
-        self._update_health()
 
     def _update_health(self) -> None:
         """Set the process to busy if it has open runs or background work.

@@ -45,17 +45,18 @@ class ThreadQueues(dict[ThreadKey, list[Run]]):
         return queue[0] if was_active else None
 
 
-def predecessors(queue: Sequence[Run], on_busy: OnBusy, now: float) -> list[str]:
-    """Return the ids of the open runs of a thread that a new one waits for."""
-    waits_for = queue if on_busy is OnBusy.ENQUEUE else ()
-    return [run.ctx.run_id for run in waits_for if not run.presence.is_abandoned(now)]
+def runs_before(queue: Sequence[Run], on_busy: OnBusy, now: float) -> tuple[Sequence[Run], Sequence[str]]:
+    """Return the open runs of a thread that are cancelled for a new one, and the ids of those that it waits for.
 
-
-def runs_to_cancel(queue: Sequence[Run], on_busy: OnBusy, now: float) -> list[Run]:
-    """Return the open runs of a thread that are cancelled for a new one. Raises ``AppError`` THREAD_BUSY."""
-    if on_busy is OnBusy.REJECT and not all(run.presence.is_abandoned(now) for run in queue):
+    Raises:
+        AppError: THREAD_BUSY.
+    """
+    if on_busy is OnBusy.INTERRUPT:
+        return queue, ()
+    to_cancel = [run for run in queue if run.presence.is_abandoned(now)]
+    if on_busy is OnBusy.REJECT and len(to_cancel) < len(queue):
         raise thread_busy()
-    return [run for run in queue if on_busy is OnBusy.INTERRUPT or run.presence.is_abandoned(now)]
+    return to_cancel, [run.ctx.run_id for run in queue if run not in to_cancel]
 
 
 def thread_busy() -> AppError:
