@@ -8,10 +8,11 @@ in ``MAX_FILES`` files. No test depends on it.
 """
 
 import asyncio
+import contextlib
 import socket
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -72,28 +73,40 @@ def names_of(code: CodeType) -> Sequence[str]:
     return ()
 
 
+@contextlib.asynccontextmanager
+async def serving() -> AsyncIterator[int]:
+    """Serve the agent of ``bench.script`` in this process, and yield the port.
+
+    Raises:
+        MeasureError: the server does not start.
+    """
+    settings = Settings(agent="bench.script:agent", host="127.0.0.1", port=0)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn_config(build_app(settings), settings, DESCRIPTORS))
+        task = asyncio.create_task(server.serve([listener]), name="serve")
+        while not server.started:
+            if task.done():
+                raise MeasureError("the server does not start")
+            await asyncio.sleep(0.01)
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            await task
+
+
 async def serve_and_read(recorder: CallRecorder) -> None:
     """Serve one run with paced deltas, and read it to its end.
 
     Raises:
         MeasureError: the server does not start, or a delta is missing from the answer.
     """
-    settings = Settings(agent="bench.script:agent", host="127.0.0.1", port=0)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        server = uvicorn.Server(uvicorn_config(build_app(settings), settings, DESCRIPTORS))
-        serving = asyncio.create_task(server.serve([listener]), name="serve")
-        while not server.started:
-            if serving.done():
-                raise MeasureError("the server does not start")
-            await asyncio.sleep(0.01)
+    async with serving() as port:
         sys.setprofile(recorder.profile)
         try:
             answer = await read(port)
         finally:
             sys.setprofile(None)
-            server.should_exit = True
-            await serving
     if answer.count(DELTA) != DELTAS:
         raise MeasureError("the answer lacks deltas")
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from ag_ui.core import (
@@ -18,6 +19,7 @@ from ag_ui.core import (
 )
 from starlette.types import ASGIApp
 
+import agui_container
 from agui_container.engine import terminal_events
 from agui_container.engine.run import run
 from agui_container.engine.run.fairness import BURST
@@ -34,6 +36,7 @@ from tests.requirements import requirement
 from tests.transports.exchange import AsgiExchange
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = str(Path(agui_container.__file__).parent)
 DELTAS = 6 * BURST
 AROUND = 4
 """RUN_STARTED, TEXT_MESSAGE_START, TEXT_MESSAGE_END, RUN_FINISHED."""
@@ -157,6 +160,31 @@ async def test_the_first_event_waits_for_no_timer_and_no_thread(*, has_direct_wa
     loop.call_soon(count)
     await AsgiExchange(note, takes=note_chunk if has_direct_way else None).answer(app)
     assert written_at[0] <= MAX_TURNS
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+MAX_CALLS = 600
+"""Calls of this project's functions for a run of one delta, from the request to the end of its response.
+``python -m bench.run_calls`` counts those of all modules, over a socket."""
+
+
+async def test_a_run_of_one_delta_executes_a_bounded_number_of_calls() -> None:
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            calls += 1
+
+    app, before = await application(agent_of("one")), sys.getprofile()
+    await AsgiExchange(thread="the first one fills caches").answer(app)
+    sys.setprofile(count)
+    try:
+        await AsgiExchange().answer(app)
+    finally:
+        sys.setprofile(before)
+    assert 0 < calls <= MAX_CALLS
 
 
 # --- messages ---------------------------------------------------------------------------------------------------------

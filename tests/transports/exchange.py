@@ -27,6 +27,7 @@ class AsgiExchange:
         on_send: awaited with the body of each message before the message counts as written. It may wait, as for a full
             socket, or raise.
         takes: decides whether the connection takes a chunk at once. None stands for a server without a direct way.
+        thread: the thread of the run that a POST asks for.
 
     Attributes:
         messages: what was sent with ``send``.
@@ -36,10 +37,12 @@ class AsgiExchange:
         state: the scope's state, for a response without an application around it.
     """
 
-    def __init__(self, on_send: OnSend = send_at_once, takes: Callable[[bytes], bool] | None = None) -> None:
+    def __init__(
+        self, on_send: OnSend = send_at_once, takes: Callable[[bytes], bool] | None = None, thread: str = "t1"
+    ) -> None:
         self.messages, self.bodies, self.tasks = list[Message](), list[bytes](), list[str]()
         self.pushed = 0
-        self._on_send, self._takes = on_send, takes
+        self._on_send, self._takes, self._thread = on_send, takes, thread
         self._faults = list[str]()
         self._is_sending = self._is_over = self._is_received = False
         self._left = asyncio.Event()
@@ -78,7 +81,7 @@ class AsgiExchange:
         """ASGI's ``receive``: the body, and then that the client has left or has all of the response."""
         if not self._is_received:
             self._is_received = True
-            return {"type": "http.request", "body": json.dumps(ask()).encode(), "more_body": False}
+            return {"type": "http.request", "body": json.dumps(ask(self._thread)).encode(), "more_body": False}
         await self._left.wait()
         return {"type": "http.disconnect"}
 

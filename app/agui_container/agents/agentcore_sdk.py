@@ -80,6 +80,8 @@ def sdk_tasks_of(modules: Iterable[str]) -> Callable[[], bool]:
     """
     values = [value for name in modules if name in sys.modules for value in vars(sys.modules[name]).values()]
     trackers = {id(value): value for value in values if is_sdk_object(value) and isinstance(value, TaskTracker)}
+    if not trackers:
+        return lambda: False
     return lambda: any(tracker.get_current_ping_status() == BUSY for tracker in trackers.values())
 
 

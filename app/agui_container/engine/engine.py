@@ -216,8 +216,8 @@ class Engine:
         run = self.registry.get(key)
         if run is not None and not (reads_store and self.runs.awaits_claim(run)):
             return run
-        reads_store = reads_store or bool(self.registry.queue(key.owner, key.thread_id))
-        if not (self.registry.is_forgotten(key) or (reads_store and self.cluster.durable)):
+        may_be_stored = self.cluster.durable and (reads_store or key.thread in self.registry.queues)
+        if not (may_be_stored or self.registry.is_forgotten(key)):
             return run
         with store_errors_as_app_errors():
             return await self.cluster.store.runs.get(key) or run

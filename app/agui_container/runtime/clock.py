@@ -8,9 +8,8 @@ from collections.abc import Callable
 class SystemClock:
     """``Clock`` of the operating system and the event loop."""
 
-    def time(self) -> float:
-        """Return the seconds since the Unix epoch."""
-        return time.time()
+    time = staticmethod(time.time)
+    """Return the seconds since the Unix epoch."""
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call ``callback`` on the event loop after ``delay`` seconds."""

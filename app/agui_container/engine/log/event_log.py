@@ -91,7 +91,10 @@ class EventLog:
         """Number an encoded event and mark the log as dirty."""
         self._types.append(event_type)
         self._unflushed.append(data)
-        self._count(len(data) + ENVELOPE_BYTES)
+        size = len(data) + ENVELOPE_BYTES
+        self.bytes += size
+        for amount in self._amounts:
+            amount.used += size
         if not self._is_dirty:
             self._mark_dirty()
 

@@ -203,8 +203,9 @@ class RunRecorder:
         merged = await merge_in_turn(self._identity, self.origin.size, run_input, stored, self.predecessors)
         if merged.change is not None:
             await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), merged.change)
-        last = stored.messages[-1].id if stored.messages else None
-        await keep_answers(cluster.store.interrupts, self.key, run_input, self.origin.questions, last)
+        if self.origin.questions:
+            last = stored.messages[-1].id if stored.messages else None
+            await keep_answers(cluster.store.interrupts, self.key, run_input, self.origin.questions, last)
         self._unstored_input = None
         return merged.run_input
 

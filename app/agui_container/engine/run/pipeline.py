@@ -102,23 +102,20 @@ class EventPipeline:
         try:
             encoded = [(event, b"") if KINDS[type(event)].is_boundary else encode_whole(event) for event in events]
             for event, data in encoded:
-                self._submit_event(event, data)
+                kind = KINDS[type(event)]
+                if not kind.is_boundary:
+                    self._accept(kind, event, data)
+                    if self.on_first_event is not None:
+                        self.on_first_event()
+                        self.on_first_event = None
+                elif self.on_boundary is not None:
+                    self.on_boundary(event)
                 accepted += 1
         finally:
             if accepted < len(events):
                 self._expander.rollback(events[:accepted])
         if encoded and KINDS[type(events[-1])].is_delta:
             self._template = DeltaTemplate.of(item, *encoded[-1], self._transcript)
-
-    def _submit_event(self, event: BaseEvent, data: bytes) -> None:
-        kind = KINDS[type(event)]
-        if not kind.is_boundary:
-            self._accept(kind, event, data)
-            if self.on_first_event is not None:
-                self.on_first_event()
-                self.on_first_event = None
-        elif self.on_boundary is not None:
-            self.on_boundary(event)
 
     def submit_from_tool(self, item: Item) -> None:
         """Accept an item that does not come from the agent's own stream. Ignore it after the end of the run.

@@ -212,11 +212,12 @@ class MemoryData:
         return self._last_number
 
     def create_thread(self, record: ThreadRecord) -> MemoryThread:
-        """Create a thread. Its first ``change`` must follow."""
+        """Create a thread."""
         number = self.next_number()
         thread = MemoryThread(record, number, (record.changed_at, number))
         self.threads[record.key] = thread
         self.threads_by_owner.add(record.key.owner, thread.place, thread)
+        self.eviction.put(record.key)
         return thread
 
     def add_run(self, thread: MemoryThread, run: MemoryRun) -> None:
