@@ -153,8 +153,7 @@ class RunRegistry:
         """Return the runs that must end so that there is room for a new run: ``to_cancel`` and abandoned ones.
 
         Called before any run is cancelled, so that a refused run ends no other. ``to_cancel`` are open runs of the new
-        run's thread. Runs of other identities end only if the process is
-        at a limit, not if the identity is.
+        run's thread. Runs of other identities end only if the process is at a limit, not if the identity is.
 
         Raises:
             AppError: THREAD_BUSY if the queue is full, RATE_LIMIT_EXCEEDED if a limit leaves no room.

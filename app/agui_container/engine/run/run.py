@@ -333,8 +333,8 @@ class Run:
     ) -> None:
         """Write the closing events and the terminal event, with ``fields`` set on it. Every run ends here."""
         self.ctx.usage[:0] = event.usage or ()
-        self.ended_at = self._clock.time()
-        event = with_totals(event, self.ctx.usage, int(self.ended_at * 1000), fields)
+        now = self._clock.time()
+        event = with_totals(event, self.ctx.usage, int(now * 1000), fields)
         event, data = encode_whole(event)  # before closing, because an event that cannot be encoded must change nothing
         try:
             self._pipeline.close(failure)
@@ -343,8 +343,9 @@ class Run:
             status, event = Status.ERROR, run_error(AGENT_FAILED, self.ctx.caller.request_id)
             data = encode(event)
         self._pipeline.write_encoded(event, data)
+        self.ended_at = now
         result = self._pipeline.result(self.ctx.run_id)
-        ending = make_ending(event, RunStatus(status), self.ended_at, result)
+        ending = make_ending(event, RunStatus(status), now, result)
         self.error = ending.error
         self.recorder.end(ending)
         self._input = self._context = None
@@ -353,7 +354,7 @@ class Run:
         self.status = status
         self.log.end()
         self._on_end(self)
-        seconds = self._seconds_until(self.ended_at)
+        seconds = self._seconds_until(now)
         self._trace.end(event, status, seconds)
         self._log_end(event, status, seconds)
 
