@@ -111,15 +111,19 @@ class EndedRuns(EvictionQueue[R]):
         """Iterate the runs to forget, the oldest first, until the limits are met.
 
         The caller removes each of them, except one that is being stored. An identity, whose ``quota`` it is, leaves
-        half of its bytes of events to its open runs.
+        half of its bytes of events to its open runs. The runs are not copied, because a copy would touch each of them.
         """
-        if not self._is_over(quota):
-            return
-        for run in list(self):
-            if not run.presence.local and (self.is_full or run.ctx.caller.identity == quota.identity):
-                yield run
-                if not self._is_over(quota):
-                    return
+        given: set[R] = set()
+        while self._is_over(quota):
+            may_go = (run for run in self if run not in given and self._may_go(run, quota))
+            if (oldest := next(may_go, None)) is None:
+                return
+            given.add(oldest)
+            yield oldest
+
+    def _may_go(self, run: R, quota: IdentityQuota) -> bool:
+        """Return True for a run without readers here, of this identity if only its limit is exceeded."""
+        return not run.presence.local and (self.is_full or run.ctx.caller.identity == quota.identity)
 
     def _is_over(self, quota: IdentityQuota) -> bool:
         """Return True if a limit of the process or of an identity is exceeded."""
