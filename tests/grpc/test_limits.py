@@ -15,7 +15,7 @@ from agui_container.ports import Item
 from agui_container.transports.grpc import call, connection
 from tests.engine.doubles import WAIT, wait_for_event
 from tests.grpc.h2 import Raw
-from tests.grpc.in_loop_clients import RUN, STATUS, answers, begin_run, beside, port_of, raw
+from tests.grpc.in_loop_clients import STATUS, answers, begin_run, beside, port_of, raw
 from tests.requirements import requirement
 from tests.sse import http_client
 from tests.waiting_agent import WaitingAgent
@@ -136,20 +136,3 @@ def status_without_reading(client: Raw, stream: int) -> tuple[str, str]:
     while not any(isinstance(event, h2.events.TrailersReceived) for event in client.events):
         assert client.read(acknowledge=False)
     return client.status(stream)
-
-
-# --- number -----------------------------------------------------------------------------------------------------------
-
-
-@requirement("grpc.floods")
-async def test_calls_that_are_reset_at_once_end_that_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a small limit, because calls begin in turns and may take more than a second otherwise."""
-    monkeypatch.setattr(connection, "MAX_CONTROLS", 20)
-    async with port_of(WaitingAgent()) as port:
-        async with raw(port) as client:
-            with contextlib.suppress(ConnectionError):
-                for _ in range(60):
-                    client.h2.reset_stream(client.call(RUN))
-                client.flush()
-            assert await beside(client.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
-        assert await answers(port)

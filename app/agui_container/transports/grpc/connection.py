@@ -27,15 +27,7 @@ from grpclib.utils import Wrapper
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
-from h2.events import (
-    DataReceived,
-    Event,
-    PingReceived,
-    PriorityUpdated,
-    RemoteSettingsChanged,
-    StreamReset,
-    UnknownFrameReceived,
-)
+from h2.events import DataReceived, Event
 from h2.exceptions import ProtocolError
 from h2.frame_buffer import FrameBuffer
 from h2.settings import SettingCodes
@@ -46,9 +38,6 @@ from agui_container.transports.grpc.handover import OpenConnections
 
 MAX_STREAMS = 100
 """Calls that one connection may have open."""
-
-MAX_CONTROLS = 1_000
-"""Pings, settings, resets and unknown frames of one connection in one second."""
 
 MAX_HEADERS = 16_384
 """Bytes of the headers of a call, 32 more for each one. A client can send the same header again with one byte."""
@@ -89,8 +78,6 @@ CONFIG = Configuration(
     http2_stream_window_size=STREAM_WINDOW,
     http2_connection_window_size=CONNECTION_WINDOW,
 ).__for_server__()
-
-CONTROLS = (PingReceived, PriorityUpdated, RemoteSettingsChanged, StreamReset, UnknownFrameReceived)
 
 Headers = list[tuple[str, str]]
 
@@ -219,7 +206,6 @@ class GrpcProtocol(H2Protocol):
         self._loop = asyncio.get_running_loop()
         self._idle: asyncio.TimerHandle | None = None
         self._frames = CountedFrames(server=True)
-        self._controls, self._window_start = 0, 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the settings. Like grpclib's method, with a limit of open calls and the classes of this module."""
@@ -256,10 +242,9 @@ class GrpcProtocol(H2Protocol):
             self.processor.close("Protocol error")
             return
         if self._frames.incomplete_bytes > MAX_INCOMPLETE:
-            self._end(ErrorCodes.FRAME_SIZE_ERROR, "a frame is too large")
-            return
-        if not self._is_within_control_limit(events):
-            self._end(ErrorCodes.ENHANCE_YOUR_CALM, "too many control frames")
+            logger.info("gRPC connection closed %s", format_fields({"reason": "a frame is too large"}))
+            self.connection.go_away(ErrorCodes.FRAME_SIZE_ERROR)
+            self.processor.close("a frame is too large")
             return
         self.connection.flush()
         for event in events:
@@ -323,23 +308,3 @@ class GrpcProtocol(H2Protocol):
         if self._idle is not None:
             self._idle.cancel()
             self._idle = None
-
-    def _is_within_control_limit(self, events: list[Event]) -> bool:
-        """Count control frames. Returns False if the client has exceeded ``MAX_CONTROLS`` in this second."""
-        count = sum(isinstance(event, CONTROLS) or _is_empty(event) for event in events)
-        if not count:
-            return True
-        now = self._loop.time()
-        if now - self._window_start >= 1:
-            self._controls, self._window_start = 0, now
-        self._controls += count
-        return self._controls <= MAX_CONTROLS
-
-    def _end(self, code: ErrorCodes, reason: str) -> None:
-        logger.info("gRPC connection closed %s", format_fields({"reason": reason}))
-        self.connection.go_away(code)
-        self.processor.close(reason)
-
-
-def _is_empty(event: Event) -> bool:
-    return isinstance(event, DataReceived) and not event.flow_controlled_length
