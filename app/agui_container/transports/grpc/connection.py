@@ -1,15 +1,13 @@
 """HTTP/2 connections: grpclib's protocol, with the limits and repairs that a public server needs.
 
 Rule: each repair of grpclib 0.4.9 has a test. An unknown frame is ignored. An empty DATA frame does not end a message.
-A protocol error is answered by GOAWAY. GOAWAY is sent before a close, and open calls end with a status. A call whose
-deadline has passed when it arrives is answered by DEADLINE_EXCEEDED.
+A protocol error is answered by GOAWAY. GOAWAY is sent before a close, and open calls end with a status.
 
 The limit of a message's size and gzip are in ``call``. The tests list the private names of grpclib that both modules
 use, so that an incompatible release is noticed.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import cast
@@ -20,9 +18,8 @@ from grpclib.const import Status
 from grpclib.encoding.proto import ProtoCodec
 from grpclib.events import _DispatchServerEvents
 from grpclib.exceptions import GRPCError
-from grpclib.metadata import Deadline
 from grpclib.protocol import Connection, EventsProcessor, H2Protocol, Stream, _set_nodelay
-from grpclib.server import Handler, _abort
+from grpclib.server import Handler
 from grpclib.utils import Wrapper
 from h2.config import H2Configuration
 from h2.connection import H2Connection
@@ -61,9 +58,6 @@ status of a call yet, or has its side of the call still open, would report a con
 PING_SECONDS = 60.0
 PONG_SECONDS = 20.0
 """Seconds between two pings to a client, and seconds in which the client must answer one."""
-
-MIN_SECONDS = 0.001
-"""Seconds of the shortest deadline. A shorter one has passed before the call can begin."""
 
 IDLE_SECONDS = 600.0
 """Seconds that a connection may be open without a call."""
@@ -161,30 +155,8 @@ class CallTasks(Handler):
             stream.reset_nowait(ErrorCodes.REFUSED_STREAM)
             release()
             return
-        if has_expired(headers):
-            self.__gc_step__()
-            self._tasks[stream] = self.loop.create_task(end_expired(stream, release))
-        else:
-            super().accept(stream, headers, release)
+        super().accept(stream, headers, release)
         self._on_change()
-
-
-def has_expired(headers: Headers) -> bool:
-    """True if the deadline of a call has passed. An invalid deadline has not: grpclib answers it."""
-    try:
-        deadline = Deadline.from_headers(headers)
-    except ValueError:
-        return False
-    return deadline is not None and deadline.time_remaining() < MIN_SECONDS
-
-
-async def end_expired(stream: Stream, release: Callable[[], None]) -> None:
-    """End a call whose deadline has passed."""
-    try:
-        with contextlib.suppress(ProtocolError, ConnectionError):  # the client has disconnected
-            await _abort(stream, 200, Status.DEADLINE_EXCEEDED, "The deadline has passed.")
-    finally:
-        release()
 
 
 class GrpcProtocol(H2Protocol):
