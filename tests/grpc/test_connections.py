@@ -131,7 +131,6 @@ def test_the_names_of_grpclib_that_are_used_are_there() -> None:
         assert name in source
     assert hasattr(grpclib.events, "_DispatchServerEvents")
     assert "self._tasks[stream]" in inspect.getsource(grpclib.server.Handler.accept)
-    assert hasattr(grpclib.protocol, "_set_nodelay")
     assert hasattr(grpclib.utils.Wrapper, "_error")
     assert {"incoming_buffer", "decoder"} <= set(vars(H2Connection()))
 

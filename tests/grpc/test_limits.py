@@ -9,7 +9,6 @@ from dataclasses import replace
 import h2.events
 import pytest
 from ag_ui.core import RunAgentInput
-from h2.errors import ErrorCodes
 
 from agui_container.ports import Item
 from agui_container.transports.grpc import call, connection
@@ -77,20 +76,6 @@ async def test_a_client_that_answers_pings_stays(monkeypatch: pytest.MonkeyPatch
             pings = sum(isinstance(event, h2.events.PingReceived) for event in client.events)
         agent.may_end.set()
         assert (await beside(client.status, stream))[0] == "0"
-
-
-@requirement("grpc.gone")
-async def test_a_connection_without_calls_is_closed_and_one_with_a_call_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = WaitingAgent(rest=" there")
-    async with port_of(agent) as port, raw(port) as busy:
-        stream = await begin_run(busy)
-        monkeypatch.setattr(connection, "IDLE_SECONDS", MOMENT)
-        monkeypatch.setattr(connection, "LINGER_SECONDS", MOMENT)
-        async with raw(port) as idle:
-            assert await beside(idle.goodbye) is ErrorCodes.NO_ERROR
-        agent.may_end.set()
-        assert (await beside(busy.status, stream))[0] == "0"
-        assert await beside(busy.goodbye) is ErrorCodes.NO_ERROR
 
 
 @requirement("grpc.gone", "grpc.calls")

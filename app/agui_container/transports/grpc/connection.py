@@ -18,7 +18,7 @@ from grpclib.const import Status
 from grpclib.encoding.proto import ProtoCodec
 from grpclib.events import _DispatchServerEvents
 from grpclib.exceptions import GRPCError
-from grpclib.protocol import Connection, EventsProcessor, H2Protocol, Stream, _set_nodelay
+from grpclib.protocol import Connection, EventsProcessor, H2Protocol, Stream
 from grpclib.server import Handler
 from grpclib.utils import Wrapper
 from h2.config import H2Configuration
@@ -58,9 +58,6 @@ status of a call yet, or has its side of the call still open, would report a con
 PING_SECONDS = 60.0
 PONG_SECONDS = 20.0
 """Seconds between two pings to a client, and seconds in which the client must answer one."""
-
-IDLE_SECONDS = 600.0
-"""Seconds that a connection may be open without a call."""
 
 H2_CONFIG = H2Configuration(client_side=False, header_encoding="ascii", validate_outbound_headers=False)
 CONFIG = Configuration(
@@ -176,15 +173,11 @@ class GrpcProtocol(H2Protocol):
         self._connections = connections
         self._limit = limit
         self._loop = asyncio.get_running_loop()
-        self._idle: asyncio.TimerHandle | None = None
         self._frames = CountedFrames(server=True)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the settings. Like grpclib's method, with a limit of open calls and the classes of this module."""
         self.transport = cast(asyncio.Transport, transport)
-        sock = transport.get_extra_info("socket")
-        if sock is not None:
-            _set_nodelay(sock)
         h2 = H2Connection(config=self.h2_config)
         h2.incoming_buffer = self._frames
         h2.local_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = MAX_STREAMS
@@ -238,7 +231,6 @@ class GrpcProtocol(H2Protocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         """End the calls of a lost connection."""
         self._connections.discard(self)
-        self._stop_idling()
         self._limit.remove(self.transport)
         super().connection_lost(exc)
 
@@ -263,20 +255,12 @@ class GrpcProtocol(H2Protocol):
                 stream.wrapper.cancel(GRPCError(Status.UNAVAILABLE, "The server is shutting down."))
 
     def _calls_changed(self) -> None:
-        """Close a connection without calls: ``LINGER_SECONDS`` after GOAWAY, otherwise after ``IDLE_SECONDS``."""
+        """Wait for a call in ``limit`` while there is none, and close the connection after GOAWAY and its last call."""
         if self.connection.is_closing():
             return
-        self._stop_idling()
         if self.processor.streams:
             self._limit.end_waiting(self.transport)
-            return
-        if self.handler.draining:
-            self._idle = self._loop.call_later(LINGER_SECONDS, self.processor.close, "Shut down")
+        elif self.handler.draining:
+            self._loop.call_later(LINGER_SECONDS, self.processor.close, "Shut down")
         else:
-            self._idle = self._loop.call_later(IDLE_SECONDS, self.shutdown)
             self._limit.begin_waiting(self.transport)
-
-    def _stop_idling(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
