@@ -40,7 +40,6 @@ from agui_container.transports.event_stream import STALLED_SECONDS
 from agui_container.transports.grpc.messages import PREFIX, check_size, content_size, decode, decode_compressed
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
-from agui_container.transports.grpc.status import status_of
 
 PIECE_BYTES = 64 * 1024
 """Bytes that are read or written at once, so that a slow client can be distinguished from a stalled one."""
@@ -373,4 +372,4 @@ async def end_with_error(stream: "Stream[In, Out]", error: AppError, challenge: 
         "www-authenticate": challenge,
     }
     metadata = {name: value for name, value in known.items() if value}
-    await stream.send_trailing_metadata(status=status_of(error), status_message=error.message, metadata=metadata)
+    await stream.send_trailing_metadata(status=Status[error.spec.grpc], status_message=error.message, metadata=metadata)
