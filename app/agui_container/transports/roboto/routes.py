@@ -61,26 +61,26 @@ OPERATIONS = (
 logger = logging.getLogger(__name__)
 
 
-class LoadedEndpoints(Protocol):
-    """Endpoints by the names of the operations."""
+class LoadedSessions(Protocol):
+    """Operations on sessions by their names."""
 
-    by_name: Mapping[str, Handler]
+    operations: Mapping[str, Handler]
 
     async def aclose(self) -> None:
         """Stop following runs."""
 
 
-class LazyEndpoints:
-    """Endpoints that are imported by the first request, in a thread, so that the import delays no run."""
+class LazySessions:
+    """Sessions whose code is imported by the first request, in a thread, so that the import delays no run."""
 
     def __init__(self, service: Service, max_body: int) -> None:
         self._service = service
         self._max_body = max_body
         self._lock = asyncio.Lock()
-        self._loaded: LoadedEndpoints | None = None
+        self._loaded: LoadedSessions | None = None
 
-    async def load(self) -> LoadedEndpoints:
-        """Return the endpoints."""
+    async def load(self) -> LoadedSessions:
+        """Return the sessions."""
         async with self._lock:
             if self._loaded is None:
                 make = await asyncio.to_thread(_import)
@@ -95,34 +95,22 @@ class LazyEndpoints:
         """
         try:
             loaded = await self.load()
-            return await loaded.by_name[name](request)
+            return await loaded.operations[name](request)
         except asyncio.CancelledError:
             if not self._service.is_draining:
                 raise
             raise shutting_down() from None
 
     async def aclose(self) -> None:
-        """Close the endpoints if a request has loaded them."""
+        """Close the sessions if a request has loaded them."""
         if self._loaded is not None:
             await self._loaded.aclose()
 
 
-def _import() -> Callable[[Service, int], LoadedEndpoints]:
-    from agui_container.transports.roboto.endpoints import Endpoints  # noqa: PLC0415 - see ``LazyEndpoints``
+def _import() -> Callable[[Service, int], LoadedSessions]:
+    from agui_container.transports.roboto.sessions import Sessions  # noqa: PLC0415 - see ``LazySessions``
 
-    return Endpoints
-
-
-def routes(endpoints: LazyEndpoints) -> list[BaseRoute]:
-    """Return the routes."""
-    return [
-        *(
-            RawPathRoute(prefix + path, json_endpoint(partial(endpoints.answer, name)), methods=[method])
-            for prefix in (OLD_PREFIX, NEW_PREFIX)
-            for method, path, name in OPERATIONS
-        ),
-        Route(f"{PREFIX}{{path:path}}", NotServed()),
-    ]
+    return Sessions
 
 
 class RobotoOptions(Struct, frozen=True):
@@ -140,9 +128,16 @@ def register(settings: object) -> HttpRegistration:
     options = read_options(settings, RobotoOptions)
 
     def build(service: Service, closers: Closers) -> list[BaseRoute]:
-        endpoints = LazyEndpoints(service, options.max_body_bytes)
-        closers.append(endpoints.aclose)
-        return routes(endpoints)
+        sessions = LazySessions(service, options.max_body_bytes)
+        closers.append(sessions.aclose)
+        return [
+            *(
+                RawPathRoute(prefix + path, json_endpoint(partial(sessions.answer, name)), methods=[method])
+                for prefix in (OLD_PREFIX, NEW_PREFIX)
+                for method, path, name in OPERATIONS
+            ),
+            Route(f"{PREFIX}{{path:path}}", NotServed()),
+        ]
 
     return HttpRegistration(PREFIX, {"roboto": PREFIX.rstrip("/")}, build, refusal)
 
