@@ -11,7 +11,6 @@ from typing import Protocol
 
 from msgspec import Struct
 from pydantic_core import to_json
-from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -21,6 +20,7 @@ from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.caller_middleware import caller_of
+from agui_container.transports.error_responses import internal_error
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.registration import Closers, HttpRegistration, read_options
@@ -79,27 +79,30 @@ class LazySessions:
         self._lock = asyncio.Lock()
         self._loaded: LoadedSessions | None = None
 
-    async def load(self) -> LoadedSessions:
-        """Return the sessions."""
+    async def _load(self) -> LoadedSessions:
         async with self._lock:
             if self._loaded is None:
                 make = await asyncio.to_thread(_import)
                 self._loaded = make(self._service, self._max_body)
             return self._loaded
 
-    async def answer(self, name: str, request: Request) -> bytes:
-        """Answer a request to an operation.
+    async def respond(self, name: str, request: Request) -> Response:
+        """Respond to a request for an operation: with its ``data``, or with the ``error`` that it raises.
 
-        Raises:
-            AppError: as the operation; SHUTTING_DOWN if the server cancels the request while it drains.
+        A request that the server cancels while it drains gets SHUTTING_DOWN.
         """
         try:
-            loaded = await self.load()
-            return await loaded.operations[name](request)
+            loaded = await self._load()
+            return roboto_response(request, b'{"data":%b}' % await loaded.operations[name](request), 200)
+        except AppError as error:
+            return refusal(error, request)
         except asyncio.CancelledError:
             if not self._service.is_draining:
                 raise
-            raise shutting_down() from None
+            return refusal(shutting_down(), request)
+        except Exception:
+            logger.exception("roboto request failed %s", format_fields({"path": request.url.path}))
+            return refusal(internal_error(), request)
 
     async def aclose(self) -> None:
         """Close the sessions if a request has loaded them."""
@@ -132,7 +135,7 @@ def register(settings: object) -> HttpRegistration:
         closers.append(sessions.aclose)
         return [
             *(
-                RawPathRoute(prefix + path, json_endpoint(partial(sessions.answer, name)), methods=[method])
+                RawPathRoute(prefix + path, partial(sessions.respond, name), methods=[method])
                 for prefix in (OLD_PREFIX, NEW_PREFIX)
                 for method, path, name in OPERATIONS
             ),
@@ -151,33 +154,9 @@ class NotServed:
         await refusal(error, HTTPConnection(scope))(scope, receive, send)
 
 
-def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that writes the result of a handler as ``data``, and an exception as ``error``."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            return roboto_response(request, b'{"data":%b}' % await handler(request), 200)
-        except AppError as error:
-            return refusal(error, request)
-        except HTTPException:
-            raise
-        except Exception:
-            logger.exception("roboto request failed %s", format_fields({"path": request.url.path}))
-            return roboto_error_response(
-                request, AppError(ErrorCode.INTERNAL_ERROR, "The server failed; its log has the cause.")
-            )
-
-    return endpoint
-
-
 def refusal(error: AppError, request: HTTPConnection) -> Response:
-    """Return an error that occurs before a route is found, in Roboto's form."""
-    logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
-    return roboto_error_response(request, error)
-
-
-def roboto_error_response(request: HTTPConnection, error: AppError) -> Response:
     """Return an error in Roboto's form. The client raises the exception of the status in the error table."""
+    logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
     name = CLASSES.get(error.spec.http, "RobotoInternalException")
     body = to_json({"error": {"error_code": name, "message": error.message}})
     response = roboto_response(request, body, error.spec.http)
