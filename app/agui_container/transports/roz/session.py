@@ -24,7 +24,6 @@ from agui_container.transports.conversation.loop import ConversationLoop
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.messages import check_id
-from agui_container.transports.roz.client_messages import answers_of
 from agui_container.transports.roz.client_tools import ClientTools, tools_by_name
 from agui_container.transports.roz.options import RozOptions
 from agui_container.transports.roz.run_inputs import (
@@ -287,12 +286,14 @@ class Session:
 
     async def _answer_calls(self, kind: str, request: pb.SessionRequest, size: int) -> None:
         """Give the answers of a request to the turn. Raises ``AppError`` VALIDATION_ERROR if there is none."""
-        answers = await self._call.translate(request.permission_decision.modifier.ByteSize(), answers_of, request)
-        if self._turn is not None:
-            if await self._turn[0].take(answers):
-                self._answers_size += size
-        elif kind != "cancel_turn":
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
+        if self._turn is None:
+            if kind != "cancel_turn":
+                raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
+            return
+        turn, translator = self._turn
+        modifier = request.permission_decision.modifier
+        if await turn.take(await self._call.translate(modifier.ByteSize(), translator.answers, request)):
+            self._answers_size += size
 
     async def _begin_session(self, start: pb.StartSession, size: int) -> None:
         self._check_start(start)
