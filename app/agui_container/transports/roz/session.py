@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -60,22 +59,10 @@ logger = logging.getLogger(__name__)
 
 
 class Session:
-    """A session from its start request to the end of its call.
+    """A session from its start request to the end of its call."""
 
-    Args:
-        open_sessions: all sessions of the server whose calls are open.
-    """
-
-    def __init__(
-        self,
-        call: SessionCall,
-        service: Service,
-        options: RozOptions,
-        wire: RozEncoder,
-        open_sessions: Collection["Session"],
-    ) -> None:
+    def __init__(self, call: SessionCall, service: Service, options: RozOptions, wire: RozEncoder) -> None:
         self._call = call
-        self._open_sessions = open_sessions
         self._service = service
         self._options = options
         self._wire = wire
@@ -102,11 +89,6 @@ class Session:
     def thread(self) -> ThreadKey:
         """Key of the session's thread. Its id is empty before the start."""
         return ThreadKey(self._call.caller.owner, self._thread_id)
-
-    @property
-    def has_history(self) -> bool:
-        """True while the session has a history that its thread will get with the first turn."""
-        return self._start is not None and bool(self._start.history)
 
     @property
     def size(self) -> int:
@@ -307,7 +289,7 @@ class Session:
         thread_id = continued or self._service.new_id()
         check_id(THREAD_METADATA, thread_id)
         if continued and translated.history:
-            await self._check_history(ThreadKey(self._call.caller.owner, thread_id))
+            await self._check_history(thread_id)
         self._tools.register("", translated.tools, "")
         self._start = translated
         self._thread_id = thread_id
@@ -325,14 +307,13 @@ class Session:
                 ErrorCode.VALIDATION_ERROR, f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}."
             )
 
-    async def _check_history(self, thread: ThreadKey) -> None:
-        """Check that a thread has no messages, and gets none from another session. A history would replace them.
+    async def _check_history(self, thread_id: str) -> None:
+        """Check that a thread has no messages, because a history would replace them. The first turn checks it again.
 
         Raises:
             AppError: VALIDATION_ERROR.
         """
-        has_messages = await self._service.threads.has_messages(self._call.caller, thread.thread_id)
-        if has_messages or any(session.has_history and session.thread == thread for session in self._open_sessions):
+        if await self._service.threads.has_messages(self._call.caller, thread_id):
             raise AppError(
                 ErrorCode.VALIDATION_ERROR,
                 f"history: must be empty, because the thread of {THREAD_METADATA} has messages.",
