@@ -14,7 +14,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Generic, ParamSpec, Protocol, TypeVar
 
 from ag_ui.core import EventType
@@ -37,7 +36,7 @@ from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPage
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.conversation.events import Event, decoded_events
 from agui_container.transports.event_stream import STALLED_SECONDS
-from agui_container.transports.grpc.messages import PREFIX, check_size, content_size, decode, decode_compressed
+from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
 
@@ -244,8 +243,8 @@ class Call(Generic[In, Out]):
             return await offload_if_large(self.caller.identity, len(body), decode, message_type, body)
         if self.metadata.get("grpc-encoding") != "gzip":
             raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
-        work = partial(decode_compressed, message_type, body, self._admission.options.max_bytes)
-        return await offload_if_large(self.caller.identity, content_size(body), work)
+        max_bytes = self._admission.options.max_bytes
+        return await offload(self.caller.identity, decode_compressed, message_type, body, max_bytes)
 
     def keep(self, size: int) -> QuotaLease:
         """Count bytes of messages as in flight while they are kept. Raises ``AppError`` RATE_LIMIT_EXCEEDED."""
