@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, ParamSpec, Protocol, TypeVar
 
 from ag_ui.core import EventType
@@ -32,7 +32,7 @@ from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.offload import offload, offload_if_large
 from agui_container.transports.authentication import server_url
-from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
+from agui_container.transports.browser_policy import FOREIGN_ORIGIN, log_refused_page
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.conversation.events import Event, decoded_events
 from agui_container.transports.event_stream import STALLED_SECONDS
@@ -81,14 +81,12 @@ class CallAdmission:
         quota: what the process and each identity have in use.
         unverified_calls: counts calls without a token, and others while their callers are verified.
         needs_token: False for calls of health and reflection, which stay unverified.
-        refused_pages: logs the calls of web pages that may not call.
     """
 
     options: GrpcOptions
     quota: Quota
     unverified_calls: UnverifiedCalls
     needs_token: bool = True
-    refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
     async def caller(self, stream: "Stream[In, Out]") -> Caller:
         """Return the caller that a call's metadata describe.
@@ -106,7 +104,7 @@ class CallAdmission:
         LOG_FIELDS.set({"requestId": caller.request_id})
         if origin is not None and origin not in self.options.origins:
             authority = next((value for name, value in stream._stream.headers or () if name == ":authority"), "")
-            self.refused_pages.log(origin, authority)
+            log_refused_page(origin, authority)
             raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
         with self.unverified_calls.use(stream._stream):
