@@ -12,8 +12,6 @@ import logging
 import time
 from collections import OrderedDict
 
-from msgspec.structs import replace
-
 from agui_container.engine.service import Service
 from agui_container.ports.records import ThreadKey
 from agui_container.protocol.commands import Sentiment, ThreadsFeedback
@@ -170,11 +168,6 @@ class Session:
 
     async def _answer_one(self, message: QueuedMessage) -> None:
         assert self._start is not None  # noqa: S101 - messages wait only in a session that has begun
-        try:
-            message = replace(message, mode=self._agent_mode(message.mode))
-        except AppError as error:
-            await self._refuse_message(message.message_id, error)
-            return
         request = turn_request(self._start, message, self._tools, self._thread_id, self._service.new_id())
         self._turns += 1
         permissions = self._options.permissions
@@ -331,6 +324,7 @@ class Session:
         is_full = self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING
         if is_full and (self._turn is not None or self._waiting):
             raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
+        message.ai_mode = self._agent_mode(message.ai_mode)
         queued = await self._call.translate(size, read_message, message, size, message_id, self._service.new_id())
         if self._turn is not None and self._options.on_busy == "interrupt":
             await self._turn[0].cancel()
