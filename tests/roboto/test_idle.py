@@ -50,8 +50,9 @@ class PollResult:
 
     @property
     def is_early(self) -> bool:
-        """True if the server answered without a change before a poll that is held would have been."""
-        return self.is_unchanged and self.seconds <= HOLD_SECONDS * 0.9
+        """True if the server answered without a change, though the agent was at work and the poll could be held."""
+        is_at_work = self.delta["status"] == "roboto_turn"
+        return is_at_work and self.is_unchanged and self.seconds <= HOLD_SECONDS * 0.9
 
 
 @dataclass
