@@ -78,7 +78,7 @@ HTTP = {
     "origin.configured": ("docs/configuration.md", "A page that AGUI_CORS_ORIGINS names may call."),
     "origin.preflight": ("docs/configuration.md", "A preflight is answered for configured origins only."),
     "origin.socket": ("docs/http-api.md#routes", "A socket with a foreign Origin is refused."),
-    "origin.logged": ("docs/operations.md#web-pages", "The log names refused origins, a few of them a minute."),
+    "origin.logged": ("docs/operations.md#web-pages", "The log names refused origins."),
 }
 SOCKET = {
     "ws.frames": ("docs/websocket.md", "One bare AG-UI event per text frame."),

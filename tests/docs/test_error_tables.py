@@ -4,11 +4,9 @@ import json
 import re
 
 import pytest
-from grpclib.const import Status
 from starlette.requests import HTTPConnection
 
 from agui_container.protocol.errors import ERRORS, AppError, ErrorCode
-from agui_container.transports.grpc.status import status_of
 from agui_container.transports.roboto.routes import refusal
 from bench.__main__ import SCENARIOS
 from bench.scenarios.grpc_streams import GOAL
@@ -31,11 +29,6 @@ def roboto_classes() -> dict[int, str]:
 def test_the_guide_of_grpc_has_the_status_of_every_error() -> None:
     rows = [(code(name), code(status)) for name, status in GUIDES["grpc"].table("code", "## Errors")]
     assert rows == [(name.value, spec.grpc) for name, spec in ERRORS.items()]
-
-
-@pytest.mark.parametrize("name", ErrorCode)
-def test_a_call_ends_with_the_status_of_the_table(name: ErrorCode) -> None:
-    assert status_of(AppError(name, "No.")) is Status[ERRORS[name].grpc]
 
 
 def test_the_guide_of_roboto_has_the_class_of_every_status() -> None:

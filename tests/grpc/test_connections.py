@@ -22,7 +22,6 @@ from h2.settings import SettingCodes
 
 from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
-from agui_container.transports.grpc.connection import MAX_CONTROLS
 from tests.grpc.client import GrpcCall
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import PREFACE, WAIT, Raw, message, text
@@ -132,8 +131,6 @@ def test_the_names_of_grpclib_that_are_used_are_there() -> None:
         assert name in source
     assert hasattr(grpclib.events, "_DispatchServerEvents")
     assert "self._tasks[stream]" in inspect.getsource(grpclib.server.Handler.accept)
-    assert list(inspect.signature(vars(grpclib.server)["_abort"]).parameters)[:2] == ["h2_stream", "h2_status"]
-    assert hasattr(grpclib.protocol, "_set_nodelay")
     assert hasattr(grpclib.utils.Wrapper, "_error")
     assert {"incoming_buffer", "decoder"} <= set(vars(H2Connection()))
 
@@ -245,15 +242,6 @@ def test_headers_that_are_none_end_that_connection(server: ServerProcess) -> Non
         client.h2.send_headers(1, [(b":method", b"\xff\xfe"), (b":path", b"/")], end_stream=True)
         client.flush()
         assert client.goodbye() is ErrorCodes.PROTOCOL_ERROR
-    pong(server)
-
-
-@requirement("grpc.floods")
-def test_a_flood_of_pings_ends_that_connection(server: ServerProcess) -> None:
-    with Raw(server.port) as client:
-        ping = bytes([0, 0, 8, 6, 0, 0, 0, 0, 0]) + bytes(8)
-        client.send(ping * (MAX_CONTROLS + 500))
-        assert client.goodbye() is ErrorCodes.ENHANCE_YOUR_CALM
     pong(server)
 
 

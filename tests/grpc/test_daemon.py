@@ -10,7 +10,6 @@ import pytest
 from agui_container.main import build_app
 from agui_container.settings import Settings
 from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
-from agui_container.transports.kontekst import daemon
 from tests.behaviour.server import serving
 from tests.grpc.client import call_text
 from tests.grpc.conftest import ASSISTANT, Dial
@@ -67,8 +66,7 @@ async def test_a_model_without_an_endpoint_is_healthy() -> None:
 
 
 @requirement("kontekst.status")
-async def test_an_endpoint_that_stops_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(daemon, "PROBE_CACHE_SECONDS", 0.0)
+async def test_an_endpoint_that_stops_is_noticed() -> None:
     with contextlib.ExitStack() as endpoint:
         url = f"http://127.0.0.1:{endpoint.enter_context(model_port(is_listening=True))}/v1"
         async with daemon_of(model="openai:any", openai_base_url=url) as port:

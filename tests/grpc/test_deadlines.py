@@ -21,7 +21,7 @@ from tests.engine.doubles import FakeClock, Json, caller, eventually, make_servi
 from tests.grpc.conftest import ASSISTANT, Dial
 from tests.grpc.h2 import Raw, message
 from tests.grpc.http_requests import get_json
-from tests.grpc.in_loop_clients import RUN, STATUS, beside, raw
+from tests.grpc.in_loop_clients import beside, raw
 from tests.grpc.kontekst_calls import open_run
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess, Servers
@@ -127,21 +127,6 @@ async def test_a_run_that_goes_on_ends_with_the_next_reader_that_is_dropped() ->
         reader = await service.attach(caller(), None, run.key.run_id, 0)
         reader.close()
         await wait_for_event(agent.cut_off)
-
-
-@requirement("grpc.deadline")
-@pytest.mark.parametrize("after", ["0n", "1n", "50u", "0S"])
-def test_a_call_whose_deadline_has_passed_is_answered_and_harms_nothing(server: ServerProcess, after: str) -> None:
-    with Raw(server.port) as client:
-        for path in (STATUS, RUN):
-            assert client.status(client.call(path, ("grpc-timeout", after))) == (
-                DEADLINE_EXCEEDED,
-                "The deadline has passed.",
-            )
-        stream = client.call(STATUS)
-        client.data(stream, message(b""), end=True)
-        assert client.status(stream)[0] == "0"
-    assert server.faults == []
 
 
 def run_without_readers(server: ServerProcess, thread: str) -> Json:

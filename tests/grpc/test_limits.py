@@ -9,13 +9,12 @@ from dataclasses import replace
 import h2.events
 import pytest
 from ag_ui.core import RunAgentInput
-from h2.errors import ErrorCodes
 
 from agui_container.ports import Item
 from agui_container.transports.grpc import call, connection
 from tests.engine.doubles import WAIT, wait_for_event
 from tests.grpc.h2 import Raw
-from tests.grpc.in_loop_clients import RUN, STATUS, answers, begin_run, beside, port_of, raw
+from tests.grpc.in_loop_clients import STATUS, answers, begin_run, beside, port_of, raw
 from tests.requirements import requirement
 from tests.sse import http_client
 from tests.waiting_agent import WaitingAgent
@@ -79,20 +78,6 @@ async def test_a_client_that_answers_pings_stays(monkeypatch: pytest.MonkeyPatch
         assert (await beside(client.status, stream))[0] == "0"
 
 
-@requirement("grpc.gone")
-async def test_a_connection_without_calls_is_closed_and_one_with_a_call_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    agent = WaitingAgent(rest=" there")
-    async with port_of(agent) as port, raw(port) as busy:
-        stream = await begin_run(busy)
-        monkeypatch.setattr(connection, "IDLE_SECONDS", MOMENT)
-        monkeypatch.setattr(connection, "LINGER_SECONDS", MOMENT)
-        async with raw(port) as idle:
-            assert await beside(idle.goodbye) is ErrorCodes.NO_ERROR
-        agent.may_end.set()
-        assert (await beside(busy.status, stream))[0] == "0"
-        assert await beside(busy.goodbye) is ErrorCodes.NO_ERROR
-
-
 @requirement("grpc.gone", "grpc.calls")
 @pytest.mark.parametrize("path", [STATUS, "/roz.v1.AgentService/WatchTeam", "/grpc.health.v1.Health/Check"])
 async def test_a_call_whose_one_request_never_comes_is_ended(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
@@ -136,20 +121,3 @@ def status_without_reading(client: Raw, stream: int) -> tuple[str, str]:
     while not any(isinstance(event, h2.events.TrailersReceived) for event in client.events):
         assert client.read(acknowledge=False)
     return client.status(stream)
-
-
-# --- number -----------------------------------------------------------------------------------------------------------
-
-
-@requirement("grpc.floods")
-async def test_calls_that_are_reset_at_once_end_that_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a small limit, because calls begin in turns and may take more than a second otherwise."""
-    monkeypatch.setattr(connection, "MAX_CONTROLS", 20)
-    async with port_of(WaitingAgent()) as port:
-        async with raw(port) as client:
-            with contextlib.suppress(ConnectionError):
-                for _ in range(60):
-                    client.h2.reset_stream(client.call(RUN))
-                client.flush()
-            assert await beside(client.goodbye) is ErrorCodes.ENHANCE_YOUR_CALM
-        assert await answers(port)

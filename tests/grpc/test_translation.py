@@ -20,8 +20,7 @@ from agui_container.transports.conversation.events import RUN_ENDS, Cancelled, C
 from agui_container.transports.conversation.pending import CALL_EVENTS, PendingCalls
 from agui_container.transports.gen.kontekst import kontekst_pb2 as kontekst
 from agui_container.transports.gen.roz.v1 import agent_pb2 as roz
-from agui_container.transports.kontekst.run_inputs import RunStart
-from agui_container.transports.kontekst.translator import KontekstTranslator
+from agui_container.transports.kontekst.translator import KontekstTranslator, RunStart
 from agui_container.transports.roz.client_messages import MAX_HISTORY, history_of, tool_message, tool_of, user_message
 from agui_container.transports.roz.client_tools import MAX_TOOLS, ClientTools, tools_by_name
 from agui_container.transports.roz.options import PermissionRule, RozWire

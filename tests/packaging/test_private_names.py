@@ -26,7 +26,7 @@ PUBLIC = {"opentelemetry._logs"}
 """Modules that their package's documentation names, underscore and all."""
 
 IMPORTED = {
-    "grpclib": {"grpclib.events._DispatchServerEvents", "grpclib.protocol._set_nodelay", "grpclib.server._abort"},
+    "grpclib": {"grpclib.events._DispatchServerEvents"},
     "pydantic-ai-slim": {"pydantic_ai.ui.ag_ui._utils.INTERRUPT_ID_PREFIX"},
 }
 USED = {

@@ -24,45 +24,36 @@ async def poll(http: httpx.AsyncClient, delta: Json) -> httpx.Response:
     return await http.get(f"{THREADS}/{delta['thread_id']}/delta", params=token)
 
 
-async def started(http: httpx.AsyncClient, text: str, status: str) -> Json:
-    """Begin a session, and return a delta with its status after which nothing changes."""
+async def started(http: httpx.AsyncClient, text: str) -> Json:
+    """Begin a session, and return the delta with the last text before the agent's silence."""
     body = {"messages": [{"role": "user", "content": [{"text": text}]}]}
     record = (await http.post(THREADS, json=body)).json()["data"]
     thread_id, delta = record["thread_id"], dict(record)
-    while delta["status"] != status or not is_last(delta):
+    while not is_last(delta):
         delta = {"thread_id": thread_id, **(await poll(http, delta)).json()["data"]}
     return delta
 
 
 def is_last(delta: Json) -> bool:
-    """True for the delta with the last text before the agent's silence, or one with the end of the turn."""
-    messages = delta.get("messages_by_idx", {}).values()
-    return delta["status"] == "user_turn" or any("Waiting" in json.dumps(message) for message in messages)
+    """True for the delta with the last text before the agent's silence."""
+    return "Waiting" in json.dumps(delta.get("messages_by_idx", {}))
 
 
 @requirement("roboto.idle")
-@pytest.mark.parametrize(
-    ("text", "status", "streams"),
-    [("wait 60", "roboto_turn", 2), ("stream 1", "user_turn", 1)],
-    ids=["while the agent is silent", "while it rests"],
-)
-async def test_a_poll_that_waits_is_answered_when_the_server_begins_to_stop(
-    text: str, status: str, streams: int
-) -> None:
-    limits = {"AGUI_LIMIT_BY": "session", "AGUI_CALLER_LIMITS": json.dumps({"streams": streams})}
+async def test_a_poll_that_waits_is_answered_when_the_server_begins_to_stop() -> None:
+    limits = {"AGUI_LIMIT_BY": "session", "AGUI_CALLER_LIMITS": json.dumps({"streams": 2})}
     with ServerProcess(AGUI_AGENT="assistant", AGUI_ROBOTO="on", **limits) as server:
         base = f"http://127.0.0.1:{server.port}"
         async with asyncio.timeout(BOUND), httpx.AsyncClient(base_url=base, timeout=BOUND) as http:
             http.headers[SESSION_HEADER] = "session"
-            delta = await started(http, text, status)
-            unchanged = {**delta, **(await poll(http, delta)).json()["data"]} if status == "user_turn" else delta
-            polls = [asyncio.create_task(poll(http, unchanged)) for _ in range(2)]
+            delta = await started(http, "wait 60")
+            polls = [asyncio.create_task(poll(http, delta)) for _ in range(2)]
             (refused,), (waiting,) = await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
-            assert (await refused).status_code == 429  # the other one waits, because it has the identity's only stream
+            assert (await refused).status_code == 429  # the other one has the last stream, and waits
             server.term()
             answer = await waiting
         assert answer.status_code == 200, answer.text
-        assert answer.json()["data"]["status"] == status
+        assert answer.json()["data"]["status"] == "roboto_turn"
         server.wait()
         assert [line for line in server.log if "Exception" in line or "Traceback" in line] == []
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import socket
 from collections.abc import Callable
 from copy import copy
 from functools import cache
@@ -27,10 +26,10 @@ WAIT_SECONDS = 120.0
 
 
 class RecordingTransport(asyncio.Transport):
-    """The server's end of a connection. It records what was done to it. ``ours`` is its socket, where one matters."""
+    """The server's end of a connection. It records what was done to it."""
 
-    def __init__(self, ours: socket.socket | None = None, address: str = "here") -> None:
-        super().__init__({"peername": (address, 1), "sockname": ("here", 2), "socket": ours})
+    def __init__(self) -> None:
+        super().__init__({"peername": ("here", 1), "sockname": ("here", 2), "socket": None})
         self.written = b""
         self.is_reading_on = True
         self.is_aborted = False

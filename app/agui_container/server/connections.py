@@ -8,7 +8,6 @@ silent. Connections of one address are the concern of a proxy (docs/limits.md).
 import asyncio
 import logging
 import resource
-import select
 from collections.abc import Mapping
 
 from starlette.types import Receive, Scope, Send
@@ -23,9 +22,6 @@ RESERVED_SHARE = 8
 """Divisor of the limit of open files: an eighth of it, up to ``MAX_RESERVED``, is kept for files, stores and pings."""
 
 MIN_RESERVED, MAX_RESERVED = 48, 256
-
-MIN_DESCRIPTORS = MIN_RESERVED + 16
-"""Open files without which the process does not start: the reserved ones, and a few connections."""
 
 MAX_SURPLUS = 16
 """Connections beyond the limit, which can only ask for ``/ping``."""
@@ -148,21 +144,11 @@ class ConnectionLimit:
     def _check_unsent(self, transport: asyncio.Transport, unsent: int, now: float) -> None:
         before, since = self._unsent.get(transport, (unsent, now))
         seconds = CLOSING_SECONDS if transport.is_closing() else STALLED_SECONDS
-        has_progress = unsent < before or bool(poll_socket(transport, select.POLLOUT) & select.POLLOUT)
+        has_progress = unsent < before
         self._unsent[transport] = unsent, now if has_progress else since
         if not has_progress and now - since >= seconds:
             logger.info("slow reader disconnected unsent_bytes=%d idle_seconds=%d", unsent, seconds)
             transport.abort()
-
-
-def poll_socket(transport: asyncio.Transport, events: int) -> int:
-    """Return the events of a connection's socket, of ``events``, ``POLLERR`` and ``POLLHUP``."""
-    sock = transport.get_extra_info("socket")
-    if sock is None or sock.fileno() < 0:
-        return 0
-    poller = select.poll()
-    poller.register(sock, events)
-    return next((found for _, found in poller.poll(0)), 0)
 
 
 def connection_limit(state: Mapping[str, object]) -> ConnectionLimit:

@@ -14,7 +14,6 @@ Headers, by which browsers send these headers to https and to loopback hosts onl
 """
 
 import logging
-import time
 from collections.abc import Collection, Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -32,10 +31,6 @@ OWN_SITES = ("same-origin", "none")
 """Values of ``Sec-Fetch-Site`` for a page of this server, and for an address that the user has typed."""
 
 
-LOGGED_ORIGINS = 10
-"""Number of origins that the log names per minute. A page can make a browser send requests as fast as it likes."""
-
-LOG_SECONDS = 60.0
 MAX_LOGGED = 200
 """Characters of an origin or host in the log."""
 
@@ -44,29 +39,10 @@ FOREIGN_ORIGIN = "This origin may not call this server; see AGUI_CORS_ORIGINS."
 logger = logging.getLogger(__name__)
 
 
-class RefusedPages:
-    """Log lines about refused web pages: each origin once a minute, and ``LOGGED_ORIGINS`` at most."""
-
-    def __init__(self) -> None:
-        self._origins: set[str] = set()
-        self._suppressed = 0
-        self._next_minute = 0.0
-
-    def log(self, origin: str | None, host: str) -> None:
-        """Log that a page was refused. The first line of a minute counts the lines that were left out before it."""
-        now = time.monotonic()
-        if now >= self._next_minute:
-            self._origins.clear()
-            self._next_minute = now + LOG_SECONDS
-        name = (origin or "none")[:MAX_LOGGED]
-        if name in self._origins or len(self._origins) >= LOGGED_ORIGINS:
-            self._suppressed += 1
-            return
-        facts: dict[str, object] = {"origin": name, "host": host[:MAX_LOGGED]}
-        if not self._origins and self._suppressed:
-            facts["suppressed"], self._suppressed = self._suppressed, 0
-        self._origins.add(name)
-        logger.warning("web page refused %s", format_fields(facts))
+def log_refused_page(origin: str | None, host: str) -> None:
+    """Log that a web page was refused, with the origin that ``AGUI_CORS_ORIGINS`` would have to name."""
+    fields = {"origin": (origin or "none")[:MAX_LOGGED], "host": host[:MAX_LOGGED]}
+    logger.warning("web page refused %s", format_fields(fields))
 
 
 class BrowserPolicy:
@@ -82,7 +58,6 @@ class BrowserPolicy:
         self._origins = frozenset(origins)
         names = (*(host.lower() for host in hosts), *(host_name(urlsplit(origin).netloc) for origin in origins))
         self._hosts = frozenset(filter(None, names))
-        self._refused = RefusedPages()
 
     def check(self, headers: Headers, scope: Scope) -> None:
         """Check a request or a WebSocket handshake.
@@ -92,7 +67,7 @@ class BrowserPolicy:
         """
         reason = self._refusal(headers, scope)
         if reason is not None:
-            self._refused.log(first(headers, "origin"), first(headers, "host") or "")
+            log_refused_page(first(headers, "origin"), first(headers, "host") or "")
             raise AppError(ErrorCode.ACCESS_DENIED, reason)
 
     def _refusal(self, headers: Headers, scope: Scope) -> str | None:

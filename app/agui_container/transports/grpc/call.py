@@ -13,8 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Generic, ParamSpec, Protocol, TypeVar
 
 from ag_ui.core import EventType
@@ -33,14 +32,13 @@ from agui_container.protocol.wire.envelope import Batch
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.offload import offload, offload_if_large
 from agui_container.transports.authentication import server_url
-from agui_container.transports.browser_policy import FOREIGN_ORIGIN, RefusedPages
+from agui_container.transports.browser_policy import FOREIGN_ORIGIN, log_refused_page
 from agui_container.transports.caller_middleware import NOT_FORWARDED, check_session, make_caller
 from agui_container.transports.conversation.events import Event, decoded_events
 from agui_container.transports.event_stream import STALLED_SECONDS
-from agui_container.transports.grpc.messages import PREFIX, check_size, content_size, decode, decode_compressed
+from agui_container.transports.grpc.messages import PREFIX, check_size, decode, decode_compressed
 from agui_container.transports.grpc.open_calls import UnverifiedCalls
 from agui_container.transports.grpc.options import GrpcOptions
-from agui_container.transports.grpc.status import status_of
 
 PIECE_BYTES = 64 * 1024
 """Bytes that are read or written at once, so that a slow client can be distinguished from a stalled one."""
@@ -83,14 +81,12 @@ class CallAdmission:
         quota: what the process and each identity have in use.
         unverified_calls: counts calls without a token, and others while their callers are verified.
         needs_token: False for calls of health and reflection, which stay unverified.
-        refused_pages: logs the calls of web pages that may not call.
     """
 
     options: GrpcOptions
     quota: Quota
     unverified_calls: UnverifiedCalls
     needs_token: bool = True
-    refused_pages: RefusedPages = field(default_factory=RefusedPages)
 
     async def caller(self, stream: "Stream[In, Out]") -> Caller:
         """Return the caller that a call's metadata describe.
@@ -108,7 +104,7 @@ class CallAdmission:
         LOG_FIELDS.set({"requestId": caller.request_id})
         if origin is not None and origin not in self.options.origins:
             authority = next((value for name, value in stream._stream.headers or () if name == ":authority"), "")
-            self.refused_pages.log(origin, authority)
+            log_refused_page(origin, authority)
             raise AppError(ErrorCode.ACCESS_DENIED, FOREIGN_ORIGIN)
         check_session(headers, caller)
         with self.unverified_calls.use(stream._stream):
@@ -245,8 +241,8 @@ class Call(Generic[In, Out]):
             return await offload_if_large(self.caller.identity, len(body), decode, message_type, body)
         if self.metadata.get("grpc-encoding") != "gzip":
             raise GRPCError(Status.UNIMPLEMENTED, "Compressed messages must use gzip.")
-        work = partial(decode_compressed, message_type, body, self._admission.options.max_bytes)
-        return await offload_if_large(self.caller.identity, content_size(body), work)
+        max_bytes = self._admission.options.max_bytes
+        return await offload(self.caller.identity, decode_compressed, message_type, body, max_bytes)
 
     def keep(self, size: int) -> QuotaLease:
         """Count bytes of messages as in flight while they are kept. Raises ``AppError`` RATE_LIMIT_EXCEEDED."""
@@ -373,4 +369,4 @@ async def end_with_error(stream: "Stream[In, Out]", error: AppError, challenge: 
         "www-authenticate": challenge,
     }
     metadata = {name: value for name, value in known.items() if value}
-    await stream.send_trailing_metadata(status=status_of(error), status_message=error.message, metadata=metadata)
+    await stream.send_trailing_metadata(status=Status[error.spec.grpc], status_message=error.message, metadata=metadata)

@@ -1,15 +1,13 @@
 """HTTP/2 connections: grpclib's protocol, with the limits and repairs that a public server needs.
 
 Rule: each repair of grpclib 0.4.9 has a test. An unknown frame is ignored. An empty DATA frame does not end a message.
-A protocol error is answered by GOAWAY. GOAWAY is sent before a close, and open calls end with a status. A call whose
-deadline has passed when it arrives is answered by DEADLINE_EXCEEDED.
+A protocol error is answered by GOAWAY. GOAWAY is sent before a close, and open calls end with a status.
 
 The limit of a message's size and gzip are in ``call``. The tests list the private names of grpclib that both modules
 use, so that an incompatible release is noticed.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from typing import cast
@@ -20,22 +18,13 @@ from grpclib.const import Status
 from grpclib.encoding.proto import ProtoCodec
 from grpclib.events import _DispatchServerEvents
 from grpclib.exceptions import GRPCError
-from grpclib.metadata import Deadline
-from grpclib.protocol import Connection, EventsProcessor, H2Protocol, Stream, _set_nodelay
-from grpclib.server import Handler, _abort
+from grpclib.protocol import Connection, EventsProcessor, H2Protocol, Stream
+from grpclib.server import Handler
 from grpclib.utils import Wrapper
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
-from h2.events import (
-    DataReceived,
-    Event,
-    PingReceived,
-    PriorityUpdated,
-    RemoteSettingsChanged,
-    StreamReset,
-    UnknownFrameReceived,
-)
+from h2.events import DataReceived, Event
 from h2.exceptions import ProtocolError
 from h2.frame_buffer import FrameBuffer
 from h2.settings import SettingCodes
@@ -46,9 +35,6 @@ from agui_container.transports.grpc.handover import OpenConnections
 
 MAX_STREAMS = 100
 """Calls that one connection may have open."""
-
-MAX_CONTROLS = 1_000
-"""Pings, settings, resets and unknown frames of one connection in one second."""
 
 MAX_HEADERS = 16_384
 """Bytes of the headers of a call, 32 more for each one. A client can send the same header again with one byte."""
@@ -73,12 +59,6 @@ PING_SECONDS = 60.0
 PONG_SECONDS = 20.0
 """Seconds between two pings to a client, and seconds in which the client must answer one."""
 
-MIN_SECONDS = 0.001
-"""Seconds of the shortest deadline. A shorter one has passed before the call can begin."""
-
-IDLE_SECONDS = 600.0
-"""Seconds that a connection may be open without a call."""
-
 H2_CONFIG = H2Configuration(client_side=False, header_encoding="ascii", validate_outbound_headers=False)
 CONFIG = Configuration(
     _keepalive_time=PING_SECONDS,
@@ -89,8 +69,6 @@ CONFIG = Configuration(
     http2_stream_window_size=STREAM_WINDOW,
     http2_connection_window_size=CONNECTION_WINDOW,
 ).__for_server__()
-
-CONTROLS = (PingReceived, PriorityUpdated, RemoteSettingsChanged, StreamReset, UnknownFrameReceived)
 
 Headers = list[tuple[str, str]]
 
@@ -174,30 +152,8 @@ class CallTasks(Handler):
             stream.reset_nowait(ErrorCodes.REFUSED_STREAM)
             release()
             return
-        if has_expired(headers):
-            self.__gc_step__()
-            self._tasks[stream] = self.loop.create_task(end_expired(stream, release))
-        else:
-            super().accept(stream, headers, release)
+        super().accept(stream, headers, release)
         self._on_change()
-
-
-def has_expired(headers: Headers) -> bool:
-    """True if the deadline of a call has passed. An invalid deadline has not: grpclib answers it."""
-    try:
-        deadline = Deadline.from_headers(headers)
-    except ValueError:
-        return False
-    return deadline is not None and deadline.time_remaining() < MIN_SECONDS
-
-
-async def end_expired(stream: Stream, release: Callable[[], None]) -> None:
-    """End a call whose deadline has passed."""
-    try:
-        with contextlib.suppress(ProtocolError, ConnectionError):  # the client has disconnected
-            await _abort(stream, 200, Status.DEADLINE_EXCEEDED, "The deadline has passed.")
-    finally:
-        release()
 
 
 class GrpcProtocol(H2Protocol):
@@ -217,16 +173,11 @@ class GrpcProtocol(H2Protocol):
         self._connections = connections
         self._limit = limit
         self._loop = asyncio.get_running_loop()
-        self._idle: asyncio.TimerHandle | None = None
         self._frames = CountedFrames(server=True)
-        self._controls, self._window_start = 0, 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send the settings. Like grpclib's method, with a limit of open calls and the classes of this module."""
         self.transport = cast(asyncio.Transport, transport)
-        sock = transport.get_extra_info("socket")
-        if sock is not None:
-            _set_nodelay(sock)
         h2 = H2Connection(config=self.h2_config)
         h2.incoming_buffer = self._frames
         h2.local_settings[SettingCodes.MAX_CONCURRENT_STREAMS] = MAX_STREAMS
@@ -256,10 +207,9 @@ class GrpcProtocol(H2Protocol):
             self.processor.close("Protocol error")
             return
         if self._frames.incomplete_bytes > MAX_INCOMPLETE:
-            self._end(ErrorCodes.FRAME_SIZE_ERROR, "a frame is too large")
-            return
-        if not self._is_within_control_limit(events):
-            self._end(ErrorCodes.ENHANCE_YOUR_CALM, "too many control frames")
+            logger.info("gRPC connection closed %s", format_fields({"reason": "a frame is too large"}))
+            self.connection.go_away(ErrorCodes.FRAME_SIZE_ERROR)
+            self.processor.close("a frame is too large")
             return
         self.connection.flush()
         for event in events:
@@ -281,7 +231,6 @@ class GrpcProtocol(H2Protocol):
     def connection_lost(self, exc: BaseException | None) -> None:
         """End the calls of a lost connection."""
         self._connections.discard(self)
-        self._stop_idling()
         self._limit.remove(self.transport)
         super().connection_lost(exc)
 
@@ -306,40 +255,12 @@ class GrpcProtocol(H2Protocol):
                 stream.wrapper.cancel(GRPCError(Status.UNAVAILABLE, "The server is shutting down."))
 
     def _calls_changed(self) -> None:
-        """Close a connection without calls: ``LINGER_SECONDS`` after GOAWAY, otherwise after ``IDLE_SECONDS``."""
+        """Wait for a call in ``limit`` while there is none, and close the connection after GOAWAY and its last call."""
         if self.connection.is_closing():
             return
-        self._stop_idling()
         if self.processor.streams:
             self._limit.end_waiting(self.transport)
-            return
-        if self.handler.draining:
-            self._idle = self._loop.call_later(LINGER_SECONDS, self.processor.close, "Shut down")
+        elif self.handler.draining:
+            self._loop.call_later(LINGER_SECONDS, self.processor.close, "Shut down")
         else:
-            self._idle = self._loop.call_later(IDLE_SECONDS, self.shutdown)
             self._limit.begin_waiting(self.transport)
-
-    def _stop_idling(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
-
-    def _is_within_control_limit(self, events: list[Event]) -> bool:
-        """Count control frames. Returns False if the client has exceeded ``MAX_CONTROLS`` in this second."""
-        count = sum(isinstance(event, CONTROLS) or _is_empty(event) for event in events)
-        if not count:
-            return True
-        now = self._loop.time()
-        if now - self._window_start >= 1:
-            self._controls, self._window_start = 0, now
-        self._controls += count
-        return self._controls <= MAX_CONTROLS
-
-    def _end(self, code: ErrorCodes, reason: str) -> None:
-        logger.info("gRPC connection closed %s", format_fields({"reason": reason}))
-        self.connection.go_away(code)
-        self.processor.close(reason)
-
-
-def _is_empty(event: Event) -> bool:
-    return isinstance(event, DataReceived) and not event.flow_controlled_length

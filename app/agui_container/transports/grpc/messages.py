@@ -97,14 +97,6 @@ def decompress(body: bytes, max_bytes: int) -> bytes:
     return data
 
 
-def content_size(body: bytes) -> int:
-    """Return the bytes of the content of a gzip file, counted up to ``LARGE_BYTES`` + 1. An invalid one has 0."""
-    try:
-        return len(zlib.decompressobj(GZIP).decompress(body, LARGE_BYTES + 1))
-    except zlib.error:
-        return 0
-
-
 def decode(message_type: type[M], body: bytes) -> M:
     """Decode a message.
 

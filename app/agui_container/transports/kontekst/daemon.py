@@ -31,9 +31,6 @@ from agui_container.transports.kontekst.options import KontekstOptions
 PROBE_SECONDS = 2.0
 """Seconds in which a model endpoint must accept a connection."""
 
-PROBE_CACHE_SECONDS = 5.0
-"""Seconds for which the result of a probe is reused, so that frequent status requests do not load the endpoint."""
-
 PORTS = {"http": 80, "https": 443}
 
 logger = logging.getLogger(__name__)
@@ -57,8 +54,6 @@ class DaemonService:
         self._admission = admission
         self._options = options
         self._shutdown = shutdown
-        self._is_healthy, self._probed_at = False, float("-inf")
-        self._probing = asyncio.Lock()
 
     def __mapping__(self) -> dict[str, Method]:
         unary, admission = Cardinality.UNARY_UNARY, self._admission
@@ -69,7 +64,7 @@ class DaemonService:
     async def get_status(self, call: Call[GetStatusRequest, GetStatusResponse]) -> None:
         """Send the status. This server runs no llama-server. Its health is that of the model's endpoint."""
         await call.receive_request()
-        healthy = await self._is_model_healthy()
+        healthy = await accepts_connections(self._options.endpoint)
         started_at = self._service.health.started_at
         status = GetStatusResponse(
             bind=f"{self._options.host}:{call.port}",
@@ -96,13 +91,6 @@ class DaemonService:
         await call.send([ShutdownResponse(message="The server is shutting down.")])
         logger.warning("shutdown requested over gRPC %s", format_fields({"request": call.caller.request_id}))
         asyncio.get_running_loop().call_soon(self._shutdown)
-
-    async def _is_model_healthy(self) -> bool:
-        async with self._probing:
-            now = time.monotonic()
-            if now - self._probed_at >= PROBE_CACHE_SECONDS:
-                self._is_healthy, self._probed_at = await accepts_connections(self._options.endpoint), now
-            return self._is_healthy
 
 
 def is_operator(caller: Caller) -> bool:

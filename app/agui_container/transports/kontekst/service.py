@@ -16,8 +16,7 @@ from agui_container.transports.grpc.call import Call, CallAdmission, method
 from agui_container.transports.grpc.messages import check_id
 from agui_container.transports.kontekst.context import Row, history_rows
 from agui_container.transports.kontekst.options import KontekstOptions
-from agui_container.transports.kontekst.run_inputs import RunStart
-from agui_container.transports.kontekst.translator import KontekstTranslator
+from agui_container.transports.kontekst.translator import KontekstTranslator, RunStart
 
 DEFAULT_AGENT = "default"
 

@@ -2,27 +2,70 @@
 
 A kontekst run can consist of several AG-UI runs: each approval ends one, and its answer begins the next.
 
+Rule: every run of this protocol needs an approval for every tool, and a denial cancels the run, also one by a client of
+another protocol. An approval that has expired before a run begins is no denial: the run answers its prompt.
+
 Rule: pure translation, in kontekst's order: started, deltas, turn_completed and context_snapshot, tools_proposed,
 tool_started, tool_completed or tool_failed, tools_completed, and one of completed, cancelled, failed at the end.
 Each call has at most one start, and one end after it. A result is sent as soon as it arrives.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from ag_ui.core import AssistantMessage, EventType, FunctionCall, ReasoningMessage, ToolCall, ToolMessage
+from ag_ui.core import (
+    PROTOCOL_VERSION,
+    AssistantMessage,
+    Context,
+    EventType,
+    FunctionCall,
+    ReasoningMessage,
+    RunAgentInput,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from msgspec import Struct
 
-from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict, decision
+from agui_container.protocol.errors import AppError, ErrorCode
+from agui_container.transports.conversation.approvals import (
+    ApprovalDecision,
+    ApprovalRequest,
+    Verdict,
+    decision,
+    resume_entry,
+)
 from agui_container.transports.conversation.events import Completed, Event, Failed, Outcome, is_failure, text_of
 from agui_container.transports.conversation.pending import Answer, PendingCalls
 from agui_container.transports.conversation.translator import Cancellation, Opening, Translator
 from agui_container.transports.gen.kontekst import kontekst_pb2 as pb
-from agui_container.transports.kontekst.context import ThreadCount, read_snapshot
-from agui_container.transports.kontekst.run_inputs import PROPS, RunStart, run_input
+from agui_container.transports.kontekst.context import UNBOUNDED, Row, ThreadCount, read_snapshot
 
 SNAPSHOT = "context.snapshot"
 
 CUT_OFF = "Error: the run ended before this call."
 """Error of a call that has started and has no result when its run ends."""
+
+BUDGET = {"contextTokens": UNBOUNDED}
+"""The assistant counts tokens for context snapshots only if it has a budget."""
+
+PROPS = {"approvals": {"ask": "all", "onDenial": "cancel"}, "budget": BUDGET}
+
+
+class RunStart(Struct, frozen=True):
+    """A start command, and what its thread adds to it.
+
+    Attributes:
+        message_id: id of the prompt in the thread.
+        choice: fields of ``forwardedProps`` that choose the agent.
+        expired: approvals that have expired while no client waited. The run abandons them.
+        history: counts of the messages before the run, for agents that do not report their context.
+    """
+
+    command: pb.StartRunCommand
+    message_id: str
+    choice: Mapping[str, object] = {}
+    expired: Sequence[ApprovalRequest] = ()
+    history: Sequence[Row] = ()
 
 
 class KontekstTranslator(Translator[RunStart, pb.RunCommand, pb.RunEvent]):
@@ -221,3 +264,28 @@ def _tool_failed(call_id: str, error: str) -> pb.RunEvent:
 
 def _tool_completed(call_id: str, output: str) -> pb.RunEvent:
     return pb.RunEvent(tool_completed=pb.ToolExecutionCompletedEvent(call_id=call_id, output=output))
+
+
+def run_input(start: RunStart, thread_id: str, run_id: str) -> RunAgentInput:
+    """Return the input of the run that a start command begins.
+
+    Raises:
+        AppError: VALIDATION_ERROR for a command without a prompt and a skill.
+    """
+    command = start.command
+    skill = {"name": command.skill.name, "arguments": command.skill.arguments} if command.HasField("skill") else None
+    if not command.prompt and skill is None:
+        raise AppError(ErrorCode.VALIDATION_ERROR, "start: a prompt or a skill is expected.")
+    prompt = UserMessage(id=start.message_id, role="user", content=command.prompt)
+    folder = Context(description="The user's working directory", value=command.working_dir)
+    resume = [resume_entry(request, ApprovalDecision(request.call_id, Verdict.EXPIRED)) for request in start.expired]
+    return RunAgentInput(
+        thread_id=thread_id,
+        run_id=run_id,
+        protocol_version=PROTOCOL_VERSION,
+        messages=[prompt] if command.prompt else [],
+        tools=[],
+        context=[folder] if command.working_dir else [],
+        forwarded_props={**PROPS, **start.choice, **({"skill": skill} if skill else {})},
+        resume=resume or None,
+    )

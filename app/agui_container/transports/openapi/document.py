@@ -19,8 +19,9 @@ Document = dict[str, Any]
 DESCRIPTION = """\
 Any Python agent as an AG-UI server. Runs go to `POST /invocations`; everything else is a command there, too.
 
-A refused request gets the status of its error code and one server-sent event, RUN_ERROR. AG-UI 1.0 clients get the same
-event with status 200 from `/invocations`. Browsers that open an unknown address get a page.
+A refused request gets the status of its error code and one server-sent event, RUN_ERROR. With
+`AGUI_ERROR_STATUS=stream`, `/invocations` sends the event with status 200. Browsers that open an unknown address get a
+page.
 """
 
 

@@ -16,9 +16,7 @@ from pydantic_core import to_json
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.transports.roboto.messages import TEXT, Block, SessionMessage, text_block
 
-TOKEN = re.compile(
-    r"(\d{1,9})\.(\d{1,12})\.(\d{1,9})\.([01])\.([0-9a-f]{12})\.([0-9a-f]{12})\.([0-9a-f]{12})\.(\d{1,15})"
-)
+TOKEN = re.compile(r"(\d{1,9})\.(\d{1,12})\.(\d{1,9})\.([01])\.([0-9a-f]{12})\.([0-9a-f]{12})\.([0-9a-f]{12})")
 DIGEST_BYTES = 6
 
 
@@ -32,7 +30,6 @@ class Position(Struct, frozen=True):
         prefix: digest of the messages that the client has.
         facts: digest of the status and the title.
         goals: digest of the goals.
-        unchanged_at: time of the last response without a change, in Unix milliseconds; 0 if there was none.
     """
 
     count: int
@@ -42,7 +39,6 @@ class Position(Struct, frozen=True):
     prefix: str
     facts: str
     goals: str
-    unchanged_at: int = 0
 
     @classmethod
     def at_end_of(cls, messages: Sequence[SessionMessage], facts: object, goals: object) -> "Position":
@@ -65,14 +61,14 @@ class Position(Struct, frozen=True):
         match = TOKEN.fullmatch(token)
         if match is None:
             raise AppError(ErrorCode.VALIDATION_ERROR, "next_token: must be a continuation_token of this session.")
-        count, chars, blocks, final, prefix, facts, goals, at = match.groups()
-        return cls(int(count), int(chars), int(blocks), final == "1", prefix, facts, goals, int(at))
+        count, chars, blocks, final, prefix, facts, goals = match.groups()
+        return cls(int(count), int(chars), int(blocks), final == "1", prefix, facts, goals)
 
     @property
     def token(self) -> str:
         """The position as text."""
         numbers = f"{self.count}.{self.chars}.{self.blocks}.{int(self.is_final)}"
-        return f"{numbers}.{self.prefix}.{self.facts}.{self.goals}.{self.unchanged_at}"
+        return f"{numbers}.{self.prefix}.{self.facts}.{self.goals}"
 
 
 NOTHING = Position(0, 0, 0, is_final=True, prefix="", facts="", goals="")

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec import Struct
-from msgspec.structs import replace
 from pydantic_core import from_json, to_json
 
 from agui_container.ports.records import StoredGoal, ThreadKey, ThreadRecord, ThreadStatus
@@ -49,33 +48,6 @@ class SessionView(Struct, frozen=True):
         """Return the position after ``count`` messages, or after all of them."""
         facts = [self.status, self.thread.title, self.activity]
         return Position.at_end_of(self.messages[:count], facts, self.goals)
-
-
-class Unchanged(Struct, frozen=True):
-    """Facts of a session whose client has all messages and goals."""
-
-    status: ThreadStatus
-    position: Position
-    title: str | None
-    activity: str | None
-
-    def json(self, now: float) -> bytes:
-        """Return the Delta without a change, as JSON."""
-        here = replace(self, position=replace(self.position, unchanged_at=int(now * 1000)))
-        return to_json(here.delta({}, None, None))
-
-    def delta(self, messages: Mapping[str, JSON], goals: Sequence[JSON] | None, reset_from: int | None) -> JSON:
-        """Return a Delta with these messages and goals."""
-        return {
-            "messages_by_idx": messages,
-            "goals": goals,
-            "reset_from_message_sequence_num": reset_from,
-            "continuation_token": self.position.token,
-            "status": STATUSES[self.status],
-            "title": self.title,
-            "activity": self.activity,
-            "tasks": None,
-        }
 
 
 def session_json(view: SessionView, *, with_messages: bool = True) -> bytes:
@@ -149,18 +121,32 @@ def message_record(message: SessionMessage) -> JSON:
     }
 
 
-def delta_json(view: SessionView, position: Position, *, knows_reset: bool) -> bytes | Unchanged:
-    """Return the Delta from a position to the view as JSON, or the facts of the session if nothing has changed.
+class Delta(Struct, frozen=True):
+    """The Delta from a position to a session.
 
-    ``knows_reset`` is True for a client that can drop messages.
+    Attributes:
+        json: the Delta as JSON.
+        may_wait: True if nothing has changed while a run is active.
     """
+
+    json: bytes
+    may_wait: bool
+
+
+def make_delta(view: SessionView, position: Position, *, knows_reset: bool) -> Delta:
+    """Return the Delta from a position to the view. ``knows_reset`` is True for a client that can drop messages."""
     difference, here = missing(view.messages, position, can_drop=knows_reset), view.position()
-    facts = Unchanged(view.status, here, view.thread.title, view.activity)
-    messages, goals = difference.messages, None if here.goals == position.goals else view.goals
-    if not messages and difference.reset_from is None and here.facts == position.facts and goals is None:
-        return facts
-    records = {str(at): message_record(message) for at, message in messages.items()}
-    return to_json(facts.delta(records, goals, difference.reset_from))
+    record: JSON = {
+        "messages_by_idx": {str(at): message_record(message) for at, message in difference.messages.items()},
+        "goals": None if here.goals == position.goals else view.goals,
+        "reset_from_message_sequence_num": difference.reset_from,
+        "continuation_token": here.token,
+        "status": STATUSES[view.status],
+        "title": view.thread.title,
+        "activity": view.activity,
+        "tasks": None,
+    }
+    return Delta(to_json(record), may_wait=here == position and view.status is ThreadStatus.AGENT_TURN)
 
 
 def goal_record(stored: StoredGoal, declared: JSON, at: int, achieve_tool_use_id: str | None) -> JSON:

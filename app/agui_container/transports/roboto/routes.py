@@ -11,7 +11,6 @@ from typing import Protocol
 
 from msgspec import Struct
 from pydantic_core import to_json
-from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -21,6 +20,7 @@ from agui_container.engine.service import Service
 from agui_container.protocol.errors import AppError, ErrorCode, shutting_down
 from agui_container.runtime.log_values import format_fields
 from agui_container.transports.caller_middleware import caller_of
+from agui_container.transports.error_responses import internal_error
 from agui_container.transports.plain_response import PlainResponse
 from agui_container.transports.raw_path_route import RawPathRoute
 from agui_container.transports.registration import Closers, HttpRegistration, read_options
@@ -61,68 +61,59 @@ OPERATIONS = (
 logger = logging.getLogger(__name__)
 
 
-class LoadedEndpoints(Protocol):
-    """Endpoints by the names of the operations."""
+class LoadedSessions(Protocol):
+    """Operations on sessions by their names."""
 
-    by_name: Mapping[str, Handler]
+    operations: Mapping[str, Handler]
 
     async def aclose(self) -> None:
         """Stop following runs."""
 
 
-class LazyEndpoints:
-    """Endpoints that are imported by the first request, in a thread, so that the import delays no run."""
+class LazySessions:
+    """Sessions whose code is imported by the first request, in a thread, so that the import delays no run."""
 
     def __init__(self, service: Service, max_body: int) -> None:
         self._service = service
         self._max_body = max_body
         self._lock = asyncio.Lock()
-        self._loaded: LoadedEndpoints | None = None
+        self._loaded: LoadedSessions | None = None
 
-    async def load(self) -> LoadedEndpoints:
-        """Return the endpoints."""
+    async def _load(self) -> LoadedSessions:
         async with self._lock:
             if self._loaded is None:
                 make = await asyncio.to_thread(_import)
                 self._loaded = make(self._service, self._max_body)
             return self._loaded
 
-    async def answer(self, name: str, request: Request) -> bytes:
-        """Answer a request to an operation.
+    async def respond(self, name: str, request: Request) -> Response:
+        """Respond to a request for an operation: with its ``data``, or with the ``error`` that it raises.
 
-        Raises:
-            AppError: as the operation; SHUTTING_DOWN if the server cancels the request while it drains.
+        A request that the server cancels while it drains gets SHUTTING_DOWN.
         """
         try:
-            loaded = await self.load()
-            return await loaded.by_name[name](request)
+            loaded = await self._load()
+            return roboto_response(request, b'{"data":%b}' % await loaded.operations[name](request), 200)
+        except AppError as error:
+            return refusal(error, request)
         except asyncio.CancelledError:
             if not self._service.is_draining:
                 raise
-            raise shutting_down() from None
+            return refusal(shutting_down(), request)
+        except Exception:
+            logger.exception("roboto request failed %s", format_fields({"path": request.url.path}))
+            return refusal(internal_error(), request)
 
     async def aclose(self) -> None:
-        """Close the endpoints if a request has loaded them."""
+        """Close the sessions if a request has loaded them."""
         if self._loaded is not None:
             await self._loaded.aclose()
 
 
-def _import() -> Callable[[Service, int], LoadedEndpoints]:
-    from agui_container.transports.roboto.endpoints import Endpoints  # noqa: PLC0415 - see ``LazyEndpoints``
+def _import() -> Callable[[Service, int], LoadedSessions]:
+    from agui_container.transports.roboto.sessions import Sessions  # noqa: PLC0415 - see ``LazySessions``
 
-    return Endpoints
-
-
-def routes(endpoints: LazyEndpoints) -> list[BaseRoute]:
-    """Return the routes."""
-    return [
-        *(
-            RawPathRoute(prefix + path, json_endpoint(partial(endpoints.answer, name)), methods=[method])
-            for prefix in (OLD_PREFIX, NEW_PREFIX)
-            for method, path, name in OPERATIONS
-        ),
-        Route(f"{PREFIX}{{path:path}}", NotServed()),
-    ]
+    return Sessions
 
 
 class RobotoOptions(Struct, frozen=True):
@@ -140,9 +131,16 @@ def register(settings: object) -> HttpRegistration:
     options = read_options(settings, RobotoOptions)
 
     def build(service: Service, closers: Closers) -> list[BaseRoute]:
-        endpoints = LazyEndpoints(service, options.max_body_bytes)
-        closers.append(endpoints.aclose)
-        return routes(endpoints)
+        sessions = LazySessions(service, options.max_body_bytes)
+        closers.append(sessions.aclose)
+        return [
+            *(
+                RawPathRoute(prefix + path, partial(sessions.respond, name), methods=[method])
+                for prefix in (OLD_PREFIX, NEW_PREFIX)
+                for method, path, name in OPERATIONS
+            ),
+            Route(f"{PREFIX}{{path:path}}", NotServed()),
+        ]
 
     return HttpRegistration(PREFIX, {"roboto": PREFIX.rstrip("/")}, build, refusal)
 
@@ -156,33 +154,9 @@ class NotServed:
         await refusal(error, HTTPConnection(scope))(scope, receive, send)
 
 
-def json_endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Return an endpoint that writes the result of a handler as ``data``, and an exception as ``error``."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            return roboto_response(request, b'{"data":%b}' % await handler(request), 200)
-        except AppError as error:
-            return refusal(error, request)
-        except HTTPException:
-            raise
-        except Exception:
-            logger.exception("roboto request failed %s", format_fields({"path": request.url.path}))
-            return roboto_error_response(
-                request, AppError(ErrorCode.INTERNAL_ERROR, "The server failed; its log has the cause.")
-            )
-
-    return endpoint
-
-
 def refusal(error: AppError, request: HTTPConnection) -> Response:
-    """Return an error that occurs before a route is found, in Roboto's form."""
-    logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
-    return roboto_error_response(request, error)
-
-
-def roboto_error_response(request: HTTPConnection, error: AppError) -> Response:
     """Return an error in Roboto's form. The client raises the exception of the status in the error table."""
+    logger.info("request refused %s", format_fields({"code": error.code, "message": error.message}))
     name = CLASSES.get(error.spec.http, "RobotoInternalException")
     body = to_json({"error": {"error_code": name, "message": error.message}})
     response = roboto_response(request, body, error.spec.http)

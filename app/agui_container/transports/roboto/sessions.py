@@ -1,16 +1,20 @@
-"""Operations on sessions: begin, continue, copy, annotate.
+"""Operations on sessions: begin, continue, copy, annotate. Each takes a request and returns the data of its answer.
 
 Rule: every change of a session is a command or a run of the engine. A session is therefore a thread like any other,
 which can be read, continued or cancelled through every protocol.
+
+Sessions are serialised where they are built, which is a worker thread if they are large.
 """
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
 from ag_ui.core import BaseEvent, Message, UserMessage
+from pydantic_core import from_json, to_json
+from starlette.requests import Request
 
 from agui_container.engine.policy import ThreadCondition
 from agui_container.engine.service import Service
@@ -19,16 +23,22 @@ from agui_container.ports.records import ThreadKey, ThreadRecord, ThreadStatus
 from agui_container.protocol.commands import ThreadsFeedback, ThreadsFork
 from agui_container.protocol.errors import AppError, ErrorCode, clip_message
 from agui_container.runtime.offload import offload_if_large
+from agui_container.transports.browser_policy import route_path
+from agui_container.transports.caller_middleware import caller_of, quota_of
 from agui_container.transports.conversation.translator import Opening
+from agui_container.transports.request_body import read_fields
+from agui_container.transports.roboto import OLD_PREFIX
 from agui_container.transports.roboto.messages import ASSISTANT, SessionMessage, calls_awaiting_client
 from agui_container.transports.roboto.notes import APPROVAL_REQUIRED, LOCAL, Notes, as_metadata
-from agui_container.transports.roboto.records import JSON, SessionView, feedback_record, session_json
+from agui_container.transports.roboto.records import SessionView, feedback_record, session_json
 from agui_container.transports.roboto.requests import (
     FeedbackRequest,
     ForkRequest,
+    PinRequest,
     SendRequest,
     StartRequest,
     ToolResultsRequest,
+    VisibilityRequest,
     goals_of,
     read,
 )
@@ -37,58 +47,92 @@ from agui_container.transports.roboto.views import SessionClient, SessionReader
 
 BUSY = "The session is not waiting for a message: the agent is at work."
 
+CONTEXT_SINCE = "2026-09-30"
+"""First version of Roboto's API whose clients know blocks of the type ``client_context``."""
+
+API_VERSION, ORG_ID = "x-roboto-api-version", "x-roboto-org-id"
+REQUESTER, COMMAND = "x-roboto-requester", "cli"
+"""Header with the program that asks, and the name of the command ``roboto`` in it."""
+
+MAX_ORG_ID = 128
+
+NO_DATA = b"null"
+"""Data of an answer that has none, as JSON."""
+
 
 class Sessions:
-    """Operations on the sessions of one engine.
+    """The sessions of one engine. Implements ``routes.LoadedSessions``.
 
-    Attributes:
-        reader: reads sessions as clients see them.
+    Args:
+        max_body: largest request in bytes.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, max_body: int) -> None:
         self._service = service
-        self.reader = SessionReader(service)
+        self._reader = SessionReader(service)
+        self._max_body = max_body
+        self.operations: Mapping[str, Callable[[Request], Awaitable[bytes]]] = {
+            "start": self.start,
+            "get": self.get,
+            "delta": self.delta,
+            "send": self.send,
+            "tool_results": self.add_tool_results,
+            "feedback": self.give_feedback,
+            "fork": self.fork,
+            "visibility": self.set_visibility,
+            "pin": self.pin,
+        }
+
+    async def aclose(self) -> None:
+        """Stop following runs."""
+        await self._reader.aclose()
+
+    async def _body(self, request: Request) -> tuple[dict[str, object], int]:
+        return await read_fields(request, self._max_body, self._service)
 
     # --- turns ---
 
-    async def start(self, client: SessionClient, body: object, size: int, org_id: str | None) -> bytes:
-        """Begin a session. Returns its record as JSON. Raises ``AppError`` like ``Service.admit``."""
-        request = read(StartRequest, body)
-        goals = goals_of(request)
-        check_agent(request, self._service.capabilities.custom or {})
+    async def start(self, request: Request) -> bytes:
+        """Begin a session. Returns its record. Raises ``AppError`` like ``Service.admit``."""
+        client, (body, size) = client_of(request), await self._body(request)
+        start = read(StartRequest, body)
+        goals = goals_of(start)
+        check_agent(start, self._service.capabilities.custom or {})
         notes = Notes(
-            tools=Notes().with_tools(request.client_tools),
-            scope=request.analysis_scope,
-            model_profile=request.model_profile,
-            visibility=request.visibility,
-            org_id=org_id or LOCAL,
+            tools=Notes().with_tools(start.client_tools),
+            scope=start.analysis_scope,
+            model_profile=start.model_profile,
+            visibility=start.visibility,
+            org_id=request.headers.get(ORG_ID, "")[:MAX_ORG_ID] or LOCAL,
         )
         thread_id, run_id = new_session_id(), self._service.new_id()
-        run_input = start_input(NewRun(thread_id, run_id, time.time(), notes, goals), request)
+        run_input = start_input(NewRun(thread_id, run_id, time.time(), notes, goals), start)
         await self._begin(client, Opening(run_input, size), notes.model_dump(mode="json"))
-        return await self.reader.read(client, thread_id, session_json)
+        return await self._reader.read(client, thread_id, session_json)
 
-    async def send(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
+    async def send(self, request: Request) -> bytes:
         """Send a message to a session. Calls that wait for an approval count as denied from then on.
 
         Raises:
             AppError: VALIDATION_ERROR while a run is active, and like ``start``.
         """
-        request, caller = read(SendRequest, body), client.caller
-        goals = goals_of(request)
+        client, thread_id, (body, size) = client_of(request), session_id(request), await self._body(request)
+        message, caller = read(SendRequest, body), client.caller
+        goals = goals_of(message)
         thread = await self._service.threads.record(caller, thread_id)
-        if self.reader.is_active(thread):
+        if self._reader.is_active(thread):
             raise AppError(ErrorCode.VALIDATION_ERROR, BUSY)
         notes = await read_notes(caller, thread)
-        facts = {"tools": notes.with_tools(request.client_tools), "scope": request.analysis_scope or notes.scope}
+        facts = {"tools": notes.with_tools(message.client_tools), "scope": message.analysis_scope or notes.scope}
         notes = notes.model_copy(update=facts)
         waiting = [interrupt.id for interrupt in await self._service.threads.waiting(caller, thread_id)]
         denied = list(await self._open_calls(caller, thread_id)) if waiting else []
         run_id, now = self._service.new_id(), time.time()
-        run_input = message_input(NewRun(thread_id, run_id, now, notes, goals, waiting, denied), request)
+        run_input = message_input(NewRun(thread_id, run_id, now, notes, goals, waiting, denied), message)
         await self._begin(client, Opening(run_input, size), facts)
+        return NO_DATA
 
-    async def answer(self, client: SessionClient, thread_id: str, body: object, size: int) -> None:
+    async def add_tool_results(self, request: Request) -> bytes:
         """Continue a session with results of client tools.
 
         Of two clients that answer, the first one continues the session. The results of the other are refused.
@@ -96,22 +140,23 @@ class Sessions:
         Raises:
             AppError: VALIDATION_ERROR for a result of a call that is not waiting, and like ``start``.
         """
-        request, caller = read(ToolResultsRequest, body), client.caller
+        client, thread_id, (body, size) = client_of(request), session_id(request), await self._body(request)
+        answer, caller = read(ToolResultsRequest, body), client.caller
         latest = await self._service.runs.find_or_none(caller, thread_id)
         thread = await self._service.threads.record(caller, thread_id)
         notes = await read_notes(caller, thread)
-        facts = {"tools": notes.with_tools(request.client_tools)}
+        facts = {"tools": notes.with_tools(answer.client_tools)}
         notes = notes.model_copy(update=facts)
-        if not request.tool_results:
-            await self.annotate(caller, thread_id, **facts)
-            return
-        if self.reader.is_active(thread) or thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
+        if not answer.tool_results:
+            await self._annotate(caller, thread_id, **facts)
+            return NO_DATA
+        if self._reader.is_active(thread) or thread.status is not ThreadStatus.CLIENT_TOOL_TURN:
             raise AppError(ErrorCode.VALIDATION_ERROR, "The session is not waiting for results of client tools.")
-        check_results(request, await self._open_calls(caller, thread_id))
+        check_results(answer, await self._open_calls(caller, thread_id))
         run = NewRun(thread_id, self._service.new_id(), time.time(), notes)
-        run_input = results_input(run, request.tool_results)
         condition = ThreadCondition(latest_run=None if latest is None else latest.key.run_id)
-        await self._begin(client, Opening(run_input, size, condition=condition), facts)
+        await self._begin(client, Opening(results_input(run, answer.tool_results), size, condition=condition), facts)
+        return NO_DATA
 
     async def _open_calls(self, caller: Caller, thread_id: str) -> Mapping[str, str]:
         """Return the names of the calls of a session that wait for a result, by id."""
@@ -120,41 +165,94 @@ class Sessions:
     async def _begin(self, client: SessionClient, request: Opening[BaseEvent], facts: Mapping[str, object]) -> None:
         """Begin the run of a request, and store the request's facts. Raises ``AppError`` like ``Service.admit``."""
         with busy_as_validation_error():
-            await self.reader.begin(client, request)
-        await self.annotate(client.caller, request.run_input.thread_id, **facts)
+            await self._reader.begin(client, request)
+        await self._annotate(client.caller, request.run_input.thread_id, **facts)
 
     # --- other requests ---
 
-    async def get(self, client: SessionClient, thread_id: str, *, with_messages: bool) -> bytes:
-        """Return a session's record as JSON."""
-        return await self.reader.read(client, thread_id, partial(session_json, with_messages=with_messages))
+    async def get(self, request: Request) -> bytes:
+        """Read a session."""
+        with_messages = request.query_params.get("load_messages", "True").lower() != "false"
+        work = partial(session_json, with_messages=with_messages)
+        return await self._reader.read(client_of(request), session_id(request), work)
 
-    async def give_feedback(self, client: SessionClient, thread_id: str, at: int, body: object) -> JSON:
+    async def delta(self, request: Request) -> bytes:
+        """Read the changes of a session."""
+        token = request.query_params.get("next_token")
+        return await self._reader.delta(client_of(request), session_id(request), token)
+
+    async def give_feedback(self, request: Request) -> bytes:
         """Store feedback on a message. Returns its record."""
-        request, caller = read(FeedbackRequest, body), client.caller
-        message_id, org_id = await self.reader.read(client, thread_id, partial(find_answer, at=at))
-        fields = {"threadId": thread_id, "messageId": message_id, **request.model_dump(mode="json")}
-        async with self._service.threads.answer(caller, read(ThreadsFeedback, fields)) as feedback:
-            return feedback_record(ThreadKey(caller.owner, thread_id), org_id, at, message_id, feedback)
+        client, thread_id, (body, _) = client_of(request), session_id(request), await self._body(request)
+        at, owner = index(request), client.caller.owner
+        given = read(FeedbackRequest, body)
+        message_id, org_id = await self._reader.read(client, thread_id, partial(find_answer, at=at))
+        fields = {"threadId": thread_id, "messageId": message_id, **given.model_dump(mode="json")}
+        async with self._service.threads.answer(client.caller, read(ThreadsFeedback, fields)) as feedback:
+            return to_json(feedback_record(ThreadKey(owner, thread_id), org_id, at, message_id, feedback))
 
-    async def fork(self, client: SessionClient, thread_id: str, body: object) -> bytes:
-        """Copy a session up to a message, including that message. Returns the record of the copy as JSON."""
-        at = read(ForkRequest, body).message_sequence_num
-        message_id, facts = await self.reader.read(client, thread_id, partial(find_fork, at=at))
+    async def fork(self, request: Request) -> bytes:
+        """Copy a session up to a message, including that message. Returns the record of the copy."""
+        client, (body, _) = client_of(request), await self._body(request)
+        thread_id, at = session_id(request), read(ForkRequest, body).message_sequence_num
+        message_id, facts = await self._reader.read(client, thread_id, partial(find_fork, at=at))
         command = ThreadsFork(thread_id=thread_id, message_id=message_id, new_thread_id=new_session_id())
         with busy_as_validation_error():
             async with self._service.threads.answer(client.caller, command) as fork:
                 new_id = str(fork["threadId"])
-        await self.annotate(client.caller, new_id, **facts, forked_from=at)
-        return await self.reader.read(client, new_id, session_json)
+        await self._annotate(client.caller, new_id, **facts, forked_from=at)
+        return await self._reader.read(client, new_id, session_json)
 
-    async def annotate(self, caller: Caller, thread_id: str, **facts: object) -> None:
+    async def set_visibility(self, request: Request) -> bytes:
+        """Store the visibility of a session."""
+        body, _ = await self._body(request)
+        visibility = read(VisibilityRequest, body).visibility
+        await self._annotate(caller_of(request), session_id(request), visibility=visibility)
+        return NO_DATA
+
+    async def pin(self, request: Request) -> bytes:
+        """Pin a session, or unpin it."""
+        body, _ = await self._body(request)
+        pinned_at = time.time() if read(PinRequest, body).pinned else None
+        await self._annotate(caller_of(request), session_id(request), pinned_at=pinned_at)
+        return NO_DATA
+
+    async def _annotate(self, caller: Caller, thread_id: str, **facts: object) -> None:
         """Store facts of a session. Raises ``AppError`` THREAD_NOT_FOUND."""
         await self._service.threads.annotate(caller, thread_id, as_metadata(**facts))
 
-    async def pin(self, caller: Caller, thread_id: str, *, is_pinned: bool) -> None:
-        """Pin or unpin a session. Raises ``AppError`` THREAD_NOT_FOUND."""
-        await self.annotate(caller, thread_id, pinned_at=time.time() if is_pinned else None)
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+
+def client_of(request: Request) -> SessionClient:
+    """Return the client that a request comes from."""
+    knows_context = request.headers.get(API_VERSION, "") >= CONTEXT_SINCE  # versions are dates in ISO 8601
+    knows_reset = not route_path(request.scope).startswith(OLD_PREFIX)
+    is_command = tool_of(request.headers.get(REQUESTER, "")) == COMMAND
+    return SessionClient(caller_of(request), quota_of(request), knows_context, knows_reset, is_command)
+
+
+def tool_of(requester: str) -> object:
+    """Return the name of the program in the header of a request, or None."""
+    try:
+        fields = from_json(requester)
+    except ValueError:
+        return None
+    return fields.get("roboto_tool") if isinstance(fields, dict) else None
+
+
+def session_id(request: Request) -> str:
+    """Return the session's id from the path."""
+    return str(request.path_params["sessionId"])
+
+
+def index(request: Request) -> int:
+    """Return the index of a message from the path. Raises ``AppError`` THREAD_NOT_FOUND."""
+    text = str(request.path_params["index"])
+    if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - more digits than messages
+        raise AppError(ErrorCode.THREAD_NOT_FOUND, "There is no such message in this session.")
+    return int(text)
 
 
 def check_agent(request: StartRequest, custom: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Sessions as clients see them, and polls that wait for a change.
+"""Sessions as clients see them, and polls that wait for a change by an active run.
 
 Rule: a session consists of the stored thread and the events so far of its active run. A turn ends when its end is
 stored, so that a message that was shown is never missing in between. A poll that waits holds no session.
@@ -6,9 +6,7 @@ stored, so that a message that was shown is never missing in between. A poll tha
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
@@ -26,20 +24,13 @@ from agui_container.runtime.offload import offload_if_large
 from agui_container.transports.conversation.approvals import approval_request
 from agui_container.transports.conversation.translator import Opening
 from agui_container.transports.roboto.position import NOTHING, Position
-from agui_container.transports.roboto.records import SessionView, Unchanged, delta_json
+from agui_container.transports.roboto.records import SessionView, make_delta
 from agui_container.transports.roboto.snapshot import SessionSnapshot
 from agui_container.transports.roboto.translator import waiting_names
 from agui_container.transports.roboto.turn import FollowedTurn
 
 HOLD_SECONDS = 1.0
 """Seconds for which a poll waits for a change. A client looks at the time limit of its user only between polls."""
-
-POLLING_SECONDS = 5.0
-"""Seconds after a response without a change. A client whose next request is sooner is polling and must wait.
-
-Clients ask again after 0.2 s. The rest is for a slow machine: a poll that arrives too late is answered at once, and if
-that happened to many clients, their polls would make the machine slower still.
-"""
 
 T = TypeVar("T")
 
@@ -70,7 +61,6 @@ class SessionReader:
         self._service = service
         self._turns: dict[ThreadKey, FollowedTurn] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._idle_waiters: dict[ThreadKey, set[asyncio.Event]] = {}
         service.call_on_drain(self._wake_polls)
 
     async def aclose(self) -> None:
@@ -83,47 +73,30 @@ class SessionReader:
     # --- deltas ---
 
     async def delta(self, client: SessionClient, thread_id: str, token: str | None) -> bytes:
-        """Return the changes since a token, as JSON. Without a change, wait for one, for ``HOLD_SECONDS`` at most.
+        """Return the changes since a token, as JSON. While a run changes nothing, wait ``HOLD_SECONDS`` for a change.
 
-        Only a few facts are kept of the session meanwhile. The poll counts as a stream of its caller.
+        Nothing of the session but the answer is kept meanwhile. The poll counts as a stream of its caller.
         """
         position = Position.parse(token) if token else NOTHING
         key, loop = ThreadKey(client.caller.owner, thread_id), asyncio.get_running_loop()
         deadline = loop.time() + HOLD_SECONDS
-        find_changes = partial(delta_json, position=position, knows_reset=client.knows_reset)
+        find_changes = partial(make_delta, position=position, knows_reset=client.knows_reset)
         while True:
-            with self._change(key) as change:
-                answer = await self.read(client, thread_id, find_changes)
-                if isinstance(answer, bytes):
-                    return answer
-                if not is_deferred(answer, position, time.time()):
-                    return answer.json(time.time())
+            turn = self._turns.get(key)
+            change = None if turn is None else turn.change
+            delta = await self.read(client, thread_id, find_changes)
+            if not delta.may_wait:
+                return delta.json
+            if change is not None:
                 with client.quota.acquire(Limit.STREAMS):
                     if not await self._wait(change, deadline):
-                        return answer.json(time.time())
-
-    @contextmanager
-    def _change(self, key: ThreadKey) -> Iterator[asyncio.Event]:
-        """Provide an event that is set when the session may have changed."""
-        if (turn := self._turns.get(key)) is not None:
-            yield turn.change
-            return
-        change = asyncio.Event()
-        waiting = self._idle_waiters.setdefault(key, set())
-        waiting.add(change)
-        try:
-            yield change
-        finally:
-            waiting.discard(change)
-            if not waiting and self._idle_waiters.get(key) is waiting:
-                del self._idle_waiters[key]
+                        return delta.json
+            elif key not in self._turns:
+                return delta.json
 
     def _wake_polls(self) -> None:
         for turn in self._turns.values():
             turn.announce()
-        for waiting in self._idle_waiters.values():
-            for change in waiting:
-                change.set()
 
     async def _wait(self, change: asyncio.Event, deadline: float) -> bool:
         """Wait until the session may have changed. Returns False if it has not until the deadline.
@@ -201,8 +174,6 @@ class SessionReader:
         task = asyncio.create_task(self._read(key, turn, subscription), name="roboto turn")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        for change in self._idle_waiters.get(key, ()):
-            change.set()
         return turn
 
     async def _read(self, key: ThreadKey, turn: FollowedTurn, subscription: Subscription) -> None:
@@ -221,8 +192,3 @@ class SessionReader:
 def apply_to_view(snapshot: SessionSnapshot, work: Callable[[SessionView], T], client: SessionClient) -> T:
     """Call a function with a client's view of a session."""
     return work(snapshot.view(knows_context=client.knows_context, errors_as_text=client.errors_as_text))
-
-
-def is_deferred(seen: Unchanged, position: Position, now: float) -> bool:
-    """True if a response without a change waits: while a run is active, and for a client that is polling."""
-    return seen.status is ThreadStatus.AGENT_TURN or now - position.unchanged_at / 1000 <= POLLING_SECONDS

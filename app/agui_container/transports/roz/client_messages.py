@@ -33,17 +33,12 @@ from agui_container.protocol.client_tools import object_schema, schema_problem
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
 from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict
-from agui_container.transports.conversation.pending import Answer
-from agui_container.transports.conversation.translator import Cancellation
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 
 ROLES = ("user", "assistant", "system", "tool")
 
 MAX_HISTORY = 5_000
 """Number of messages, and number of parts, of an earlier conversation."""
-
-MAX_DETAIL = 65_536
-"""Number of characters of a decision's call id that may be JSON."""
 
 
 def json_of(struct: Struct) -> dict[str, Any]:
@@ -74,16 +69,6 @@ def parameters_of(arguments: str) -> dict[str, object]:
     except ValueError:
         return {}
     return parameters if isinstance(parameters, dict) else {}
-
-
-def call_id_in(detail: str) -> str:
-    """Return the id of the call in the detail of an approval, or the whole detail.
-
-    The detail is the id. It was JSON with the id in earlier versions of this server, and clients that were written for
-    them may send that back.
-    """
-    call_id = parameters_of(detail[:MAX_DETAIL]).get("tool_call_id")
-    return call_id if isinstance(call_id, str) else detail
 
 
 def tool_of(schema: pb.ToolSchema) -> Tool:
@@ -239,16 +224,4 @@ def permission_answer(permission: pb.PermissionDecision) -> ApprovalDecision:
     """
     verdict = Verdict.APPROVED if permission.approved else Verdict.DENIED
     edited = json_of(permission.modifier) if permission.HasField("modifier") else None
-    return ApprovalDecision(call_id_in(permission.tool_call_id), verdict, edited_arguments=edited)
-
-
-def answers_of(request: pb.SessionRequest) -> Sequence[Answer | Cancellation]:
-    """Return the answers to the calls of a turn that a request has. Raises ``AppError`` as ``permission_answer``."""
-    match request.WhichOneof("request"):
-        case "tool_result":
-            return [tool_message(request.tool_result)]
-        case "permission_decision":
-            return [permission_answer(request.permission_decision)]
-        case "cancel_turn":
-            return [Cancellation()]
-    return []
+    return ApprovalDecision(permission.tool_call_id, verdict, edited_arguments=edited)

@@ -44,7 +44,7 @@ class RozService:
     async def stream_session(self, call: SessionCall) -> None:
         """Serve one session. Raises ``AppError`` for messages that cannot be decoded."""
         wire = RozEncoder(self._options.roz_wire, self._service.new_id, time.time)
-        session = Session(call, self._service, self._options, wire, self._sessions)
+        session = Session(call, self._service, self._options, wire)
         self._sessions.add(session)
         try:
             await session.serve()

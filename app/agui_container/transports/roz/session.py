@@ -11,9 +11,6 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Collection
-
-from msgspec.structs import replace
 
 from agui_container.engine.service import Service
 from agui_container.ports.records import ThreadKey
@@ -24,7 +21,6 @@ from agui_container.transports.conversation.loop import ConversationLoop
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
 from agui_container.transports.grpc.call import Call
 from agui_container.transports.grpc.messages import check_id
-from agui_container.transports.roz.client_messages import answers_of
 from agui_container.transports.roz.client_tools import ClientTools, tools_by_name
 from agui_container.transports.roz.options import RozOptions
 from agui_container.transports.roz.run_inputs import (
@@ -61,22 +57,10 @@ logger = logging.getLogger(__name__)
 
 
 class Session:
-    """A session from its start request to the end of its call.
+    """A session from its start request to the end of its call."""
 
-    Args:
-        open_sessions: all sessions of the server whose calls are open.
-    """
-
-    def __init__(
-        self,
-        call: SessionCall,
-        service: Service,
-        options: RozOptions,
-        wire: RozEncoder,
-        open_sessions: Collection["Session"],
-    ) -> None:
+    def __init__(self, call: SessionCall, service: Service, options: RozOptions, wire: RozEncoder) -> None:
         self._call = call
-        self._open_sessions = open_sessions
         self._service = service
         self._options = options
         self._wire = wire
@@ -103,11 +87,6 @@ class Session:
     def thread(self) -> ThreadKey:
         """Key of the session's thread. Its id is empty before the start."""
         return ThreadKey(self._call.caller.owner, self._thread_id)
-
-    @property
-    def has_history(self) -> bool:
-        """True while the session has a history that its thread will get with the first turn."""
-        return self._start is not None and bool(self._start.history)
 
     @property
     def size(self) -> int:
@@ -189,11 +168,6 @@ class Session:
 
     async def _answer_one(self, message: QueuedMessage) -> None:
         assert self._start is not None  # noqa: S101 - messages wait only in a session that has begun
-        try:
-            message = replace(message, mode=self._agent_mode(message.mode))
-        except AppError as error:
-            await self._refuse_message(message.message_id, error)
-            return
         request = turn_request(self._start, message, self._tools, self._thread_id, self._service.new_id())
         self._turns += 1
         permissions = self._options.permissions
@@ -287,12 +261,14 @@ class Session:
 
     async def _answer_calls(self, kind: str, request: pb.SessionRequest, size: int) -> None:
         """Give the answers of a request to the turn. Raises ``AppError`` VALIDATION_ERROR if there is none."""
-        answers = await self._call.translate(request.permission_decision.modifier.ByteSize(), answers_of, request)
-        if self._turn is not None:
-            if await self._turn[0].take(answers):
-                self._answers_size += size
-        elif kind != "cancel_turn":
-            raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
+        if self._turn is None:
+            if kind != "cancel_turn":
+                raise AppError(ErrorCode.VALIDATION_ERROR, f"{kind}: no call waits for it.")
+            return
+        turn, translator = self._turn
+        modifier = request.permission_decision.modifier
+        if await turn.take(await self._call.translate(modifier.ByteSize(), translator.answers, request)):
+            self._answers_size += size
 
     async def _begin_session(self, start: pb.StartSession, size: int) -> None:
         self._check_start(start)
@@ -306,7 +282,7 @@ class Session:
         thread_id = continued or self._service.new_id()
         check_id(THREAD_METADATA, thread_id)
         if continued and translated.history:
-            await self._check_history(ThreadKey(self._call.caller.owner, thread_id))
+            await self._check_history(thread_id)
         self._tools.register("", translated.tools, "")
         self._start = translated
         self._thread_id = thread_id
@@ -324,14 +300,13 @@ class Session:
                 ErrorCode.VALIDATION_ERROR, f"model: '{start.model[:64]}' is not allowed here; allowed are {allowed}."
             )
 
-    async def _check_history(self, thread: ThreadKey) -> None:
-        """Check that a thread has no messages, and gets none from another session. A history would replace them.
+    async def _check_history(self, thread_id: str) -> None:
+        """Check that a thread has no messages, because a history would replace them. The first turn checks it again.
 
         Raises:
             AppError: VALIDATION_ERROR.
         """
-        has_messages = await self._service.threads.has_messages(self._call.caller, thread.thread_id)
-        if has_messages or any(session.has_history and session.thread == thread for session in self._open_sessions):
+        if await self._service.threads.has_messages(self._call.caller, thread_id):
             raise AppError(
                 ErrorCode.VALIDATION_ERROR,
                 f"history: must be empty, because the thread of {THREAD_METADATA} has messages.",
@@ -349,6 +324,7 @@ class Session:
         is_full = self._options.on_busy == "reject" or len(self._waiting) >= MAX_WAITING
         if is_full and (self._turn is not None or self._waiting):
             raise AppError(ErrorCode.THREAD_BUSY, "Another message of this session is being answered.")
+        message.ai_mode = self._agent_mode(message.ai_mode)
         queued = await self._call.translate(size, read_message, message, size, message_id, self._service.new_id())
         if self._turn is not None and self._options.on_busy == "interrupt":
             await self._turn[0].cancel()

@@ -27,7 +27,7 @@ from agui_container.transports.conversation.events import (
 from agui_container.transports.conversation.pending import Answer, ClientToolCall, PendingCalls, call_id_of
 from agui_container.transports.conversation.translator import Cancellation, Opening, Translator
 from agui_container.transports.gen.roz.v1 import agent_pb2 as pb
-from agui_container.transports.roz.client_messages import answers_of, parameters_of
+from agui_container.transports.roz.client_messages import parameters_of, permission_answer, tool_message
 from agui_container.transports.roz.client_tools import TIMEOUT_MS, ToolsByName
 from agui_container.transports.roz.options import PermissionRule
 from agui_container.transports.roz.run_inputs import TurnRequest
@@ -172,7 +172,14 @@ class RozTranslator(Translator[TurnRequest, pb.SessionRequest, pb.SessionRespons
 
     def answers(self, message: pb.SessionRequest) -> Sequence[Answer | Cancellation]:
         """Translate a request about the turn. Raises ``AppError`` VALIDATION_ERROR."""
-        return answers_of(message)
+        match message.WhichOneof("request"):
+            case "tool_result":
+                return [tool_message(message.tool_result)]
+            case "permission_decision":
+                return [permission_answer(message.permission_decision)]
+            case "cancel_turn":
+                return [Cancellation()]
+        return []
 
     def refuse(self, answer: Answer) -> Responses:
         """Refuse an answer to a call that does not wait."""
