@@ -136,6 +136,10 @@ bench: $(VENV)/.dev $(BENCH)/.done $(SHIPPED)/.done ## Measure this server and i
 scale: $(VENV)/.dev ## Measure what open streams and runs cost; STORE=postgresql://… BUS=redis://… of this machine
 	@PYTHONPATH=app $(BIN)/python -m bench.scale $(STORE) $(BUS) $(ARGS)
 
+.PHONY: peers
+peers: $(VENV)/.dev $(BENCH)/.done ## Check this server and its peers with `agui platform check`, and write the table of docs/platform.md
+	@PYTHONPATH=app:$(PY)/src $(BIN)/python -m bench.peer_rules
+
 .PHONY: fuzz
 fuzz: $(VENV)/.dev ## Read a million random bodies with the server's parsers; ARGS="--first SEED --bodies 1" repeats one
 	@PYTHONPATH=app:$(PY)/src $(BIN)/python -m tests.fuzz $(ARGS)

@@ -24,7 +24,7 @@ from tests.behaviour.conversations import ClientThread
 from tests.behaviour.dialogues import AguiDialogue, Dialogue
 from tests.behaviour.fake_models import ConfiguredModel, FakeBedrock, FakeOffline, FakeOpenAI
 from tests.behaviour.inprocess import InProcess
-from tests.behaviour.over_grpc import KontekstDialogue, RozDialogue
+from tests.behaviour.over_grpc import GRPC_PROTOCOLS, dialogue_over
 from tests.behaviour.over_platform import behind_platform, platform_ways
 from tests.behaviour.over_sse import OverSse
 from tests.behaviour.over_ws import OverWs
@@ -125,7 +125,7 @@ async def open_client(way: str, settings: Settings, stack: AsyncExitStack) -> Cl
     return client
 
 
-PROTOCOLS = ["sse", "ws", "roz-0.2", "roz-1.0", "kontekst"]
+PROTOCOLS = ["sse", "ws", *GRPC_PROTOCOLS]
 
 
 @dataclass
@@ -162,9 +162,7 @@ class Site:
             return AguiDialogue(made, thread)
         channel = Channel("127.0.0.1", int(self.url.rpartition(":")[2]))
         self.stack.callback(channel.close)
-        if self.protocol == "kontekst":
-            return KontekstDialogue(self.service, thread, channel, headers)
-        return RozDialogue(self.service, thread, channel, headers, reads_events=self.protocol == "roz-1.0")
+        return dialogue_over(self.protocol, channel, thread, headers, self.service)
 
 
 class ServeOver(Protocol):

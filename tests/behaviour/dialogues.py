@@ -37,30 +37,42 @@ class Reply:
     """The messages of the server since the client's last message.
 
     Attributes:
+        texts: the pieces of its text.
         end: how it ended.
         error: the message of an error, for people.
         code: the error's code, where the protocol has one.
         asked: the calls that wait for the client.
-        received: everything, as text.
+        messages: everything that was received.
     """
 
-    text: str = ""
+    texts: list[str] = field(default_factory=list)
     reasoning: str = ""
     end: str = ""
     error: str = ""
     code: str | None = None
     asked: list[PendingCall] = field(default_factory=list)
-    received: str = ""
+    messages: list[object] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return "".join(self.texts)
+
+    @property
+    def received(self) -> str:
+        """Everything, as text."""
+        return "".join(map(str, self.messages))
 
 
 class Dialogue(ABC):
     """A client of one thread.
 
     Attributes:
+        service: the server's engine; None where the server is another process.
         model: name of the model that the client chooses, where the protocol has a choice; empty for the server's.
     """
 
-    def __init__(self, service: Engine, thread: str) -> None:
+    def __init__(self, service: Engine | None, thread: str) -> None:
         self.service = service
         self.thread = thread
         self.model = ""
@@ -109,6 +121,7 @@ class Dialogue(ABC):
         """Drop the connection, if there is one."""
 
     def _readers(self) -> int:
+        assert self.service is not None
         return sum(run.presence.local for run in self.service.registry.by_key.values())
 
 
@@ -151,18 +164,18 @@ class AguiDialogue(Dialogue):
 
     async def reply(self, asks: int = 1) -> Reply:
         if self._refused is not None:
-            received = f"{self._refused.code} {self._refused.message}"
-            return Reply(end=ERROR, error=self._refused.message, code=self._refused.code, received=received)
+            code, message = self._refused.code, self._refused.message
+            return Reply(end=ERROR, error=message, code=code, messages=[f"{code} {message}"])
         while await self._next() is not None:
             pass
         last = self._events[-1]
         reply = Reply(
-            text=text(self._events),
+            [text(self._events)],
             reasoning="".join(e["delta"] for e in self._events if e["type"] == "REASONING_MESSAGE_CONTENT"),
             end=ERROR if last["type"] == "RUN_ERROR" else outcome(self._events),
             error=last.get("message", ""),
             code=last.get("code"),
-            received=json.dumps(self._events),
+            messages=[json.dumps(self._events)],
         )
         self._ask(reply, last.get("outcome", {}))
         return reply

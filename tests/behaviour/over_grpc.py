@@ -5,6 +5,7 @@ import contextlib
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from google.protobuf.json_format import ParseDict
@@ -78,7 +79,7 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
     """
 
     def __init__(
-        self, service: Engine, thread: str, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]
+        self, service: Engine | None, thread: str, method: StreamStreamMethod[Out, In], metadata: Mapping[str, str]
     ) -> None:
         super().__init__(service, thread)
         self.metadata = metadata
@@ -94,7 +95,7 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
         return self._call
 
     async def first_text(self) -> None:
-        while not self._reply.text:
+        while not any(self._reply.texts):
             assert await self._read()
 
     async def reply(self, asks: int = 1) -> Reply:
@@ -113,11 +114,11 @@ class GrpcDialogue(Dialogue, Generic[Out, In]):
             message = await self.call.receive()
         except GRPCError as error:
             self._reply.end, self._reply.error, self._reply.code = ERROR, error.message or "", self.call.code
-            self._reply.received += f"{error}"
+            self._reply.messages.append(error)
             return False
         if message is None:
             return False
-        self._reply.received += str(message)
+        self._reply.messages.append(message)
         self.take(message, self._reply)
         return True
 
@@ -143,7 +144,7 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
     """
 
     def __init__(
-        self, service: Engine, thread: str, channel: Channel, headers: Mapping[str, str], *, reads_events: bool
+        self, service: Engine | None, thread: str, channel: Channel, headers: Mapping[str, str], *, reads_events: bool
     ) -> None:
         method = StreamStreamMethod(
             channel, "/roz.v1.AgentService/StreamSession", roz.SessionRequest, roz.SessionResponse
@@ -164,7 +165,7 @@ class RozDialogue(GrpcDialogue[roz.SessionRequest, roz.SessionResponse]):
         if (message.WhichOneof("response") == "session_event") is not self._reads_events:
             return
         said = message.session_event if self._reads_events else message
-        reply.text += said.text_delta.content  # empty, if it is something else
+        reply.texts.append(said.text_delta.content)  # empty, if it is something else
         reply.reasoning += said.thinking_delta.content
         if self._reads_events:
             self._take_1_0(message.session_event, reply)
@@ -240,7 +241,7 @@ def schema(tool: Json) -> roz.ToolSchema:
 class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
     """Runs of kontekst, each a call of its own."""
 
-    def __init__(self, service: Engine, thread: str, channel: Channel, headers: Mapping[str, str]) -> None:
+    def __init__(self, service: Engine | None, thread: str, channel: Channel, headers: Mapping[str, str]) -> None:
         method = StreamStreamMethod(channel, "/kontekst.AgentService/Run", kontekst.RunCommand, kontekst.RunEvent)
         super().__init__(service, thread, method, headers)
 
@@ -253,7 +254,7 @@ class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
     def take(self, message: kontekst.RunEvent, reply: Reply) -> None:
         match kind := message.WhichOneof("event"):
             case "token":
-                reply.text += message.token.text
+                reply.texts.append(message.token.text)
             case "reasoning":
                 reply.reasoning += message.reasoning.text
             case "tools_proposed":
@@ -280,3 +281,39 @@ class KontekstDialogue(GrpcDialogue[kontekst.RunCommand, kontekst.RunEvent]):
 
     async def cancel(self) -> None:
         await self.call.send(kontekst.RunCommand(cancel=kontekst.CancelRunCommand()))
+
+
+# --- each protocol ----------------------------------------------------------------------------------------------------
+
+GRPC_PROTOCOLS = ("roz-0.2", "roz-1.0", "kontekst")
+
+
+def dialogue_over(
+    protocol: str,
+    channel: Channel,
+    thread: str,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    service: Engine | None = None,
+) -> Dialogue:
+    """A client of a thread over a protocol."""
+    if protocol == "kontekst":
+        return KontekstDialogue(service, thread, channel, headers)
+    return RozDialogue(service, thread, channel, headers, reads_events=protocol == "roz-1.0")
+
+
+def open_dialogue(protocol: str, port: int, thread: str, closing: contextlib.AsyncExitStack) -> Dialogue:
+    """A client of a server in another process, on a connection of its own, which ends with ``closing``."""
+    channel = Channel("127.0.0.1", port)
+    closing.callback(channel.close)
+    dialogue = dialogue_over(protocol, channel, thread)
+    closing.push_async_callback(dialogue.close)
+    return dialogue
+
+
+async def begin_dialogues(port: int, said: str, closing: contextlib.AsyncExitStack) -> list[Dialogue]:
+    """Say the same over each protocol of gRPC, on the thread of its name, and wait for the first text of each reply."""
+    dialogues = [open_dialogue(protocol, port, protocol, closing) for protocol in GRPC_PROTOCOLS]
+    for dialogue in dialogues:
+        await dialogue.begin(said)
+    await asyncio.gather(*(dialogue.first_text() for dialogue in dialogues))
+    return dialogues

@@ -8,9 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 from ag_ui.core import CustomEvent, RunAgentInput
 
-from agui_container.engine.admission.quota import Limit
 from agui_container.engine.policy import CapacityLimits
-from agui_container.engine.run.fairness import BURST
 from agui_container.engine.run.run import Run
 from agui_container.ports import Item, RunContext
 from agui_container.ports.records import RunKey
@@ -20,25 +18,6 @@ from tests.conftest import Connect
 from tests.engine.doubles import START, ask, eventually
 from tests.requirements import requirement
 from tests.waiting_agent import WaitingAgent
-
-
-async def emit_events_without_end(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield custom events without end."""
-    while True:
-        yield CustomEvent(name="n", value="x" * 100)
-
-
-async def emit_text_without_end(_: RunAgentInput) -> AsyncIterator[Item]:
-    """Yield text without end."""
-    while True:
-        yield "x" * 100
-
-
-async def emit_beyond_limit(_: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
-    """Emit more text than the limit allows before the next yield, as a tool can."""
-    for _number in range(20_000):
-        ctx.emit("x" * 100)
-    yield ""
 
 
 async def emit_one_event(_: RunAgentInput) -> AsyncIterator[Item]:
@@ -76,49 +55,6 @@ async def test_a_run_that_ended_leaves_no_timer(connect: Connect) -> None:
     client = await connect(emit_one_event)
     assert outcome(await client.run(ask())) == "success"
     await eventually(lambda: not client.clock.timers)
-
-
-@requirement("limit.size")
-async def test_a_run_that_says_too_much_is_ended(connect: Connect) -> None:
-    client = await connect(emit_events_without_end, CapacityLimits(run_bytes=2_000))
-    events = await client.run(ask())
-    assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    assert len(events) < 25
-
-
-@requirement("limit.size")
-@pytest.mark.parametrize("agent", [emit_text_without_end, emit_beyond_limit])
-async def test_the_text_that_exceeds_the_limit_is_the_last(connect: Connect, agent: object) -> None:
-    client = await connect(agent, CapacityLimits(run_bytes=200_000))
-    events = await client.run(ask())
-    assert outcome(events) == "RUN_LIMIT_EXCEEDED"
-    log = client.service.registry.by_key[RunKey("everybody", "t1", "r1")].log
-    assert 200_000 < log.bytes < 201_000
-
-
-class AgentsInStep:
-    """An agent whose runs wait after two texts and then all yield the rest without waiting."""
-
-    def __init__(self) -> None:
-        self.may_speak = asyncio.Event()
-
-    async def run(self, _: RunAgentInput) -> AsyncIterator[Item]:
-        yield "a"
-        yield "b"
-        await self.may_speak.wait()
-        for _number in range(BURST - 1):
-            yield "x" * 1_000
-
-
-@requirement("limit.all")
-async def test_all_runs_together_exceed_what_a_server_holds_by_one_event_each(connect: Connect) -> None:
-    chorus = AgentsInStep()
-    client = await connect(chorus, CapacityLimits(all_bytes=100_000))
-    streams = [await begin_run(client, thread=f"t{number}") for number in range(10)]
-    chorus.may_speak.set()
-    ends = [outcome(await stream.rest()) for stream in streams]
-    assert set(ends) == {"RATE_LIMIT_EXCEEDED"}
-    assert 100_000 < client.service.quota.amounts[Limit.LOG_BYTES].used < 100_000 + len(streams) * 3_000
 
 
 @requirement("limit.open")

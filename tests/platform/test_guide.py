@@ -12,9 +12,10 @@ import pytest
 from agui_container.cli.platform import check as check_command
 from agui_container.cli.platform import platform as platform_command
 from agui_container.platform.errors import PlatformError
-from agui_container.platform.rules import RULES
-from tests.docs.documents import GUIDES
-from tests.docs.markdown import Block, code
+from agui_container.platform.rules import RULES, RuleFindings
+from bench.peer_rules import OURS, PEERS, with_marks
+from tests.docs.documents import GUIDES, ROOT
+from tests.docs.markdown import Block, Document, code
 from tests.platform.doubles import CONTAINER
 from tests.platform.process import platform_process
 
@@ -59,6 +60,19 @@ def test_the_check_runs_as_pasted(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     words = shlex.split(check.text.replace("python server.py", f"{sys.executable} server.py exits"))
     done = subprocess.run([*AGUI.split(), *words[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "start.in-time" in done.stdout) == (1, True)
+
+
+def test_the_marks_of_the_table_are_those_of_findings_and_its_versions_those_of_the_lock() -> None:
+    rows = GUIDE.table(" | ".join(("rule", "what it says", OURS, *PEERS)))
+    ours, *theirs = (RuleFindings() for _ in ("ours", *PEERS))
+    for rule in RULES:
+        ours.hold(rule)
+        theirs[-1].break_rule(rule, "seen")
+    made = Document("made", with_marks(GUIDE.text, [ours, *theirs]))
+    assert made.table("rule") == [[*row[:2], "✓", *"\N{EN DASH}" * 2, "✗"] for row in rows]
+    lock = dict(re.findall(r"^([\w.-]+)==([\w.]+)", (ROOT / "requirements-bench.lock").read_text(), re.MULTILINE))
+    for name, shown in (("bedrock-agentcore",) * 2, ("ag-ui-strands",) * 2, ("pydantic-ai-slim", "Pydantic AI")):
+        assert f"{shown} {lock[name]}" in GUIDE.text.replace("\n", " ")
 
 
 def test_the_tables_of_rules_and_errors_are_those_of_the_code() -> None:

@@ -10,6 +10,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.frames import CloseCode
 from websockets.typing import Subprotocol
 
 from agui_container.platform.rules import RuleState
@@ -221,6 +222,10 @@ async def test_data_on_a_socket_keeps_the_session_and_an_open_socket_alone_does_
         ([INPUT.decode()], OTHER_EVENTS, {"run.start"}),
         ([INPUT.decode()], EVENTS[1:], {"run.start", "run.order"}),
         ([INPUT.decode()], [*EVENTS, EVENTS[1]], {"run.order", "run.end"}),
+        ([INPUT.decode()], [], {"run.end"}),
+        ([INPUT.decode()], ['{"control": "error"}'], set()),
+        ([ATTACH], [], set()),
+        ([], [], set()),
     ],
 )
 async def test_the_runs_of_a_socket_are_judged_one_after_the_other(
@@ -239,6 +244,18 @@ async def test_the_runs_of_a_socket_are_judged_one_after_the_other(
             await connection.send(content)
         assert (await closed(connection))[0] == 1000
     assert {*site.plane.findings.broken()} == broken
+
+
+async def test_a_container_that_goes_away_may_leave_an_input_unanswered(attach: AttachPlatform) -> None:
+    async def talk(websocket: WebSocket) -> None:
+        await websocket.receive()
+        await websocket.close(CloseCode.SERVICE_RESTART)
+
+    site = await attach(ScriptedContainer(talk=talk))
+    async with open_socket(site) as connection:
+        await connection.send(INPUT.decode())
+        assert (await closed(connection))[0] == CloseCode.SERVICE_RESTART
+    assert not site.plane.findings.broken()
 
 
 @pytest.mark.parametrize(("status", "state"), [("Healthy", RuleState.BROKEN), ("HealthyBusy", RuleState.HELD)])

@@ -4,11 +4,16 @@ import asyncio
 import json
 import re
 import resource
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
 from sqlalchemy import make_url
 
 from agui_container.engine.policy import CapacityLimits
+from tests.behaviour.dialogues import ERROR, SUCCESS
+from tests.behaviour.over_grpc import GRPC_PROTOCOLS, begin_dialogues, open_dialogue
 from tests.engine.doubles import Json
 from tests.replicas.conftest import Start
 from tests.replicas.subscribers import Reading, all_of, as_shown, by_after, by_attach, over_sse
@@ -23,6 +28,13 @@ TICKS = 200
 
 QUICK = 5.0
 """Seconds that an answer may take that waits for no store, on a busy machine; one that waits takes ten."""
+
+
+@pytest.fixture
+async def closing() -> AsyncIterator[AsyncExitStack]:
+    """Closes what a test opens."""
+    async with AsyncExitStack() as stack:
+        yield stack
 
 
 def path_of(asked: Json) -> str:
@@ -43,6 +55,13 @@ async def expect_refusal(server: ServerProcess) -> None:
     """Check that a new run is refused."""
     answer = await ask(server.port, post(run_input("hello")))
     assert (answer.status, answer.events[0]["code"]) == (503, "STORE_UNAVAILABLE")
+
+
+async def expect_refusal_over(protocol: str, server: ServerProcess, closing: AsyncExitStack) -> None:
+    """Check that a new run over a protocol of gRPC is refused."""
+    refused = await open_dialogue(protocol, server.port, f"refused-{protocol}", closing).say("hello")
+    assert (refused.end, refused.text) == (ERROR, "")
+    assert refused.code in {"STORE_UNAVAILABLE", None}
 
 
 async def quick(server: ServerProcess, *paths: str) -> None:
@@ -114,29 +133,39 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
 
 
 @requirement("durable.full")
-async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start) -> None:
+async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start, closing: AsyncExitStack) -> None:
     server = process()
     kept, asked = run_input("calculate 6*7"), run_input(f"tick {TICKS}")
     before = await ask(server.port, post(kept))
+    dialogues = await begin_dialogues(server.port, f"tick {TICKS}", closing)
     reader = await Reading.live(over_sse(server.port, post(asked)))
     server.limit_files(1)
+    replies = [asyncio.create_task(dialogue.reply()) for dialogue in dialogues]
     on_socket = await Reading.live(by_attach(server.port, asked["threadId"], asked["runId"], 0))
-    await expect_refusal(server)
+    await asyncio.gather(expect_refusal(server), *(expect_refusal_over(it, server, closing) for it in GRPC_PROTOCOLS))
     why = re.compile(r"store unavailable error='the database file .*: OperationalError: \w")
     server.wait_for(lambda line: why.search(line) is not None)
     await wait_for_end(server, asked)
     assert not reader.is_over
     assert not on_socket.is_over
+    assert not any(reply.done() for reply in replies)
     about = f"/threads/{kept['threadId']}"
     await quick(server, "/ping", "/runs", "/threads", about, f"{about}/transcript", path_of(kept))
     server.limit_files(resource.RLIM_INFINITY)
     seen, shown = await reader.whole(), await on_socket.whole()
     assert [each.data for each in shown] == as_shown([each.data for each in seen], shown)
     assert text_of(json.loads(each.data) for each in seen) == ticks(TICKS)
+    for reply in await asyncio.gather(*replies):
+        assert (reply.end, reply.text) == (SUCCESS, ticks(TICKS))
+    for dialogue in dialogues:
+        assert (await dialogue.say("tick 1")).text == ticks(1)
     await check_new_run(server, thread=kept["threadId"])
     assert server.stop() == 0
     assert server.faults == []
     again = process()
+    for dialogue in dialogues:
+        thread = await get(again.port, f"/threads/{dialogue.thread}")
+        assert [it["content"] for it in thread["messages"] if it["role"] == "assistant"] == [ticks(TICKS), ticks(1)]
     assert (await ask(again.port, post(kept))).body == before.body
     assert await all_of(over_sse(again.port, post(asked))) == seen
 

@@ -3,11 +3,14 @@
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.behaviour.dialogues import SUCCESS
+from tests.behaviour.over_grpc import begin_dialogues, open_dialogue
 from tests.engine.doubles import Json
 from tests.requirements import requirement
 from tests.sockets.client import HttpExchange, ask, get, is_last, is_text, post, request, run_input, text_of
@@ -15,6 +18,9 @@ from tests.sockets.process import AGENT, ServerProcess
 from tests.websocket import receive_until, socket_to
 
 RUNS = 10
+TICKS = 100
+"""Pieces of a run that goes on by itself, for a second."""
+
 BLOCKING = "tests.sockets.agents:blocking"
 
 
@@ -95,20 +101,26 @@ async def test_sigterm_ends_silent_blocked_and_busy_runs_legally_and_the_process
 
 @requirement("process.stopped")
 async def test_a_process_that_is_stopped_for_a_while_sends_its_streams_on() -> None:
-    with ServerProcess() as server:
+    async with AsyncExitStack() as closing:
+        server = closing.enter_context(ServerProcess())
         begun = asyncio.Semaphore(0)
         readers = [
-            asyncio.create_task(read(server.port, "tick 50", begun.release))
+            asyncio.create_task(read(server.port, f"tick {TICKS}", begun.release))
             for read in (sse_to_the_end, ws_until_the_end)
         ]
+        dialogues = await begin_dialogues(server.port, f"tick {TICKS}", closing)
         for _ in readers:
             await begun.acquire()
         with server.stopped():
-            waiting = await HttpExchange.open(server.port, post(run_input("tick 50")))
+            waiting = await HttpExchange.open(server.port, post(run_input(f"tick {TICKS}")))
             await waiting.writer.drain()
+            dialogues.append(open_dialogue("kontekst", server.port, "late", closing))
+            await dialogues[-1].begin(f"tick {TICKS}")
         for events in [*await asyncio.gather(*readers), (await waiting.rest()).events]:
-            assert text_of(events) == "".join(f"{number} " for number in range(50))
+            assert text_of(events) == "".join(f"{number} " for number in range(TICKS))
             assert events[-1]["type"] == "RUN_FINISHED"
+        for reply in await asyncio.gather(*(dialogue.reply() for dialogue in dialogues)):
+            assert (reply.text, reply.end) == ("".join(f"{number} " for number in range(TICKS)), SUCCESS)
         assert server.faults == []
 
 

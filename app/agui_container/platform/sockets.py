@@ -29,6 +29,9 @@ CLOSE_SECONDS = 1.0
 NOT_SENT = (CloseCode.NO_STATUS_RCVD, CloseCode.ABNORMAL_CLOSURE, CloseCode.TLS_HANDSHAKE)
 """Codes that no endpoint may send."""
 
+LEAVING = (CloseCode.GOING_AWAY, CloseCode.SERVICE_RESTART)
+"""Codes of a container that stops. It may leave an input unanswered that has just arrived."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -171,6 +174,8 @@ class SocketRelay:
             self._end(CloseCode.INTERNAL_ERROR, "the container has gone")
         else:
             self._inspector.finish()
+            if closed.rcvd.code not in LEAVING:
+                self._inspector.judge_unanswered()
             self._end(closed.rcvd.code, closed.rcvd.reason)
 
     def _end(self, code: int, reason: str) -> None:

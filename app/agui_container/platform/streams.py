@@ -210,6 +210,11 @@ class SocketInspector(AnswerInspector):
         if self.run.has_begun:
             self.run.finish()
 
+    def judge_unanswered(self) -> None:
+        """Judge an input behind which the container has closed the socket without any message."""
+        if self._inputs and not self.has_messages:
+            self._findings.break_rule("run.end", "the socket was closed before any event")
+
     def _is_over(self) -> bool:
         """Return True if the next event may be of another run than the last one."""
         return self.run.has_ended and (self._has_commands or bool(self._inputs))
