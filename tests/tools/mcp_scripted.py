@@ -62,6 +62,12 @@ RESULTS_WITH_ERROR: dict[str, str] = {
 """Answers of servers that always send both fields."""
 
 
+def too_large(digits: int) -> str:
+    """Return an answer with integers of so many digits. ``json.dumps`` refuses to write them."""
+    number = "9" * digits
+    return f'{{"jsonrpc":"2.0","id":ID,"result":{{"structuredContent":{{"n":{number},"m":[-{number},1]}}}}}}'
+
+
 def refused(status: int, code: int | None = None, message: str = "") -> Callable[[object], Response]:
     """Return the answer of a server that does not know the session, with an error of JSON-RPC if there is a code."""
 

@@ -12,7 +12,7 @@ from agui_container.ports import ToolContent, ToolError
 from agui_container.tools.mcp import source, transport
 from agui_container.tools.mcp.messages import removal_note
 from tests.contexts import run_context
-from tests.tools.mcp_scripted import ECHO, ERRORS, RESULTS_WITH_ERROR, Json, Scripted, scripted, text
+from tests.tools.mcp_scripted import ECHO, ERRORS, RESULTS_WITH_ERROR, Json, Scripted, scripted, text, too_large
 
 # --- lists ------------------------------------------------------------------------------------------------------------
 
@@ -211,6 +211,18 @@ async def test_a_result_over_the_limit_is_said_to_be_too_large(
         rig.server.result = {"content": [text("a")]}
         assert await rig.call() == "a"
         assert rig.server.methods.count("initialize") == 1
+
+
+@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+@pytest.mark.parametrize("digits", [400, 5_000])
+async def test_integers_that_are_too_large_are_null(digits: int, *, as_events: bool) -> None:
+    schema = {"type": "object", "properties": {"n": {"maximum": 10**400}}}
+    server = Scripted(answer=too_large(digits), pages=lambda _: {"tools": [{**ECHO, "inputSchema": schema}]})
+    server.as_events = as_events
+    async with scripted(server) as rig:
+        (tool,) = await rig.source.tools(run_context())
+        assert tool.spec.parameters == {"type": "object", "properties": {"n": {"maximum": None}}}
+        assert await rig.call() == '{"n":null,"m":[null,1]}'
 
 
 # --- halves of symbols ------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from agui_container.tools.mcp.source import McpSource
 from tests.contexts import run_context
 from tests.engine.doubles import eventually
 from tests.tools.mcp_fixtures import WAIT
-from tests.tools.mcp_scripted import ERRORS, RESULTS_WITH_ERROR
+from tests.tools.mcp_scripted import ERRORS, RESULTS_WITH_ERROR, too_large
 
 SCRIPT = str(Path(__file__).with_name("mcp_process.py"))
 
@@ -124,6 +124,11 @@ async def test_a_malformed_error_is_a_failed_call(start: Start, sent: str, words
         await _call(source)
     assert str(caught.value) == words
     assert await _call(source) == "carried out"
+
+
+@pytest.mark.parametrize("digits", [400, 5_000])
+async def test_integers_that_are_too_large_are_null(start: Start, digits: int) -> None:
+    assert await _call(start(too_large(digits))) == '{"n":null,"m":[null,1]}'
 
 
 @pytest.mark.parametrize("sent", RESULTS_WITH_ERROR.values(), ids=RESULTS_WITH_ERROR)

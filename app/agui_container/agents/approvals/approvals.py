@@ -44,6 +44,7 @@ from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors
 from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.parser import read_forwarded_prop
+from agui_container.protocol.strict_json import without_large_integers
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
 from agui_container.runtime.surrogates import json_text
@@ -351,7 +352,7 @@ def _adapter() -> TypeAdapter[Approval]:
 
 def _dump_approval(approval: Approval) -> bytes:
     try:
-        return _adapter().dump_json(approval, by_alias=True)
+        return without_large_integers(_adapter().dump_json(approval, by_alias=True))
     except PydanticSerializationError:  # The usual reason is half of a surrogate pair.
         return json_text(_adapter().dump_python(approval, by_alias=True)).encode()
 

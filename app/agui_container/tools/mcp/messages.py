@@ -14,6 +14,7 @@ results with them on the event loop, and a regular expression from a server coul
 Source: "Tools" in the Model Context Protocol specification, 2025-11-25 and 2026-07-28.
 """
 
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -23,6 +24,8 @@ from mcp_types.methods import validate_server_result
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
+
+from agui_container.protocol.strict_json import without_large_integers
 
 RESULT_FIELDS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 """Fields that a result must have since 2026-07-28. They are set, because this server uses none of them."""
@@ -65,16 +68,20 @@ def repair_result(result: Mapping[str, object]) -> Repair:
     return Repair(dict(result))
 
 
-# --- errors ---
+# --- messages ---
 
 
-def repair_answer(text: bytes, request: RequestId | None = None) -> bytes:
-    """Return an answer with an error in the form of JSON-RPC, and any other text unchanged.
+def repair_message(text: bytes, request: RequestId | None = None) -> bytes:
+    """Return a message without integers that are too large and with an error in the form of JSON-RPC.
+
+    Any other text is returned unchanged.
 
     Args:
         text: perhaps a message.
         request: id of the request that the text answers, or None if only the text can name it.
     """
+    with contextlib.suppress(ValueError, RecursionError):  # no JSON
+        text = without_large_integers(text)
     if b'"error"' not in text and b'"result"' in text:
         return text
     message = _read(text)

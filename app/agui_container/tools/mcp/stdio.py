@@ -28,7 +28,7 @@ from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_a
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.surrogates import repair_escapes
 from agui_container.tools.mcp.faults import MAX_MESSAGE_BYTES, McpFault, failed_answer
-from agui_container.tools.mcp.messages import ERROR_FIRST, UNREADABLE_ERROR, repair_answer
+from agui_container.tools.mcp.messages import ERROR_FIRST, UNREADABLE_ERROR, repair_message
 from agui_container.tools.mcp.servers import StdioServer
 
 logger = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ class LineReader:
 
 def _parse(line: bytes) -> SessionMessage | None:
     """Return the message of a line. A result that cannot be read ends its request. None if the line is no message."""
-    text = repair_answer(repair_escapes(line).decode(errors="replace").encode())
+    text = repair_message(repair_escapes(line).decode(errors="replace").encode())
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
     except ValueError:

@@ -33,7 +33,7 @@ from agui_container.tools.mcp.faults import (
     may_refuse_session,
     names_session,
 )
-from agui_container.tools.mcp.messages import repair_answer, repair_result
+from agui_container.tools.mcp.messages import repair_message, repair_result
 from agui_container.tools.mcp.servers import HttpServer, Server
 from agui_container.tools.mcp.stdio import open_process
 
@@ -192,7 +192,7 @@ async def _http(server: HttpServer, record: HttpRecord) -> AsyncGenerator[tuple[
         if isinstance(response.stream, AsyncIterable):
             is_events = response.headers.get("content-type", "").startswith("text/event-stream")
             # The package has words of its own for a status that is no success.
-            repair = partial(repair_answer, request=request) if response.is_success else None
+            repair = partial(repair_message, request=request) if response.is_success else None
             response.stream = CheckedStream(response.stream, end_request, repair, is_events=is_events)
 
     timeout = httpx2.Timeout(server.connect_timeout, read=max(READ_SECONDS, server.timeout))
