@@ -55,6 +55,9 @@ LIFETIME = 3600.0
 The store holds it for twice as long. In the second half it can be cancelled, and an answer is rejected as expired.
 """
 
+QUESTIONS_DEPTH = -3
+"""Level of the scope of an agent's own questions, see ``InterruptScope``."""
+
 TOOL_CALL = "tool_call"
 """AG-UI's reason for the interrupt of a tool call (docs, concepts/interrupts). Clients show buttons for it."""
 
@@ -175,6 +178,10 @@ class Approvals:
     def with_store(self, interrupts: InterruptStore, depth: int) -> "Approvals":
         """Return approvals with the same clock and lifetime that are stored in ``interrupts``."""
         return Approvals(self.now, self._lifetime, interrupts, depth)
+
+    def of_questions(self) -> "Approvals":
+        """Return the approvals that stand for an agent's own questions: only their demands are read."""
+        return Approvals(self.now, self._lifetime, self._interrupts, QUESTIONS_DEPTH)
 
     def create(
         self,
