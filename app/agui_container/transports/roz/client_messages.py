@@ -27,12 +27,11 @@ from ag_ui.core import (
 )
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from agui_container.protocol.client_tools import object_schema, schema_problem
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.parser import MAX_MESSAGE_PARTS
-from agui_container.protocol.strict_json import parse_finite_json
 from agui_container.transports.conversation.approvals import ApprovalDecision, Verdict
 from agui_container.transports.conversation.pending import Answer
 from agui_container.transports.conversation.translator import Cancellation
@@ -71,7 +70,7 @@ def _with_integers(value: Any) -> Any:  # noqa: ANN401 - any JSON
 def parameters_of(arguments: str) -> dict[str, object]:
     """Decode a call's arguments. Arguments that are no JSON object become an empty one."""
     try:
-        parameters = parse_finite_json(arguments or "{}")
+        parameters: object = from_json(arguments or "{}", allow_inf_nan=False)
     except ValueError:
         return {}
     return parameters if isinstance(parameters, dict) else {}
