@@ -136,6 +136,10 @@ APPROVALS = {
         "docs/http-api.md#what-an-input-may-hold",
         "Half of a surrogate pair in a message or a result becomes U+FFFD; the conversation goes on.",
     ),
+    "assistant.large-integers": (
+        "docs/http-api.md#what-an-input-may-hold",
+        "An integer that no double holds is refused in a request, and infinite in what agents and tools send.",
+    ),
     "approval.unsendable": (
         "docs/http-api.md#errors",
         "A result that cannot be sent is an error to the model; the thread goes on.",

@@ -1,11 +1,20 @@
 """Demands of a caller on tool calls, where another client answers and demands nothing."""
 
-import pytest
+from collections.abc import AsyncIterator, Sequence
+from time import monotonic
 
+import pytest
+from ag_ui.core import Interrupt, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
+
+from agui_container import RunContext
+from agui_container.agents.agent_tools import AgentWithTools
+from agui_container.agents.approvals.approvals import Approvals
 from agui_container.agents.as_agent import as_agent
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.agents.assistant.subagents import Subagent
 from agui_container.models.offline import OfflineModel
+from agui_container.ports import Item, RunInterrupted, Tool
+from agui_container.tools.policy import ToolPolicy
 from tests.behaviour.client import Client, outcome, text
 from tests.behaviour.conversations import answer, interrupts
 from tests.behaviour.subagents import paid, pay
@@ -74,4 +83,59 @@ async def test_a_turn_that_is_abandoned_for_a_new_message_takes_its_demands_with
     message = {"id": "new", "role": "user", "content": PAY}
     abandoned = {"interruptId": interrupt["id"], "status": "cancelled"}
     events = await websocket.run(ask(run="r2", messages=[message], resume=[abandoned]))
+    assert (outcome(events), paid) == ("success", [5])
+
+
+class Till:
+    """A source with the tool ``pay``."""
+
+    name = "till"
+
+    async def tools(self, ctx: RunContext) -> Sequence[Tool]:
+        return (pay,)
+
+    async def aclose(self) -> None: ...
+
+
+def asking(*, raises: bool) -> AgentWithTools:
+    """An agent of one's own that asks a question of its own, and pays as soon as it is answered."""
+
+    async def agent(input: RunAgentInput, ctx: RunContext) -> AsyncIterator[Item]:
+        question = Interrupt(id="how-much", reason="choice", message="How much?")
+        if input.resume:
+            yield str(await ctx.call_tool("pay", {"amount": input.resume[0].payload}))
+        elif raises:
+            raise RunInterrupted([question])
+        else:
+            asked = RunFinishedInterruptOutcome(interrupts=[question])
+            yield RunFinishedEvent(thread_id=input.thread_id, run_id=input.run_id, outcome=asked)
+
+    paid.clear()
+    policy = ToolPolicy.parse("[]")
+    return AgentWithTools(
+        as_agent(agent, "agent"), (Till(),), policy, Approvals(), is_configured=True, monotonic=monotonic
+    )
+
+
+@requirement("sub.asks")
+@pytest.mark.parametrize("raises", [False, True], ids=["event", "exception"])
+async def test_an_agents_own_question_keeps_the_demands_of_the_run_that_asks(serve: Serve, *, raises: bool) -> None:
+    sse, websocket = await serve(asking(raises=raises))
+    answered = {"interruptId": "how-much", "status": "resolved", "payload": 5}
+    await sse.run(ask(text="pay", forwardedProps=CANCEL))
+    events = await websocket.run(ask(run="r2", messages=[], resume=[answered]))
+    assert (asked_for(events), paid) == (["pay"], [])
+    (interrupt,) = interrupts(events)
+    events = await sse.run(ask(run="r3", messages=[], resume=[answer(interrupt, approved=False)]))
+    assert (outcome(events), paid) == ("cancelled", [])
+
+
+@requirement("sub.asks")
+async def test_an_agents_own_question_takes_no_demands_from_an_earlier_turn(serve: Serve) -> None:
+    sse, websocket = await serve(asking(raises=False))
+    answered = {"interruptId": "how-much", "status": "resolved", "payload": 5}
+    await sse.run(ask(text="pay", forwardedProps=ASK_ALL))
+    message = {"id": "new", "role": "user", "content": "pay"}
+    await websocket.run(ask(run="r2", messages=[message]))
+    events = await websocket.run(ask(run="r3", messages=[], resume=[answered]))
     assert (outcome(events), paid) == ("success", [5])

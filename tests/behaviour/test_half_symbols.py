@@ -6,16 +6,19 @@ import pytest
 from ag_ui.core import (
     CustomEvent,
     Interrupt,
+    ReasoningMessageChunkEvent,
     ReasoningMessageContentEvent,
     ReasoningMessageEndEvent,
     ReasoningMessageStartEvent,
     RunAgentInput,
     RunFinishedEvent,
     RunFinishedInterruptOutcome,
+    TextMessageChunkEvent,
     TextMessageContentEvent,
     TextMessageEndEvent,
     TextMessageStartEvent,
     ToolCallArgsEvent,
+    ToolCallChunkEvent,
     ToolCallEndEvent,
     ToolCallResultEvent,
     ToolCallStartEvent,
@@ -25,6 +28,7 @@ from agui_container import RunContext
 from agui_container.agents.assistant.assistant import Assistant
 from agui_container.models.offline import OfflineModel
 from agui_container.ports import Item
+from agui_container.protocol.errors import IllegalEvent
 from agui_container.tools.function_tool import tool
 from tests.agents.doubles import DONE, ScriptedModel, asks
 from tests.behaviour.client import outcome, text
@@ -88,6 +92,56 @@ async def test_halves_in_the_events_of_an_agent_are_joined_within_their_message(
         ToolCallResultEvent(message_id="t", tool_call_id="c", content=f"{LOW}!"),
     ]
     assert "".join(await deltas(connect, *items)) == f'a{SMILE}\ufffdb{SMILE}{{"x": "{SMILE}"}}'
+
+
+def text_chunk(delta: str | None, message_id: str | None = None) -> Item:
+    return TextMessageChunkEvent(message_id=message_id, delta=delta)
+
+
+def arguments_chunk(delta: str, call_id: str | None = None) -> Item:
+    return ToolCallChunkEvent(tool_call_id=call_id, tool_call_name=call_id and "t", delta=delta)
+
+
+def reasoning_chunk(delta: str, message_id: str | None = None) -> Item:
+    return ReasoningMessageChunkEvent(message_id=message_id, delta=delta)
+
+
+CHUNKS: dict[str, tuple[list[Item], str]] = {
+    "texts, the first of which has the id": ([text_chunk(HIGH, "m"), text_chunk(LOW)], SMILE),
+    "texts that all have the id": ([text_chunk(f"a{HIGH}", "m"), text_chunk(f"{LOW}b", "m")], f"a{SMILE}b"),
+    "an id that the second half has": (
+        [text_chunk("a", "m"), text_chunk(HIGH), text_chunk(LOW, "m")],
+        f"a{SMILE}",
+    ),
+    "a chunk without text in between": ([text_chunk(HIGH, "m"), text_chunk(None), text_chunk(LOW)], SMILE),
+    "texts of two messages": ([text_chunk(HIGH, "m"), text_chunk(LOW, "n")], "\ufffd\ufffd"),
+    "a text and arguments": ([text_chunk(HIGH, "m"), arguments_chunk('{"x": 1}', "c")], '\ufffd{"x": 1}'),
+    "a text at the end": ([text_chunk(f"a{HIGH}", "m")], "a\ufffd"),
+    "arguments": ([arguments_chunk(f'{{"x": "{HIGH}', "c"), arguments_chunk(f'{LOW}"}}')], f'{{"x": "{SMILE}"}}'),
+    "reasoning": ([reasoning_chunk(HIGH, "r"), reasoning_chunk(LOW), reasoning_chunk("!")], f"{SMILE}!"),
+    "a chunk and plain text of one message": ([text_chunk(HIGH, "m"), LOW], SMILE),
+}
+
+
+@requirement("assistant.half-pairs")
+@pytest.mark.parametrize(("chunks", "whole"), CHUNKS.values(), ids=CHUNKS)
+async def test_halves_in_consecutive_chunks_are_joined_within_their_message(
+    connect: Connect, chunks: list[Item], whole: str
+) -> None:
+    assert "".join(await deltas(connect, *chunks)) == whole
+
+
+@requirement("assistant.half-pairs")
+async def test_half_a_symbol_in_a_refused_event_of_a_tool_does_not_fail_the_run(connect: Connect) -> None:
+    @tool
+    async def report(ctx: RunContext) -> str:
+        """Send text for a message that nobody began."""
+        with pytest.raises(IllegalEvent):
+            ctx.emit(TextMessageContentEvent(message_id="unknown", delta=f"a{HIGH}"))
+        return "reported"
+
+    events = await (await connect(Assistant(OfflineModel(), (report,)))).run(ask(text="call report {}"))
+    assert (results(events), outcome(events)) == (["reported"], "success")
 
 
 @requirement("assistant.half-pairs")

@@ -109,6 +109,10 @@ REFUSED: dict[str, tuple[Json, str]] = {
         {"tools": [{"name": "paint", "description": "d", "parameters": {"type": "string"}}]},
         "tools.0.parameters: the tool 'paint' ",
     ),
+    "a tool of text with a number that no double holds": (
+        {"tools": [{"name": "paint", "description": "d", "parameters": f'{{"properties": {{"n": {"1" * 400}}}}}'}]},
+        "tools.0.parameters: the tool 'paint' ",
+    ),
     "half a pair beside the messages": ({"state": {"a": ["\ud83d"]}}, "state.a.0: holds half of a surrogate pair."),
 }
 

@@ -92,6 +92,11 @@ MOVED: Mapping[str, tuple[Schema, Schema, object]] = {
 }
 
 
+def test_an_integer_that_no_double_holds_is_null_in_a_schema() -> None:
+    schema = {"type": "object", "properties": {"a": {"maximum": 10**5_000}}}
+    assert converted(openai_tools(), schema) == ({"type": "object", "properties": {"a": {"maximum": None}}}, None)
+
+
 @pytest.mark.parametrize("provider", [openai_tools, bedrock_tools])
 @pytest.mark.parametrize("name", UNCHANGED)
 def test_a_schema_that_every_provider_takes_is_sent_as_it_is(name: str, provider: Any) -> None:  # noqa: ANN401

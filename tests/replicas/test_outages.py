@@ -26,9 +26,6 @@ from tests.sockets.process import ServerProcess
 TICKS = 200
 """Pieces of a run that goes on by itself, for two seconds."""
 
-QUICK = 5.0
-"""Seconds that an answer may take that waits for no store, on a busy machine; one that waits takes ten."""
-
 
 @pytest.fixture
 async def closing() -> AsyncIterator[AsyncExitStack]:
@@ -64,11 +61,10 @@ async def expect_refusal_over(protocol: str, server: ServerProcess, closing: Asy
     assert refused.code in {"STORE_UNAVAILABLE", None}
 
 
-async def quick(server: ServerProcess, *paths: str) -> None:
-    """Check that these routes answer immediately."""
+async def expect_answers(server: ServerProcess, *paths: str) -> None:
+    """Check that these routes do not wait for the store: a route that waits for it refuses in the end."""
     for path in paths:
-        async with asyncio.timeout(QUICK):
-            assert (await ask(server.port, request("GET", path))).status == 200
+        assert (await ask(server.port, request("GET", path))).status == 200
 
 
 async def check_new_run(server: ServerProcess, **about: str) -> None:
@@ -92,7 +88,7 @@ async def test_a_database_that_stands_still_for_a_moment_costs_no_event(start: S
     reader = await Reading.live(over_sse(server.port, post(asked)))
     frail_postgres.pause()
     await wait_for_end(server, asked)
-    await quick(server, "/ping", "/capabilities")
+    await expect_answers(server, "/ping", "/capabilities")
     assert not reader.is_over
     frail_postgres.resume()
     seen = await reader.whole()
@@ -119,7 +115,7 @@ async def test_a_database_that_is_gone_refuses_and_ends_runs_until_it_is_back(
     why = f"error='the database at {make_url(frail_postgres.url).host}:"
     server.wait_for(lambda line: f"store unavailable {why}" in line and "OperationalError: " in line)
     while not ending.done():
-        await quick(server, "/ping")
+        await expect_answers(server, "/ping")
         await asyncio.wait([ending], timeout=0.2)
     assert (await ending).events[-1]["code"] == "STORE_UNAVAILABLE"
     await wait_for_end(server, flood)
@@ -150,7 +146,7 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     assert not on_socket.is_over
     assert not any(reply.done() for reply in replies)
     about = f"/threads/{kept['threadId']}"
-    await quick(server, "/ping", "/runs", "/threads", about, f"{about}/transcript", path_of(kept))
+    await expect_answers(server, "/ping", "/runs", "/threads", about, f"{about}/transcript", path_of(kept))
     server.limit_files(resource.RLIM_INFINITY)
     seen, shown = await reader.whole(), await on_socket.whole()
     assert [each.data for each in shown] == as_shown([each.data for each in seen], shown)

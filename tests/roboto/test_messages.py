@@ -43,6 +43,14 @@ def rows(messages: Sequence[Message], active: OpenItems | None = None, notes: No
     ]
 
 
+def test_a_number_that_no_double_holds_is_shown_in_text_alone() -> None:
+    text = f'{{"at":{"1" * 400}}}'
+    call = ToolCall(id="c", function=FunctionCall(name="client_look", arguments=text))
+    use, answer = session_messages([AssistantMessage(id="a", tool_calls=[call]), result("c", text)], NOTES, 0.0, None)
+    assert use.blocks[0]["input"] is None
+    assert answer.blocks[0]["payload"] == {"result": text}
+
+
 def test_a_turn_is_a_question_uses_results_and_an_answer() -> None:
     assert rows([user(), says("a", "Let me look.", "c1", "c2"), result("c1"), result("c2"), says("b", "There.")]) == [
         ("user", "completed", ["Hello"]),

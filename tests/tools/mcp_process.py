@@ -1,4 +1,7 @@
-"""An MCP server as a process, ``python tests/tools/mcp_process.py BEHAVIOUR…``, that has one tool and odd habits."""
+"""An MCP server as a process, ``python tests/tools/mcp_process.py BEHAVIOUR…``, that has one tool and odd habits.
+
+A habit that begins with a brace is the answer of the first call, with ``ID`` for its id.
+"""
 
 import json
 import os
@@ -29,6 +32,10 @@ def result_of(method: str, params: dict[str, object]) -> dict[str, object]:
 
 def respond(message: dict[str, object], habits: set[str]) -> bytes:
     method, params = str(message["method"]), message.get("params")
+    whole = next((habit for habit in habits if habit.startswith("{")), None)
+    if whole is not None and method == "tools/call":
+        habits.remove(whole)
+        return whole.replace("ID", str(message["id"])).encode()
     if method == "server/discover":
         answer: dict[str, object] = {"error": {"code": -32601, "message": "unknown"}}
     else:

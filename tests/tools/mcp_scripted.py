@@ -26,6 +26,48 @@ def text(words: str) -> Json:
     return {"type": "text", "text": words}
 
 
+ERRORS: dict[str, tuple[str, str]] = {
+    "a string": ('{"jsonrpc":"2.0","id":ID,"error":"No access."}', "No access."),
+    "a list": ('{"jsonrpc":"2.0","id":ID,"error":["No access."]}', '["No access."]'),
+    "true": ('{"jsonrpc":"2.0","id":ID,"error":true}', "true"),
+    "no code": ('{"jsonrpc":"2.0","id":ID,"error":{"message":"No access."}}', "No access."),
+    "a code that is a string": ('{"jsonrpc":"2.0","id":ID,"error":{"code":"E1","message":"No access."}}', "No access."),
+    "no message": ('{"jsonrpc":"2.0","id":ID,"error":{"code":-32000}}', '{"code":-32000}'),
+    "a message that is null": ('{"id":ID,"jsonrpc":"2.0","error":{"message":null}}', '{"message":null}'),
+    "a message that is empty": (
+        '{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":" "}}',
+        "the tool gave no reason.",
+    ),
+    "no fields": ('{"jsonrpc":"2.0","id":ID,"error":{}}', "the tool gave no reason."),
+    "null": ('{"jsonrpc":"2.0","id":ID,"error":null}', "the tool gave no reason."),
+    "no version": ('{"id":ID,"error":{"code":1,"message":"No access."}}', "No access."),
+    "the id at the end": ('{"error":"No access.","id":ID,"jsonrpc":"2.0"}', "No access."),
+    "a result that is null": ('{"jsonrpc":"2.0","id":ID,"result":null,"error":{"message":"No access."}}', "No access."),
+    "a result beside it": (
+        '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"x"}]},"error":"No access."}',
+        "No access.",
+    ),
+    "neither": ('{"jsonrpc":"2.0","id":ID}', "The server sent neither a result nor an error."),
+    "a line that is cut": (
+        '{"jsonrpc":"2.0","id":ID,"error":{"code":-3',
+        "The server reported an error that cannot be read.",
+    ),
+}
+"""Answers with malformed errors, and what the model reads."""
+
+RESULTS_WITH_ERROR: dict[str, str] = {
+    "null": '{"jsonrpc":"2.0","id":ID,"error":null,"result":{"content":[{"type":"text","text":"carried out"}]}}',
+    "false": '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"carried out"}]},"error":false}',
+}
+"""Answers of servers that always send both fields."""
+
+
+def too_large(digits: int) -> str:
+    """Return an answer with integers of so many digits. ``json.dumps`` refuses to write them."""
+    number = "9" * digits
+    return f'{{"jsonrpc":"2.0","id":ID,"result":{{"structuredContent":{{"n":{number},"m":[-{number},1]}}}}}}'
+
+
 def refused(status: int, code: int | None = None, message: str = "") -> Callable[[object], Response]:
     """Return the answer of a server that does not know the session, with an error of JSON-RPC if there is a code."""
 
@@ -40,11 +82,15 @@ def refused(status: int, code: int | None = None, message: str = "") -> Callable
 
 @dataclass
 class Scripted:
-    """The server. ``pages`` returns a list of tools, ``result`` is the result of every call, or ``error`` its error."""
+    """The server. ``pages`` returns a list of tools, ``result`` is the result of every call, or ``error`` its error.
+
+    ``answer`` is the whole answer of every call, with ``ID`` for its id.
+    """
 
     pages: Callable[[object], Json] = lambda _: {"tools": [ECHO]}
     result: Json = field(default_factory=lambda: {"content": [text("carried out")]})
     error: Json | None = None
+    answer: str = ""
     refuse: Callable[[object], Response] = lambda _: Response(status_code=404)
     as_events: bool = False
     can_resume: bool = False
@@ -78,6 +124,11 @@ class Scripted:
         cursor = params.get("cursor") if isinstance(params, dict) else None
         if method == "tools/list":
             return self._result(message, self.pages(cursor))
+        return self._call(message)
+
+    def _call(self, message: Json) -> Response:
+        if self.answer:
+            return self._send(self.answer.replace("ID", str(message["id"])))
         return self._answer_with(message, error=self.error) if self.error else self._result(message, self.result)
 
     def _initialize(self, message: Json) -> Response:
@@ -95,7 +146,9 @@ class Scripted:
         return self._answer_with(message, result=result)
 
     def _answer_with(self, message: Json, **answer: object) -> Response:
-        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer})
+        return self._send(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}))
+
+    def _send(self, body: str) -> Response:
         if self.as_events:
             begin = "id: 1\ndata:\n\n" if self.can_resume else ""
             self.stream = f"{begin}event: message\ndata: {body}\n\n"

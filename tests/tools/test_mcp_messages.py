@@ -12,7 +12,7 @@ from agui_container.ports import ToolContent, ToolError
 from agui_container.tools.mcp import source, transport
 from agui_container.tools.mcp.messages import removal_note
 from tests.contexts import run_context
-from tests.tools.mcp_scripted import ECHO, Json, Scripted, scripted, text
+from tests.tools.mcp_scripted import ECHO, ERRORS, RESULTS_WITH_ERROR, Json, Scripted, scripted, text, too_large
 
 # --- lists ------------------------------------------------------------------------------------------------------------
 
@@ -169,6 +169,32 @@ async def test_a_failure_has_the_servers_reason_and_no_words_of_a_parser(
     assert str(caught.value) == words
 
 
+@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+@pytest.mark.parametrize(("sent", "words"), ERRORS.values(), ids=ERRORS)
+async def test_a_malformed_error_is_a_failed_call(sent: str, words: str, *, as_events: bool) -> None:
+    async with scripted(Scripted(answer=sent, as_events=as_events)) as rig:
+        with pytest.raises(ToolError) as caught:
+            await rig.call()
+        assert str(caught.value) == words
+        rig.server.answer = ""
+        assert await rig.call() == "carried out"
+        assert rig.server.methods.count("initialize") == 1
+
+
+@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+@pytest.mark.parametrize("sent", RESULTS_WITH_ERROR.values(), ids=RESULTS_WITH_ERROR)
+async def test_an_error_that_is_empty_leaves_the_result(sent: str, *, as_events: bool) -> None:
+    async with scripted(Scripted(answer=sent, as_events=as_events)) as rig:
+        assert await rig.call() == "carried out"
+
+
+async def test_an_error_over_several_lines_is_read_as_one() -> None:
+    body = '{\n  "jsonrpc": "2.0",\n  "id": ID,\n  "error": "No access."\n}\n'
+    async with scripted(Scripted(answer=body)) as rig:
+        with pytest.raises(ToolError, match=r"^No access\.$"):
+            await rig.call()
+
+
 @pytest.mark.parametrize(
     ("as_events", "can_resume"), [(False, False), (True, False), (True, True)], ids=["json", "events", "resumable"]
 )
@@ -185,6 +211,18 @@ async def test_a_result_over_the_limit_is_said_to_be_too_large(
         rig.server.result = {"content": [text("a")]}
         assert await rig.call() == "a"
         assert rig.server.methods.count("initialize") == 1
+
+
+@pytest.mark.parametrize("as_events", [False, True], ids=["json", "events"])
+@pytest.mark.parametrize("digits", [400, 5_000])
+async def test_integers_that_are_too_large_are_null(digits: int, *, as_events: bool) -> None:
+    schema = {"type": "object", "properties": {"n": {"maximum": 10**400}}}
+    server = Scripted(answer=too_large(digits), pages=lambda _: {"tools": [{**ECHO, "inputSchema": schema}]})
+    server.as_events = as_events
+    async with scripted(server) as rig:
+        (tool,) = await rig.source.tools(run_context())
+        assert tool.spec.parameters == {"type": "object", "properties": {"n": {"maximum": None}}}
+        assert await rig.call() == '{"n":null,"m":[null,1]}'
 
 
 # --- halves of symbols ------------------------------------------------------------------------------------------------

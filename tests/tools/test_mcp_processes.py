@@ -15,6 +15,7 @@ from agui_container.tools.mcp.source import McpSource
 from tests.contexts import run_context
 from tests.engine.doubles import eventually
 from tests.tools.mcp_fixtures import WAIT
+from tests.tools.mcp_scripted import ERRORS, RESULTS_WITH_ERROR, too_large
 
 SCRIPT = str(Path(__file__).with_name("mcp_process.py"))
 
@@ -114,6 +115,32 @@ async def test_an_answer_that_cannot_be_read_ends_its_call_and_not_the_session(
         await _call(source)
     assert await _call(source, 5) == "xxxxx"
     assert len(_processes(capfd)) == 1
+
+
+@pytest.mark.parametrize(("sent", "words"), ERRORS.values(), ids=ERRORS)
+async def test_a_malformed_error_is_a_failed_call(start: Start, sent: str, words: str) -> None:
+    source = start(sent, timeout=WAIT)
+    with pytest.raises(ToolError) as caught:
+        await _call(source)
+    assert str(caught.value) == words
+    assert await _call(source) == "carried out"
+
+
+@pytest.mark.parametrize("digits", [400, 5_000])
+async def test_integers_that_are_too_large_are_null(start: Start, digits: int) -> None:
+    assert await _call(start(too_large(digits))) == '{"n":null,"m":[null,1]}'
+
+
+@pytest.mark.parametrize("sent", RESULTS_WITH_ERROR.values(), ids=RESULTS_WITH_ERROR)
+async def test_an_error_that_is_empty_leaves_the_result(start: Start, sent: str) -> None:
+    assert await _call(start(sent)) == "carried out"
+
+
+async def test_an_error_over_the_limit_is_a_failed_call(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stdio, "MAX_MESSAGE_BYTES", 100_000)
+    source = start(f'{{"jsonrpc":"2.0","id":ID,"error":{{"code":1,"message":"{"x" * 100_000}"}}}}')
+    with pytest.raises(ToolError, match=r"^The server reported an error that cannot be read\.$"):
+        await _call(source)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from agui_container.ports import ToolError
 from tests.tools.mcp_scripted import Scripted, refused, scripted
@@ -16,6 +16,7 @@ CLEAR = {
     "401": refused(401),
     "410": refused(410),
     "an error": refused(200, -32600, "Session not found"),
+    "a malformed error": lambda id_: JSONResponse({"jsonrpc": "2.0", "id": id_, "error": "Session not found"}),
     "an error of initialization": refused(200, -32000, "Server not initialized"),
 }
 """Answers that say that the session is unknown."""

@@ -6,6 +6,7 @@ Rules:
 - There every call of the interrupted turn returns its result at once and is not run again: the answered calls, and the
   calls that had ended before the question. A call is recognised by its name and its arguments, or by its id if a
   framework has announced it.
+- A question of the agent's own is stored with the demands of the run that asks, and a run that answers it follows them.
 - Calls that are running when another call needs an answer end first, so that no result is lost.
 - Without tools, servers and rules in the settings, an agent's stream is passed on unchanged.
 """
@@ -13,13 +14,16 @@ Rules:
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from typing import NoReturn
 
 from ag_ui.core import (
+    Interrupt,
     Message,
     RunAgentInput,
+    RunFinishedEvent,
+    RunFinishedInterruptOutcome,
     RunStartedEvent,
     ToolCallArgsEvent,
     ToolCallEndEvent,
@@ -37,6 +41,7 @@ from agui_container.agents.approvals.resume import (
     call_ids,
     cancelled_event,
     finish_event,
+    rules_of_turn,
 )
 from agui_container.agents.tool_calls.tool_call import ModelToolCall, ToolResult, result_event
 from agui_container.agents.tool_calls.tool_sources import gather_tools
@@ -96,6 +101,8 @@ class AgentWithTools(Struct, frozen=True):
             yield failure.event
         is_complete = not any(failure.is_down for failure in failures)
         turn = await InterruptedTurn.load(input, self.approvals, ctx)
+        questions = await self.approvals.of_questions().load(scope_key(ctx)) if input.resume else ()
+        ctx = replace(ctx, call_rules=rules_of_turn(ctx.call_rules, questions, input))
         resumption = Resumption(turn.request, turn.approvals, self.approvals, ctx)
         ctx = resumption.ctx
         toolbox = Toolbox.build(
@@ -187,6 +194,11 @@ class InterruptedTurn(Struct, frozen=True):
         return [each for each in self.approvals if not self.answered.isdisjoint(i.id for i in each.interrupts)]
 
 
+def own_questions(interrupts: Sequence[Interrupt]) -> Sequence[Approval]:
+    """Return an approval without a call for each question. It is found by the id of its interrupt."""
+    return [Approval(ModelToolCall(interrupt.id, "", ""), (interrupt,)) for interrupt in interrupts]
+
+
 def requested_call(approval: Approval) -> ModelToolCall:
     """Return the call as the agent made it. The answer may have edited the arguments of the approval's call."""
     requested = (approval.interrupts[0].metadata or {}).get("arguments")
@@ -227,24 +239,39 @@ class AgentCalls:
         Raises:
             AppError: AGENT_ERROR with the text of a ``ToolError`` that the agent did not handle.
         """
+        raised: Sequence[Interrupt] = ()
         try:
             async with maybe_aclosing(agent.run(input, self.context)) as items:
                 async for item in items:
-                    if not isinstance(item, RunStartedEvent):  # the engine has sent it, and perhaps results after it
+                    if isinstance(item, RunFinishedEvent):
+                        async with self._demands_stored_with(item):
+                            yield item
+                    elif not isinstance(item, RunStartedEvent):  # the engine has sent it, and perhaps results after it
                         yield item
         except ToolError as error:
             raise AppError(ErrorCode.AGENT_ERROR, clip_message(str(error))) from error
         except BaseException as error:
-            if not self._questions or not interrupts_of(error):
+            raised = interrupts_of(error)
+            if not raised:
                 raise
         finally:
             for waiting in tuple(self._in_threads):
                 waiting.cancel()
-        if not self._questions:
-            return  # the agent may have ended the run itself
-        questions = [replace(each, earlier=tuple(self._finished)) for each in self._questions]
-        async with self._approvals.registered_during(questions, self._ctx):
-            yield finish_event(self._ctx, questions)
+        if self._questions:
+            questions = [replace(each, earlier=tuple(self._finished)) for each in self._questions]
+            async with self._approvals.registered_during(questions, self._ctx):
+                yield finish_event(self._ctx, questions)
+        elif raised:  # otherwise the agent may have ended the run itself
+            end = finish_event(self._ctx, own_questions(raised))
+            async with self._demands_stored_with(end):
+                yield end
+
+    def _demands_stored_with(self, end: RunFinishedEvent) -> AbstractAsyncContextManager[None]:
+        """Store the demands of the run with the agent's own questions, while the run emits its end in this block."""
+        outcome = end.outcome
+        interrupts = outcome.interrupts if isinstance(outcome, RunFinishedInterruptOutcome) else ()
+        questions = own_questions([Interrupt(id=each.id, reason=each.reason) for each in interrupts])
+        return self._approvals.of_questions().registered_during(questions, self._ctx)
 
     def call(
         self, name: str, arguments: Mapping[str, object] | None = None, *, call_id: str | None = None

@@ -19,6 +19,8 @@ from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
 from pydantic_core import from_json, to_json
 
+from agui_container.protocol.strict_json import without_large_integers
+
 Schema = dict[str, object]
 
 COMBINATIONS = ("allOf", "anyOf", "oneOf")
@@ -127,7 +129,7 @@ def _named_tool(error: str, sent: Sequence[str]) -> str | None:
 
 
 def _normalise(tool: ToolSpec, property_name: re.Pattern[str] | None) -> ToolSpec:
-    root = _as_object(from_json(to_json(tool.parameters, inf_nan_mode="null")))
+    root = _as_object(from_json(without_large_integers(to_json(tool.parameters, inf_nan_mode="null"))))
     schema = {key: value for key, value in root.items() if key not in {*MOVED, "$ref"}}
     described: Schema = {key: root[key] for key in MOVED if key in root}
     properties, required = _as_object(schema.get("properties")), list(_texts(schema.get("required")))

@@ -9,9 +9,7 @@ Source: AG-UI spec 1.1, basic/run-input#tools. An absent schema and an empty one
 
 from typing import Any
 
-from pydantic_core import from_json
-
-from agui_container.protocol.strict_json import raise_validation_error
+from agui_container.protocol.strict_json import parse_finite_json, raise_validation_error
 
 MAX_SHOWN_NAME = 64
 """Maximum number of characters of a tool's name in an error message."""
@@ -61,7 +59,6 @@ def object_schema(parameters: object) -> dict[str, Any] | None:
 
 def _parsed(text: str) -> object:
     try:
-        document: object = from_json(text, allow_inf_nan=False)
+        return parse_finite_json(text)
     except ValueError:
         return None
-    return document

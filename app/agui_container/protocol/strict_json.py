@@ -2,8 +2,8 @@
 
 Rule: every JSON reader must understand the same value. A body is refused if it has duplicate keys, NaN, infinities,
 numbers that a double cannot hold, invalid Unicode or too many levels. A caller may repair halves of surrogate pairs
-instead. Integers that a double cannot hold become null in output, because most JSON readers fail on them as they fail
-on Infinity. Source: RFC 8259, sections 4 to 8.
+instead. Integers that a double cannot hold count as infinite numbers in output, because most JSON readers fail on them
+as they fail on Infinity. Source: RFC 8259, sections 4 to 8.
 """
 
 import json
@@ -284,15 +284,22 @@ def is_too_large(text: str) -> bool:
     return len(text) > SAFE_DIGITS and isinf(float(text))
 
 
-def without_large_integers(data: bytes) -> bytes:
-    """Return the JSON with null in place of each integer that is too large. Other JSON is returned unchanged."""
+def without_large_integers(data: bytes, *, as_text: bool = False) -> bytes:
+    """Return the JSON without integers that are too large. Other JSON is returned unchanged.
+
+    Args:
+        data: valid JSON.
+        as_text: True if they become "Infinity" or "-Infinity", False if they become null.
+    """
     if LONG_NUMBER not in data.translate(DIGITS_TO_ZERO):
         return data
-    return to_json(json.loads(data, parse_int=_integer_or_none), inf_nan_mode="constants")
 
+    def read_integer(text: str) -> int | str | None:
+        if not is_too_large(text):
+            return int(text)
+        return f"{'-' * text.startswith('-')}Infinity" if as_text else None
 
-def _integer_or_none(text: str) -> int | None:
-    return None if is_too_large(text) else int(text)
+    return to_json(json.loads(data, parse_int=read_integer), inf_nan_mode="constants")
 
 
 def raise_validation_error(message: str) -> NoReturn:

@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from agui_container.protocol.strict_json import replace_half_pairs
+from agui_container.protocol.strict_json import replace_half_pairs, without_large_integers
 
 HIGH_FIRST, HIGH_LAST = "\ud800", "\udbff"
 
@@ -38,9 +38,13 @@ def _repaired(escape: re.Match[bytes]) -> bytes:
 
 def json_text(value: object) -> str:
     """Return the result of a function as JSON, with U+FFFD for halves and with strings for infinite numbers."""
+    return without_large_integers(_to_json(value), as_text=True).decode()
+
+
+def _to_json(value: object) -> bytes:
     try:
-        return to_json(value, inf_nan_mode="strings").decode()
+        return to_json(value, inf_nan_mode="strings")
     except PydanticSerializationError:  # The usual reason is a half.
         with_whole_keys, _ = replace_half_pairs(value)
         repaired, _ = replace_half_pairs(to_jsonable_python(with_whole_keys))
-        return to_json(repaired, inf_nan_mode="strings").decode()
+        return to_json(repaired, inf_nan_mode="strings")

@@ -44,6 +44,7 @@ from agui_container.ports.records import InterruptScope, PendingInterrupt
 from agui_container.ports.store import InterruptStore, StoreUnavailable, store_errors_as_app_errors
 from agui_container.ports.tool import MAX_REASON
 from agui_container.protocol.parser import read_forwarded_prop
+from agui_container.protocol.strict_json import without_large_integers
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
 from agui_container.runtime.surrogates import json_text
@@ -53,6 +54,9 @@ LIFETIME = 3600.0
 
 The store holds it for twice as long. In the second half it can be cancelled, and an answer is rejected as expired.
 """
+
+QUESTIONS_DEPTH = -3
+"""Level of the scope of an agent's own questions, see ``InterruptScope``."""
 
 TOOL_CALL = "tool_call"
 """AG-UI's reason for the interrupt of a tool call (docs, concepts/interrupts). Clients show buttons for it."""
@@ -174,6 +178,10 @@ class Approvals:
     def with_store(self, interrupts: InterruptStore, depth: int) -> "Approvals":
         """Return approvals with the same clock and lifetime that are stored in ``interrupts``."""
         return Approvals(self.now, self._lifetime, interrupts, depth)
+
+    def of_questions(self) -> "Approvals":
+        """Return the approvals that stand for an agent's own questions: only their demands are read."""
+        return Approvals(self.now, self._lifetime, self._interrupts, QUESTIONS_DEPTH)
 
     def create(
         self,
@@ -351,7 +359,7 @@ def _adapter() -> TypeAdapter[Approval]:
 
 def _dump_approval(approval: Approval) -> bytes:
     try:
-        return _adapter().dump_json(approval, by_alias=True)
+        return without_large_integers(_adapter().dump_json(approval, by_alias=True))
     except PydanticSerializationError:  # The usual reason is half of a surrogate pair.
         return json_text(_adapter().dump_python(approval, by_alias=True)).encode()
 

@@ -1,4 +1,4 @@
-"""The only way into a run's log: join split symbols, expand, encode, validate, append.
+"""The only way into a run's log: expand, join split symbols, encode, validate, append.
 
 Rule: an event that cannot be encoded, or is illegal at this point, is refused before it changes anything, so the log is
 always legal. The shared state follows the log, because clients have the state that the log describes.
@@ -91,14 +91,14 @@ class EventPipeline:
             if data is not None:
                 self._log.append(template.event_type, data)
                 return True
-        for whole in self._joiner.feed(item):
-            self._submit_in_full(whole)
+        self._submit_in_full(item)
         if self._joiner.held is not None:
             self._template = None
         return False
 
     def _submit_in_full(self, item: Item) -> None:
-        events, accepted = self._expander.expand(item), 0
+        events = [whole for event in self._expander.expand(item) for whole in self._joiner.feed(event)]
+        accepted = 0
         try:
             encoded = [(event, b"") if KINDS[type(event)].is_boundary else encode_whole(event) for event in events]
             for event, data in encoded:
@@ -114,6 +114,7 @@ class EventPipeline:
         finally:
             if accepted < len(events):
                 self._expander.rollback(events[:accepted])
+                self._joiner = PairJoiner()  # without the half of an event that was refused
         if encoded and KINDS[type(events[-1])].is_delta:
             self._template = DeltaTemplate.of(item, *encoded[-1], self._transcript)
 
@@ -154,9 +155,7 @@ class EventPipeline:
         Raises:
             AppError: RUN_LIMIT_EXCEEDED, if the agent's last event made the run too large.
         """
-        for item in self._joiner.flush():
-            self._submit_in_full(item)
-        for event in self._expander.flush():
+        for event in (*self._joiner.flush(), *self._expander.flush()):
             self.write(event)
         if not self._log.has_room:
             raise self._log.limit_error()

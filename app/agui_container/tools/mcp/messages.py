@@ -1,8 +1,11 @@
-"""Repair of the results of a server, before the ``mcp`` package validates them.
+"""Repair of the answers of a server, before the ``mcp`` package validates them.
 
 The package refuses a whole list of tools because of one malformed tool, and a whole result because of one block that it
 does not know. A call whose result is refused has been carried out, so a model that is told of a failure would repeat
 it.
+
+An answer that reports an error is a failed call, however malformed the error is. The package cannot tell it from a
+result that it cannot read, whose call has been carried out.
 
 Rules: only the fields that this server uses are kept, so that no other field can be malformed. Each tool and each block
 is validated alone, with the package's own models. Output schemas are not kept, because the package would validate
@@ -11,14 +14,18 @@ results with them on the event loop, and a regular expression from a server coul
 Source: "Tools" in the Model Context Protocol specification, 2025-11-25 and 2026-07-28.
 """
 
+import contextlib
+import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from mcp_types import CallToolResult
+from mcp_types import INTERNAL_ERROR, CallToolResult, RequestId
 from mcp_types.methods import validate_server_result
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import ValidationError
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
+
+from agui_container.protocol.strict_json import without_large_integers
 
 RESULT_FIELDS = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 """Fields that a result must have since 2026-07-28. They are set, because this server uses none of them."""
@@ -36,6 +43,13 @@ BLOCK_FIELDS = ("type", "text", "data", "mimeType", "resource", "name", "title",
 
 RESOURCE_FIELDS = ("uri", "mimeType", "text", "blob")
 
+ERROR_FIRST: Final = re.compile(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*|"id"\s*:\s*\d+\s*,\s*){0,2}"error"\s*:')
+"""Begin of an error of JSON-RPC, also of one that is no JSON further on."""
+
+UNREADABLE_ERROR: Final = "The server reported an error that cannot be read."
+
+NO_ANSWER: Final = "The server sent neither a result nor an error."
+
 
 class Repair(NamedTuple):
     """A repaired result, and the names of the tools that were removed from it."""
@@ -52,6 +66,50 @@ def repair_result(result: Mapping[str, object]) -> Repair:
     if result.get("resultType", "complete") == "complete" and any(name in result for name in CALL_FIELDS):
         return Repair(_repair_call(result))
     return Repair(dict(result))
+
+
+# --- messages ---
+
+
+def repair_message(text: bytes, request: RequestId | None = None) -> bytes:
+    """Return a message without integers that are too large and with an error in the form of JSON-RPC.
+
+    Any other text is returned unchanged.
+
+    Args:
+        text: perhaps a message.
+        request: id of the request that the text answers, or None if only the text can name it.
+    """
+    with contextlib.suppress(ValueError, RecursionError):  # no JSON
+        text = without_large_integers(text)
+    if b'"error"' not in text and b'"result"' in text:
+        return text
+    message = _read(text)
+    if not isinstance(message, dict) or "method" in message:
+        return text
+    error, answered = message.get("error"), message.get("id") if request is None else request
+    if answered is None or (not error and "result" in message):
+        return text
+    repaired = _repair_error(error if "error" in message else NO_ANSWER)
+    return to_json({"jsonrpc": "2.0", "id": answered, "error": repaired})
+
+
+def _read(text: bytes) -> object:
+    """Return the JSON of a text, an error in place of one that only begins, or None."""
+    try:
+        message: object = from_json(text)
+    except ValueError:
+        return {"error": UNREADABLE_ERROR} if ERROR_FIRST.match(text) else None
+    return message
+
+
+def _repair_error(error: object) -> dict[str, object]:
+    """Return an error with a code and a message. An error without a message is its own message."""
+    fields = error if isinstance(error, dict) else {}
+    code, message = fields.get("code"), fields.get("message")
+    if not isinstance(message, str):
+        message = error if isinstance(error, str) else to_json(error).decode() if error else ""
+    return {**fields, "code": code if type(code) is int else INTERNAL_ERROR, "message": message}
 
 
 # --- lists of tools ---

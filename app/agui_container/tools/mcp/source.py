@@ -47,6 +47,8 @@ MEDIA: dict[str, type[ImagePart] | type[AudioPart] | type[VideoPart]] = {
 }
 UNKNOWN = "application/octet-stream"
 
+NO_REASON = "the tool gave no reason."
+
 
 def content_of(result: CallToolResult) -> ToolContent:
     """Return the content of a result.
@@ -56,7 +58,7 @@ def content_of(result: CallToolResult) -> ToolContent:
     """
     parts = [_part(block) for block in result.content]
     if is_failed(result):
-        raise ToolError(_text(parts) or "the tool gave no reason.")
+        raise ToolError(_text(parts) or NO_REASON)
     return _text(parts) if all(isinstance(part, TextPart) for part in parts) else parts
 
 
@@ -265,7 +267,7 @@ class McpTool(Struct, frozen=True):
 
     def _error_text(self, error: MCPError) -> str:
         fault = fault_of(error)
-        return error.message if fault is None else self._fault_text(fault)
+        return error.message.strip() or NO_REASON if fault is None else self._fault_text(fault)
 
     def _fault_text(self, fault: McpFault) -> str:
         match fault:

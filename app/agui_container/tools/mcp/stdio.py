@@ -23,11 +23,12 @@ from typing import Final, Self
 import anyio
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import INTERNAL_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 
 from agui_container.runtime.log_values import format_fields
 from agui_container.runtime.surrogates import repair_escapes
 from agui_container.tools.mcp.faults import MAX_MESSAGE_BYTES, McpFault, failed_answer
+from agui_container.tools.mcp.messages import ERROR_FIRST, UNREADABLE_ERROR, repair_message
 from agui_container.tools.mcp.servers import StdioServer
 
 logger = logging.getLogger(__name__)
@@ -146,7 +147,7 @@ class LineReader:
 
 def _parse(line: bytes) -> SessionMessage | None:
     """Return the message of a line. A result that cannot be read ends its request. None if the line is no message."""
-    text = repair_escapes(line).decode(errors="replace")
+    text = repair_message(repair_escapes(line).decode(errors="replace").encode())
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
     except ValueError:
@@ -154,11 +155,22 @@ def _parse(line: bytes) -> SessionMessage | None:
 
 
 def _failed(line: bytes, fault: McpFault) -> SessionMessage | None:
-    """Return the message that ends the request which the line answers. None if the line is no answer."""
+    """Return the message that ends the request which the line answers. None if the line is no answer.
+
+    An error ends it as an error, and a result with the fault.
+    """
     found = ID_FIRST.match(line[:EDGE])
     if found is None and RESULT_FIRST.match(line[:EDGE]):
         found = ID_LAST.search(line[-EDGE:])
-    return None if found is None else failed_answer(int(found[1]), fault)
+    if found is None:
+        return None
+    if ERROR_FIRST.match(line):
+        return SessionMessage(
+            JSONRPCError(
+                jsonrpc="2.0", id=int(found[1]), error=ErrorData(code=INTERNAL_ERROR, message=UNREADABLE_ERROR)
+            )
+        )
+    return failed_answer(int(found[1]), fault)
 
 
 class LineWriter:

@@ -33,7 +33,7 @@ from agui_container.tools.mcp.faults import (
     may_refuse_session,
     names_session,
 )
-from agui_container.tools.mcp.messages import repair_result
+from agui_container.tools.mcp.messages import repair_message, repair_result
 from agui_container.tools.mcp.servers import HttpServer, Server
 from agui_container.tools.mcp.stdio import open_process
 
@@ -44,6 +44,9 @@ READ_SECONDS = 300.0
 
 NO_REFUSAL: Final = frozenset({408, 413, 429})
 """Statuses from 400 to 499 that do not mean that the server refuses the session."""
+
+DATA: Final = re.compile(rb"(?:\A|(?<=[\r\n]))(data:)([^\r\n]+)")
+"""Line of an event that has a message."""
 
 EVENT_END: Final = re.compile(rb"\n\r?\n")
 
@@ -188,7 +191,9 @@ async def _http(server: HttpServer, record: HttpRecord) -> AsyncGenerator[tuple[
 
         if isinstance(response.stream, AsyncIterable):
             is_events = response.headers.get("content-type", "").startswith("text/event-stream")
-            response.stream = CheckedStream(response.stream, end_request, is_events=is_events)
+            # The package has words of its own for a status that is no success.
+            repair = partial(repair_message, request=request) if response.is_success else None
+            response.stream = CheckedStream(response.stream, end_request, repair, is_events=is_events)
 
     timeout = httpx2.Timeout(server.connect_timeout, read=max(READ_SECONDS, server.timeout))
     # Not compressed, because the limit counts bytes as they arrive.
@@ -221,28 +226,44 @@ class CheckedStream(httpx2.AsyncByteStream):
     A stream of events ends with an answer to the request in place of that message: the package would resume a stream
     that fails, and wait. Any other body fails.
 
-    It is passed on line by line, because a chunk may end inside an escape and a line of JSON does not.
+    A stream of events is passed on line by line and any other body as a whole, because a chunk may end inside an
+    escape or a message.
 
     Args:
         body: the body.
         end_request: called for a message over the limit. Returns the event that takes its place.
+        repair: returns a message in the form that the package reads. None if the body is no answer.
         is_events: true if the body is a stream of events. The limit is that of one event then.
     """
 
-    def __init__(self, body: httpx2.AsyncByteStream, end_request: Callable[[], bytes], *, is_events: bool) -> None:
+    def __init__(
+        self,
+        body: httpx2.AsyncByteStream,
+        end_request: Callable[[], bytes],
+        repair: Callable[[bytes], bytes] | None = None,
+        *,
+        is_events: bool,
+    ) -> None:
         self._body = body
         self._is_events = is_events
         self._end_request = end_request
+        self._repair = repair
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        line: list[bytes] = []
+        begin: list[bytes] = []
         async for chunk in self._bounded():
-            end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
+            end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1 if self._is_events else 0
             if end:
-                yield repair_escapes(b"".join([*line, chunk[:end]]))
-                line = []
-            line.append(chunk[end:])
-        yield repair_escapes(b"".join(line))
+                yield self._repaired(b"".join([*begin, chunk[:end]]))
+                begin = []
+            begin.append(chunk[end:])
+        yield self._repaired(b"".join(begin))
+
+    def _repaired(self, text: bytes) -> bytes:
+        whole, repair = repair_escapes(text), self._repair
+        if repair is None:
+            return whole
+        return DATA.sub(lambda line: line[1] + repair(line[2]), whole) if self._is_events else repair(whole)
 
     async def _bounded(self) -> AsyncIterator[bytes]:
         size = 0

@@ -15,9 +15,9 @@ from itertools import takewhile
 
 from ag_ui.core import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from msgspec import Struct, field
-from pydantic_core import from_json
 
 from agui_container.protocol.conversation.transcript import DURATION, has_failed
+from agui_container.protocol.strict_json import parse_finite_json
 from agui_container.transports.conversation.events import part_text, text_of
 from agui_container.transports.roboto.notes import MessageNotes, Notes, TurnFailure
 
@@ -269,7 +269,7 @@ def result_block(message: ToolMessage, name: str) -> Block:
 def arguments_of(call: ToolCall) -> object:
     """Return the arguments of a call, or None if they are no JSON object."""
     try:
-        arguments = from_json(call.function.arguments)
+        arguments = parse_finite_json(call.function.arguments)
     except ValueError:
         return None
     return arguments if isinstance(arguments, dict) else None
@@ -278,7 +278,7 @@ def arguments_of(call: ToolCall) -> object:
 def _output(message: ToolMessage) -> Mapping[str, object]:
     text = text_of(message.content)
     try:
-        value = from_json(text)
+        value = parse_finite_json(text)
     except ValueError:
         value = text
     if isinstance(value, dict):
