@@ -163,7 +163,7 @@ class InterruptScope(NamedTuple):
 
     Attributes:
         depth: level below the first assistant, from 0. The value -1 is the scope of the goals of an open turn, and -2
-            that of the answers that are kept with their questions.
+            that of the entries that are kept beside the messages.
         owner, thread_id: the client's thread.
         part: id of a subagent's own thread; empty for the client's thread.
     """
