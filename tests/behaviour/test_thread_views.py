@@ -142,7 +142,9 @@ async def test_a_thread_keeps_what_its_runs_have_told_the_user(connect: Connect)
     last = await send_command(client, "get", threadId="t1", limit=1)
     assert last["notices"] == kept[1:]
     fork = await send_command(client, "fork", threadId="t1", messageId="a1")
-    assert (await send_command(client, "get", threadId=fork["threadId"]))["notices"] == kept
+    again = await send_command(client, "fork", threadId=fork["threadId"], messageId="a1")
+    for copy in (fork, again):
+        assert (await send_command(client, "get", threadId=copy["threadId"]))["notices"] == kept
     before = await send_command(client, "fork", threadId="t1", messageId=question)
     assert (await send_command(client, "get", threadId=before["threadId"]))["notices"] == []
 

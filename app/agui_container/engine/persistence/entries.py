@@ -15,8 +15,8 @@ from ag_ui.core import CustomEvent, Interrupt, RunAgentInput, RunFinishedEvent, 
 from pydantic_core import from_json, to_json
 
 from agui_container.ports.notices import NOTICES
-from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey, ThreadKey
-from agui_container.ports.store import InterruptStore, Store
+from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey, StoredMessage, ThreadKey
+from agui_container.ports.store import InterruptStore, Store, ThreadStore
 
 Entry = dict[str, object]
 """An entry as a JSON object of the API."""
@@ -100,28 +100,25 @@ async def entries_of(store: InterruptStore, thread: ThreadKey, now: float) -> li
     return [entry for each in await store.list_open(_scope(thread), now) for entry in from_json(each.payload)]
 
 
-async def copy_entries(store: Store, source: ThreadKey, fork: ThreadKey, last_message: str, now: float) -> None:
-    """Give a fork those entries of its origin that belong to its messages.
-
-    An entry after the last message is one of them if it is of the run that has made the message. Any other one belongs
-    to a message that the fork does not have.
-    """
-    last = await store.threads.message(source, last_message)
-    author = None if last is None else last.run_id
+async def copy_entries(store: Store, source: ThreadKey, fork: ThreadKey, last: StoredMessage, now: float) -> None:
+    """Give a fork those entries of its origin that belong to its messages. ``last`` is its last message."""
     for record in await store.interrupts.list_open(_scope(source), now):
-        kept = [
-            entry
-            for entry in from_json(record.payload)
-            if (entry["runId"] == author if entry.get("messageId") == last_message else await _has(store, fork, entry))
-        ]
+        kept = [entry for entry in from_json(record.payload) if await _belongs(store.threads, fork, last, entry)]
         if kept:
             copy = PendingInterrupt(record.id, to_json(kept), record.until)
             await store.interrupts.put(_scope(fork), [copy])
 
 
-async def _has(store: Store, fork: ThreadKey, entry: Entry) -> bool:
+async def _belongs(threads: ThreadStore, fork: ThreadKey, last: StoredMessage, entry: Entry) -> bool:
+    """Return True if an entry belongs to a message of a fork.
+
+    Of those after the last message, only the notices of an answer do. The fork has no such question, and what follows a
+    message of the user belongs to an answer that the fork does not have.
+    """
     after = entry.get("messageId")
-    return not isinstance(after, str) or await store.threads.message(fork, after) is not None
+    if after == last.id:
+        return "name" in entry and from_json(last.data)["role"] != "user"
+    return not isinstance(after, str) or await threads.message(fork, after) is not None
 
 
 def _scope(thread: ThreadKey) -> InterruptScope:

@@ -315,7 +315,7 @@ class ThreadCommands:
             if error.active:
                 raise AppError(ErrorCode.THREAD_BUSY, "messageId: this message is still being written.") from None
             raise message_not_found() from None
-        await copy_entries(self._cluster.store, key, fork.key, command.message_id, now)
+        await copy_entries(self._cluster.store, key, fork.key, message, now)
         return thread_view(fork)
 
     async def _feedback(self, key: ThreadKey, command: ThreadsFeedback) -> View:
