@@ -19,6 +19,7 @@ THREADS = {
     "thread.get": (_THREADS, "A thread comes with its messages in AG-UI form, its state, its goals and its feedback."),
     "thread.waiting": (_THREADS, "A thread says what in it waits for an answer, and no longer once that is there."),
     "thread.answers": (_THREADS, "A thread keeps what its questions were answered with, also in a fork."),
+    "thread.notices": (_THREADS, "A thread keeps what its runs have told the user, also in a fork."),
     "thread.message-runs": (_THREADS, "A thread says which run has made each message that a client has not sent."),
     "thread.pages": (_THREADS, "A long thread is read page by page, from its last messages to its first."),
     "thread.brief": (_THREADS, "A thread can be had without its messages; what else is known of it stays."),

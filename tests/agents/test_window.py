@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agui_container.agents.assistant.context_window.window import (
-    COMPACTED,
     MAX_LISTED_MESSAGES,
     SNAPSHOT,
     BoundedWindow,
@@ -31,6 +30,7 @@ from agui_container.agents.assistant.context_window.window import (
 )
 from agui_container.agents.assistant.history import trusted_conversation
 from agui_container.ports import Item, Prompt
+from agui_container.ports.notices import CONTEXT_COMPACTED
 from agui_container.protocol.conversation.tokens import CountedMessage, MessageTokenCounter
 from tests.agents.doubles import ScriptedModel
 from tests.contexts import run_context
@@ -81,7 +81,7 @@ def ids(messages: Sequence[Message]) -> list[str]:
 async def compaction_values(bounded: RecordingWindow) -> list[dict[str, object]]:
     """Return the events that report shortened messages to the client."""
     await bounded.fit()
-    return bounded.values(COMPACTED)
+    return bounded.values(CONTEXT_COMPACTED)
 
 
 def snapshot_value(bounded: RecordingWindow) -> dict[str, object]:

@@ -101,6 +101,67 @@ async def test_the_answer_to_a_question_before_any_message_comes_with_the_first_
     ]
 
 
+@requirement("thread.answers")
+async def test_a_question_that_a_message_goes_on_without_is_kept_as_unanswered(connect: Connect) -> None:
+    client = await connect(ask_two_questions)
+    await client.run(ask())
+    asked = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    resume = [{"interruptId": name, "status": "cancelled"} for name in ("i1", "i2")]
+    await client.run(ask(run="r2", messages=[{"id": "m2", "role": "user", "content": "Hm?"}]))
+    await client.run(ask(run="r3", messages=[], resume=resume))
+    thread = await wait_for_thread(client, lambda thread: len(thread["answers"]) == 4)
+    question = asked["messages"][-1]["id"]
+    assert [(each["interruptId"], each["messageId"], each["status"]) for each in thread["answers"]] == [
+        ("i1", question, "unanswered"),
+        ("i2", question, "unanswered"),
+        ("i1", "m2", "cancelled"),
+        ("i2", "m2", "cancelled"),
+    ]
+
+
+async def tell_the_user(_: RunAgentInput) -> AsyncIterator[Item]:
+    """Send an event that is a notice before the answer, one within it, and one that is none."""
+    yield CustomEvent(name="tools.unavailable", value={"source": "weather", "message": "It is down."})
+    yield TextMessageChunkEvent(message_id="a1", delta="Zürich")
+    yield CustomEvent(name="model.stopped", value={"reason": "length"})
+    yield CustomEvent(name="mine.own", value={"reason": "length"})
+
+
+@requirement("thread.notices")
+async def test_a_thread_keeps_what_its_runs_have_told_the_user(connect: Connect) -> None:
+    client = await connect(tell_the_user)
+    await client.run(ask())
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    question = thread["messages"][0]["id"]
+    down = {"source": "weather", "message": "It is down."}
+    kept = [
+        {"runId": "r1", "messageId": question, "name": "tools.unavailable", "value": down},
+        {"runId": "r1", "messageId": "a1", "name": "model.stopped", "value": {"reason": "length"}},
+    ]
+    assert thread["notices"] == kept
+    last = await send_command(client, "get", threadId="t1", limit=1)
+    assert last["notices"] == kept[1:]
+    fork = await send_command(client, "fork", threadId="t1", messageId="a1")
+    again = await send_command(client, "fork", threadId=fork["threadId"], messageId="a1")
+    for copy in (fork, again):
+        assert (await send_command(client, "get", threadId=copy["threadId"]))["notices"] == kept
+    before = await send_command(client, "fork", threadId="t1", messageId=question)
+    assert (await send_command(client, "get", threadId=before["threadId"]))["notices"] == []
+
+
+@requirement("thread.notices")
+async def test_a_run_that_fails_leaves_its_notices_and_at_most_a_hundred_are_kept(connect: Connect) -> None:
+    async def tell_much_and_fail(_: RunAgentInput) -> AsyncIterator[Item]:
+        for number in range(101):
+            yield CustomEvent(name="media.dropped", value=number)
+        raise RuntimeError
+
+    client = await connect(tell_much_and_fail)
+    await client.run(ask())
+    thread = await wait_for_thread(client, lambda thread: thread["status"] == "user_turn")
+    assert [each["value"] for each in thread["notices"]] == list(range(100))
+
+
 @requirement("thread.waiting")
 async def test_a_thread_says_which_calls_wait_for_an_approval(connect: Connect) -> None:
     client = await connect(team())

@@ -122,6 +122,7 @@ async def test_a_thread_comes_with_its_messages(connect: Connect) -> None:
         "feedback": [],
         "waiting": [],
         "answers": [],
+        "notices": [],
     }
 
 

@@ -307,18 +307,27 @@ async def test_a_folder_that_is_dropped_is_refused_and_the_files_beside_it_are_a
     await expect(user.page.get_by_role("alert")).to_contain_text("folder is not attached.")
 
 
-async def test_notices_are_shown_at_their_place_in_the_conversation(visit: Visit, scripted: str) -> None:
+async def test_notices_are_shown_at_their_place_also_after_the_page_was_loaded_again(
+    visit: Visit, scripted: str
+) -> None:
     user = await visit(scripted)
     await user.say("notices")
     await user.is_done()
-    await expect(user.conversation.locator(".notice")).to_have_text(
-        [
-            "The model was not given the image: only inline data is used, nothing is fetched.",
-            "Tools of weather are unavailable: The server does not answer.",
-            "Earlier messages were left out to fit the context window: 9000 tokens became 4000.",
-            "The model stopped early: length.",
-        ]
-    )
+    await user.say("hello")
+    await user.reads("Hello.")
+    for is_loaded_again in (False, True):
+        if is_loaded_again:
+            await user.page.reload()
+        notices = user.conversation.locator(".turn").first.locator(".notice")
+        await expect(notices).to_have_text(
+            [
+                "The model was not given the image: only inline data is used, nothing is fetched.",
+                "Tools of weather are unavailable: The server does not answer.",
+                "Earlier messages were left out to fit the context window: 9000 tokens became 4000.",
+                "The model stopped early: length.",
+            ]
+        )
+        await expect(user.conversation.locator(".notice")).to_have_count(4)
 
 
 async def test_something_moves_while_a_text_that_is_open_pauses(visit: Visit) -> None:

@@ -78,6 +78,9 @@ async def test_a_question_that_a_message_goes_on_without_is_kept_as_not_answered
     await expect(user.page.get_by_role("form", name="Where to?")).to_have_count(0)
     question = user.conversation.get_by_role("group", name="Where to?")
     await expect(question).to_contain_text("Not answered")
+    await user.is_done()
+    await user.page.reload()
+    await expect(question).to_contain_text("Not answered")
 
 
 async def test_answered_forms_keep_question_and_answer_after_the_page_was_loaded_again(

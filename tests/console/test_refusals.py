@@ -57,6 +57,7 @@ async def test_a_busy_thread_is_an_alert_in_words_and_can_be_tried_again_after_w
     await try_again(user, await say_to_busy_thread(user))
 
 
+@over_both
 async def test_a_message_that_was_refused_stays_when_its_thread_is_loaded_again(user: User) -> None:
     second = await say_to_busy_thread(user)
     await second.page.evaluate("window.dispatchEvent(new Event('focus'))")

@@ -60,6 +60,7 @@ async def test_a_user_signs_in_and_the_token_is_kept_in_memory_only(visit: Visit
     await expect(user.page.get_by_role("navigation").get_by_role("button", name="Sign in")).to_be_visible()
 
 
+@over_both
 async def test_signing_in_comes_back_to_the_thread_that_was_shown(visit: Visit, guarded: str) -> None:
     user = await visit(guarded)
     user.expect_complaints("401")

@@ -96,6 +96,7 @@ async def test_a_run_that_is_stopped_before_its_admission_is_cancelled_when_it_i
     await user.reads("Hello.")
 
 
+@over_both
 async def test_a_run_that_is_stopped_before_the_page_has_loaded_its_agents_is_not_sent(
     visit: Visit, scripted: str
 ) -> None:

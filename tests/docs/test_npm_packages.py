@@ -30,7 +30,7 @@ def named_packages(block: Block) -> Versions:
     """The packages that a block installs from the registry. A package without a version has an empty one."""
     (command,) = (line for line in block.text.replace("\\\n", " ").splitlines() if line.startswith("npm install "))
     packages = [
-        re.fullmatch(r"(@?[^@]+)@?(.*)", word) for word in shlex.split(command)[2:] if not word.startswith("./")
+        re.fullmatch(r"(@?[^@]+)@?(.*)", word) for word in shlex.split(command)[2:] if not word.startswith(("./", "-"))
     ]
     return {package[1]: package[2] for package in packages if package}
 

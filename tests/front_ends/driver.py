@@ -1,17 +1,45 @@
-"""The built front ends of ``examples/``, each served as ``npm run preview`` serves it, and a user of one."""
+"""The built front ends of ``examples/``, as ``npm run preview`` serves them, a user of one, and a reader of guides."""
 
+import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.console.driver import ROOT, missing
+from tests.console.driver import ROOT, WAIT_MS, missing
 from tests.ports import free_port
 from tests.sockets.process import program_on
 
 VITE = ("node", "node_modules/vite/bin/vite.js")
 PREVIEW = (*VITE, "preview", "--host", "127.0.0.1", "--strictPort", "--port")
+
+CLIENT = Path("clients/typescript")
+INSTALL_SECONDS = 1_800.0
+NPM = {"npm_config_prefer_offline": "true", "npm_config_audit": "false", "npm_config_fund": "false"}
+"""Packages that npm has in its cache are not asked for again."""
+
+
+def check_out(folder: Path) -> Path:
+    """Copy what the guides need of this repository, as it is before anything is installed; gives the copy."""
+    checkout = folder / "agui-container"
+    for part in (CLIENT, Path("examples/assistant-ui/src")):
+        shutil.copytree(ROOT / part, checkout / part, ignore=shutil.ignore_patterns("node_modules", "dist", "build"))
+    return checkout
+
+
+def paste(commands: str, folder: Path) -> str:
+    """Run commands as they are pasted, and return what they print. Skip where there is no npm; fail in CI."""
+    if shutil.which("npm") is None:
+        missing("Node.js with npm is not installed")
+    shell, env = ["bash", "-euo", "pipefail", "-c", commands], {**os.environ, **NPM}
+    done = subprocess.run(
+        shell, cwd=folder, env=env, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
+    )
+    assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
 
 
 def need_app(app: str) -> None:
@@ -37,6 +65,7 @@ class Visitor:
 
     def __init__(self, page: Page) -> None:
         self.page = page
+        page.set_default_timeout(WAIT_MS)
         self.complaints: list[str] = []
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 

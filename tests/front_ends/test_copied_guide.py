@@ -1,7 +1,7 @@
-"""The apps of the guide for front ends, made of nothing but what the guide shows, in an empty folder."""
+"""The apps of the guide for front ends, followed from an empty folder: what it installs, saves and runs."""
 
 import re
-import subprocess
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,11 +9,16 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.console.driver import ROOT, PageServer, serve_page
+from tests.console.driver import PageServer, serve_page
 from tests.docs.documents import GUIDES
-from tests.front_ends.driver import PREVIEW, VITE, Visitor, need_app
+from tests.front_ends.driver import NPM, Visitor, check_out, paste
 from tests.ports import free_port
 from tests.sockets.process import program_on
+
+GUIDE = GUIDES["clients"].blocks
+APPS = ("copilotkit-direct", "copilotkit-runtime", "assistant-ui")
+INSTALLS = dict(zip(APPS, (block.text for block in GUIDE if "npm pack" in block.text), strict=True))
+(SERVE_PAGE,) = {span for span in GUIDES["clients"].spans if span.startswith("npx ")}
 
 SERVE = re.compile(r"AGUI_CORS_ORIGINS=(\S+).*?AGUI_TOOL_POLICY='(.*?)'", re.DOTALL)
 
@@ -27,16 +32,23 @@ def port() -> int:
 @pytest.fixture
 def server(port: int) -> Iterator[PageServer]:
     """The agent, served as the guide says."""
-    (serve,) = (block.text for block in GUIDES["clients"].blocks if "serves" in block.marks)
+    (serve,) = (block.text for block in GUIDE if "serves" in block.marks)
     found = SERVE.search(serve)
     assert found is not None
     with serve_page(AGUI_CORS_ORIGINS=found[1].replace("5173", str(port)), AGUI_TOOL_POLICY=found[2]) as server:
         yield server
 
 
-def write_app(app: str, folder: Path, agent_url: str, runtime_port: int) -> None:
-    """Write the files that the guide shows or names for an app."""
-    files = [block for block in GUIDES["clients"].blocks if block.file_name is not None]
+def install(app: str, folder: Path) -> Path:
+    """Run the guide's commands for an app beside a copy of this repository; gives the folder that they make."""
+    paste(INSTALLS[app], check_out(folder))
+    (made,) = (each for each in folder.iterdir() if (each / "node_modules").is_dir())
+    return made
+
+
+def save_files(app: str, folder: Path, agent_url: str, runtime_port: int) -> None:
+    """Save the files that the guide shows for an app, with the addresses of the test."""
+    files = [block for block in GUIDE if block.file_name is not None]
     texts = {str(block.file_name): block.text for block in files if block.file_name != "main.jsx"}
     copilotkit, assistant_ui = (block.text for block in files if block.file_name == "main.jsx")
     match app:
@@ -45,37 +57,34 @@ def write_app(app: str, folder: Path, agent_url: str, runtime_port: int) -> None
         case "copilotkit-runtime":
             copilotkit = copilotkit.replace("selfManagedAgents={agents}", 'runtimeUrl="/api/copilotkit"')
             copilotkit = "".join(line for line in copilotkit.splitlines(keepends=True) if "WebSocketAgent" not in line)
-            (texts["runtime.mjs"],) = (b.text for b in GUIDES["clients"].blocks if "createServer(" in b.text)
+            (texts["runtime.mjs"],) = (block.text for block in GUIDE if "createServer(" in block.text)
         case _:
             del texts["vite.config.js"]
-            source = ROOT / "examples" / app / "src"
-            texts |= {name: (source / name).read_text() for name in ("chat.tsx", "style.css")}
     texts["main.jsx"] = assistant_ui if app == "assistant-ui" else copilotkit
     for name, text in texts.items():
         here = text.replace("ws://localhost:8080/", agent_url.replace("http", "ws"))
         here = here.replace("http://localhost:8080/", agent_url).replace("4000", str(runtime_port))
         (folder / name).write_text(here)
-    (folder / "node_modules").symlink_to(ROOT / "examples" / app / "node_modules")
 
 
 @pytest.fixture
 def page(app: str, tmp_path: Path, server: PageServer, port: int) -> Iterator[str]:
-    """The page of the guide, which is built and served; gives its address."""
-    need_app(app)
-    runtime_port = free_port()
-    write_app(app, tmp_path, server.url, runtime_port)
-    subprocess.run([*VITE, "build"], cwd=tmp_path, check=True, capture_output=True)
+    """The page of the guide, which is installed and served; gives its address."""
+    folder, runtime_port = install(app, tmp_path), free_port()
+    save_files(app, folder, server.url, runtime_port)
     url = f"http://localhost:{port}/"
     with ExitStack() as programs:
+        programs.callback(shutil.rmtree, folder)  # half a gigabyte
         if app == "copilotkit-runtime":
             runtime = f"http://127.0.0.1:{runtime_port}/"
-            programs.enter_context(program_on(runtime, "node", "runtime.mjs", folder=tmp_path, DO_NOT_TRACK="1"))
-        programs.enter_context(program_on(url, *PREVIEW, str(port), folder=tmp_path, DO_NOT_TRACK="1"))
+            programs.enter_context(program_on(runtime, "node", "runtime.mjs", folder=folder, DO_NOT_TRACK="1"))
+        serve = (*SERVE_PAGE.split(), "--strictPort", "--port", str(port))
+        programs.enter_context(program_on(url, *serve, folder=folder, npm_config_yes="true", **NPM))
         yield url
 
 
 @pytest.mark.asyncio(loop_scope="package")
-@pytest.mark.parametrize("app", ["copilotkit-direct", "copilotkit-runtime", "assistant-ui"])
+@pytest.mark.parametrize("app", APPS)
 async def test_the_copied_app_shows_calls_and_asks_for_approval(app: str, page: str, browser: Browser) -> None:
     visitor = Visitor(await browser.new_page())
     await visitor.open(app, page)

@@ -4,7 +4,7 @@ import asyncio
 
 from ag_ui.core import Interrupt, ResumeEntry
 
-from agui_container.engine.persistence.answers import answers_of, keep_answers
+from agui_container.engine.persistence.entries import answers_in, entries_of, keep_entries
 from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey, ThreadKey
 from agui_container.ports.store import Store
 from agui_container.runtime.memory_interrupts import MemoryInterrupts
@@ -117,10 +117,10 @@ async def test_answers_stay_beside_their_questions_until_the_thread_is_deleted(r
     question, later = Interrupt(id="a", reason="place", message="Where to?"), 9e9
     resume = [ResumeEntry(interrupt_id="a", status="resolved", payload={"city": "Zürich"})]
     answered = user_input("").model_copy(update={"resume": resume})
-    await keep_answers(store.interrupts, run, answered, [question], "m1")
+    await keep_entries(store.interrupts, run, "begin", answers_in(answered, [question], "m1"))
     await store.interrupts.expire(later)
     other = await replica()
-    assert await answers_of(other.interrupts, run.thread, later) == [
+    assert await entries_of(other.interrupts, run.thread, later) == [
         {
             "runId": "r2",
             "messageId": "m1",
@@ -132,4 +132,4 @@ async def test_answers_stay_beside_their_questions_until_the_thread_is_deleted(r
         }
     ]
     await other.threads.delete(run.thread)
-    assert await answers_of(store.interrupts, run.thread, later) == []
+    assert await entries_of(store.interrupts, run.thread, later) == []

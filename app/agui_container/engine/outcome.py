@@ -51,11 +51,13 @@ class RunResult(Struct, frozen=True):
         change: the new messages, state and title.
         has_open_calls: True if a call of the assistant's last message has no result.
         has_failed_goals: True if a goal has failed, or was still pending at the end.
+        entries: notices and questions of the run, see ``entries``.
     """
 
     change: Change = field(default_factory=Change)
     has_open_calls: bool = False
     has_failed_goals: bool = False
+    entries: Sequence[dict[str, object]] = ()
 
 
 STORED_FACTS = ("requestId", "retryable")

@@ -163,7 +163,7 @@ class InterruptScope(NamedTuple):
 
     Attributes:
         depth: level below the first assistant, from 0. The value -1 is the scope of the goals of an open turn, and -2
-            that of the answers that are kept with their questions, and -3 that of the demands of the callers whose runs
+            that of the entries that are kept beside the messages, and -3 that of the demands of the callers whose runs
             ended with questions of an agent of one's own.
         owner, thread_id: the client's thread.
         part: id of a subagent's own thread; empty for the client's thread.

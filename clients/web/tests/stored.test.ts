@@ -18,6 +18,7 @@ const THREAD: StoredThread = {
   feedback: [],
   waiting: [],
   answers: [],
+  notices: [],
 };
 
 function run(runId: string, status: string, error?: RunFacts["error"]): RunFacts {
@@ -52,11 +53,27 @@ test("a call that waits for a decision waits again", () => {
   assert.deepEqual(chat.interrupts, waiting);
 });
 
-test("a message that the model has not completed says so, at its place", () => {
-  const [user, answer, next] = THREAD.messages;
-  const cut = { ...answer!, metadata: { stopReason: "length" } };
-  const [turn, last] = arrange(chatOf({ ...THREAD, messages: [user!, cut, next!] }, []));
+/** The lines of each turn of a thread that are no messages. */
+function lines(stored: StoredThread): string[][] {
+  return arrange(chatOf(stored, [])).map(({ blocks }) =>
+    blocks.flatMap((block) => (block.kind === "notice" ? [block.notice.text] : [])),
+  );
+}
+
+test("a thread shows what its runs have told the user, each at its place", () => {
+  const notices = [
+    { runId: "r1", messageId: "a1", name: "model.stopped", value: { reason: "length" } },
+    { runId: "r1", messageId: "a1", name: "of.another.page", value: null },
+    { runId: "r2", messageId: "u2", name: "media.dropped", value: { part: "image", reason: "too large" } },
+  ];
+  const stopped = "The model stopped early: length.";
+  assert.deepEqual(lines({ ...THREAD, notices }), [[stopped], ["The model was not given the image: too large."]]);
+  assert.deepEqual(lines({ ...THREAD, notices, activeRunId: "r2" }), [[stopped], []]);
+});
+
+test("a question that a message went on without is not answered", () => {
+  const answers = [{ runId: "r1", messageId: "a1", interruptId: "i", reason: "place", status: "unanswered" as const }];
+  const [turn] = arrange(chatOf({ ...THREAD, answers }, []));
   const notice = turn!.blocks.find((block) => block.kind === "notice")!.notice;
-  assert.equal(notice.text, "The model stopped early: length.");
-  assert.deepEqual(last!.blocks, []);
+  assert.deepEqual([notice.text, notice.answer], ["place", ""]);
 });

@@ -7,7 +7,7 @@ import pytest
 from ag_ui.core import Interrupt, ResumeEntry, RunAgentInput, RunFinishedEvent, RunFinishedInterruptOutcome
 
 from agui_container.engine.engine import Engine
-from agui_container.engine.persistence.answers import answers_of, keep_answers
+from agui_container.engine.persistence.entries import answers_in, entries_of, keep_entries
 from agui_container.main import build_service
 from agui_container.ports import Caller
 from agui_container.ports.records import InterruptScope, PendingInterrupt, RunKey
@@ -41,9 +41,10 @@ async def test_an_answer_is_beside_its_question_for_the_next_process(process: Pr
     await turn(store)
     resume = [ResumeEntry(interrupt_id="a", status="cancelled")]
     answered = user_input("").model_copy(update={"resume": resume})
-    await keep_answers(store.interrupts, run, answered, [Interrupt(id="a", reason="place")], None)
+    answers = answers_in(answered, [Interrupt(id="a", reason="place")], None)
+    await keep_entries(store.interrupts, run, "begin", answers)
     kept = [{"runId": "r2", "interruptId": "a", "reason": "place", "status": "cancelled"}]
-    assert await answers_of(process().interrupts, run.thread, NOW) == kept
+    assert await entries_of(process().interrupts, run.thread, NOW) == kept
 
 
 async def test_of_two_answers_at_once_one_counts_and_one_is_written(process: Process, service: Memory) -> None:

@@ -46,6 +46,7 @@ from agui_container.ports import (
     ToolCallDelta,
     UsageDelta,
 )
+from agui_container.ports.notices import MEDIA_DROPPED, MODEL_STOPPED
 from agui_container.protocol.conversation.transcript import STOP_REASON
 from agui_container.protocol.errors import AppError, ErrorCode
 from agui_container.protocol.strict_json import whole_text
@@ -56,8 +57,6 @@ MAX_CALLS = 1_000
 
 CUT_SHORT = frozenset({StopReason.LENGTH, StopReason.FILTERED})
 """Stop reasons after which the last text or call may be incomplete."""
-
-MEDIA_DROPPED = "media.dropped"
 
 LOST_HALF = "\ufffd"
 """Text in place of the first half of a symbol whose other half does not come."""
@@ -169,7 +168,7 @@ class ModelTurn:
         """Return the events that end all open parts, and CUSTOM ``model.stopped`` with the reason of a cut answer."""
         ends = [event for call in self._calls.values() for event in self._end_call(call)]
         if self.stop in CUT_SHORT:
-            return *self._close_open(), *ends, CustomEvent(name="model.stopped", value={"reason": self.stop})
+            return *self._close_open(), *ends, CustomEvent(name=MODEL_STOPPED, value={"reason": self.stop})
         return *self._close_open(), *ends
 
     @property

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from agui_container.agents.tool_calls.toolbox import is_failure
 from agui_container.ports import RunContext, Tool, ToolError, ToolSource
+from agui_container.ports.notices import TOOLS_UNAVAILABLE
 from agui_container.runtime.log_values import format_fields
 
-UNAVAILABLE = "tools.unavailable"
 FAILED = "Its tools could not be listed."
 
 
@@ -35,7 +35,7 @@ class SourceFailure(Struct, frozen=True):
     @property
     def event(self) -> CustomEvent:
         """Event that reports the failure to the client."""
-        return CustomEvent(name=UNAVAILABLE, value={"source": self.source, "message": self.message})
+        return CustomEvent(name=TOOLS_UNAVAILABLE, value={"source": self.source, "message": self.message})
 
 
 async def gather_tools(

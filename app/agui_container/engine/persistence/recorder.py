@@ -15,9 +15,9 @@ from ag_ui.core import Interrupt, RunAgentInput, RunErrorEvent
 from msgspec import Struct
 
 from agui_container.engine.log.event_log import EventLog
-from agui_container.engine.persistence.answers import keep_answers
 from agui_container.engine.persistence.backlog import cut_unstored, early_end
 from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.persistence.entries import Entry, answers_in, keep_entries
 from agui_container.engine.persistence.merged_input import merge_in_turn, with_state
 from agui_container.engine.policy import NO_CONDITION, OnBusy, ThreadCondition
 from agui_container.ports.records import (
@@ -138,6 +138,7 @@ class RunRecorder:
         self._unstored_input: RunAgentInput | None = None
         """The input of the run while its messages are not stored."""
         self._ending: Ending | None = None
+        self._last_entries: Sequence[Entry] = ()
         self.backlog_error: AppError | None = None
         self._is_store_exact = True
         """True if the store is known to have exactly the events that readers may see."""
@@ -205,7 +206,8 @@ class RunRecorder:
             await cluster.store.runs.change(self.key, cluster.replica, cluster.clock.time(), merged.change)
         if self.origin.questions:
             last = stored.messages[-1].id if stored.messages else None
-            await keep_answers(cluster.store.interrupts, self.key, run_input, self.origin.questions, last)
+            answers = answers_in(run_input, self.origin.questions, last)
+            await keep_entries(cluster.store.interrupts, self.key, "begin", answers)
         self._unstored_input = None
         return merged.run_input
 
@@ -228,9 +230,9 @@ class RunRecorder:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 
-    def end(self, ending: Ending) -> None:
-        """Have the end of the run stored. The terminal event is already in the log."""
-        self._ending = ending
+    def end(self, ending: Ending, entries: Sequence[Entry] = ()) -> None:
+        """Have the end of the run and its entries stored. The terminal event is already in the log."""
+        self._ending, self._last_entries = ending, entries
         self.notify()
 
     def drop_backlog(self, error: AppError) -> None:
@@ -367,6 +369,7 @@ class RunRecorder:
             await self._end_early(log, ending, backlog_error)
             return WriteOutcome.DONE
         if ending is not None and is_last:
+            await keep_entries(self.cluster.store.interrupts, self.key, "end", self._last_entries)
             await runs.finish(self.key, replica, envelopes, ending)
         elif envelopes:
             self._is_store_exact = False

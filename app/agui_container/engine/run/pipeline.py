@@ -20,6 +20,7 @@ from ag_ui.core import (
 
 from agui_container.engine.log.event_log import EventLog
 from agui_container.engine.outcome import GoalStatusTracker, RunResult
+from agui_container.engine.persistence.entries import RunEntries
 from agui_container.engine.run.split_pairs import PairJoiner
 from agui_container.ports import Item
 from agui_container.ports.records import Change, StoredMessage
@@ -61,6 +62,7 @@ class EventPipeline:
         self._expander = Expander(new_id)
         self._sequence = RunSequence()
         self._goals = GoalStatusTracker()
+        self._entries = RunEntries()
         self._template: DeltaTemplate | None = None
         self.state = NO_STATE
         self._state_users = 0
@@ -172,6 +174,9 @@ class EventPipeline:
             self._transcript.feed_kind(kind, event)
         elif isinstance(event, CustomEvent):
             self._goals.feed(event)
+            self._entries.add_notice(event, data, self._transcript.last_id)
+        elif isinstance(event, RunFinishedEvent):
+            self._entries.add_questions(event, self._transcript.last_id)
         if kind.changes_state:
             self._apply_to_state(event)
         self._log.append(kind.type, data)
@@ -197,12 +202,13 @@ class EventPipeline:
 
     def result(self, run_id: str) -> RunResult:
         """Return the result for the thread. It has no messages if they are invalid, because a run must end."""
+        has_failed, entries = self._goals.has_failed, self._entries.found
         try:
             messages = self._transcript.messages
-            return RunResult(self._change(run_id, messages), bool(unanswered_calls(messages)), self._goals.has_failed)
+            return RunResult(self._change(run_id, messages), bool(unanswered_calls(messages)), has_failed, entries)
         except Exception:
             logger.exception("result of the run cannot be stored %s", format_fields({"run": run_id}))
-            return RunResult(has_failed_goals=self._goals.has_failed)
+            return RunResult(has_failed_goals=has_failed)
 
     def _change(self, run_id: str, messages: Sequence[Message]) -> Change:
         changed = self._transcript.changed(messages)
@@ -219,7 +225,7 @@ class EventPipeline:
         The state stays as long as the agent or its background work may read it.
         """
         self._template, self.on_boundary, self._is_released = None, None, True
-        del self._expander, self._sequence, self._rules, self._transcript, self._goals
+        del self._expander, self._sequence, self._rules, self._transcript, self._goals, self._entries
         self._drop_unused_state()
 
     def acquire_state(self) -> None:

@@ -347,7 +347,7 @@ class Run:
         result = self._pipeline.result(self.ctx.run_id)
         ending = make_ending(event, RunStatus(status), now, result)
         self.error = ending.error
-        self.recorder.end(ending)
+        self.recorder.end(ending, result.entries)
         self._input = self._context = None
         self.admission.settle()
         self._pipeline.release()

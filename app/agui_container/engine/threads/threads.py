@@ -15,8 +15,8 @@ from ag_ui.core import Interrupt, Message
 from msgspec.structs import replace
 
 from agui_container.engine.admission.quota import Limit, Quota, QuotaLease
-from agui_container.engine.persistence.answers import answers_after, answers_of, copy_answers
 from agui_container.engine.persistence.cluster import Cluster
+from agui_container.engine.persistence.entries import copy_entries, entries_after, entries_of, entries_view
 from agui_container.engine.service import View
 from agui_container.engine.threads.search import threads_with
 from agui_container.engine.threads.turns import messages_since, turn_after_message
@@ -225,12 +225,12 @@ class ThreadCommands:
         delta = replace(delta, messages=page.items)
         lease.resize(delta.size)  # also while the feedback is read
         feedback = await self._cluster.store.feedbacks.list_for(key)
-        answers = await answers_of(self._cluster.store.interrupts, key, self._cluster.clock.time())
+        entries = await entries_of(self._cluster.store.interrupts, key, self._cluster.clock.time())
         if command.is_page:
-            answers = answers_after(answers, {message.id for message in page.items}, is_first=page.next is None)
+            entries = entries_after(entries, {message.id for message in page.items}, is_first=page.next is None)
         build = partial(shown_thread_view, with_messages=command.messages)
         view = await count_and_build(lease, caller, delta.size + size_of_feedback(feedback), build, delta, feedback)
-        view |= {"waiting": waiting, "answers": answers}
+        view |= {"waiting": waiting, **entries_view(entries, waiting)}
         return view if page.next is None else {**view, "before": page.next}
 
     async def _page(self, key: ThreadKey, command: ThreadsGet) -> Page[StoredMessage]:
@@ -315,7 +315,7 @@ class ThreadCommands:
             if error.active:
                 raise AppError(ErrorCode.THREAD_BUSY, "messageId: this message is still being written.") from None
             raise message_not_found() from None
-        await copy_answers(self._cluster.store, key, fork.key, command.message_id, now)
+        await copy_entries(self._cluster.store, key, fork.key, message, now)
         return thread_view(fork)
 
     async def _feedback(self, key: ThreadKey, command: ThreadsFeedback) -> View:

@@ -46,11 +46,11 @@ from agui_container.protocol.grammar import KINDS, EventKind
 class OrderedIds:
     """Ordered set of ids: a linked list, so that an insertion in the middle takes constant time."""
 
-    __slots__ = ("_last", "_next")
+    __slots__ = ("_next", "last")
 
     def __init__(self, ids: Iterable[str] = ()) -> None:
         self._next: dict[str | None, str] = {}
-        self._last: str | None = None
+        self.last: str | None = None
         for each in ids:
             self.append(each)
 
@@ -67,11 +67,11 @@ class OrderedIds:
 
     def append(self, new: str) -> None:
         """Append a new id."""
-        self._next[self._last] = self._last = new
+        self._next[self.last] = self.last = new
 
     def insert_after(self, other: str, new: str) -> None:
         """Insert a new id after ``other``."""
-        if other == self._last:
+        if other == self.last:
             self.append(new)
         else:
             self._next[other], self._next[new] = new, self._next[other]
@@ -188,6 +188,11 @@ class Transcript:
     def changed(self, messages: Iterable[Message]) -> list[Message]:
         """Return the given messages that the run has added or changed, in order."""
         return [message for message in messages if self._initial.get(message.id) is not message]
+
+    @property
+    def last_id(self) -> str | None:
+        """Id of the last message, or None if there is none."""
+        return self._order.last
 
     def order(self, messages: Iterable[Message]) -> list[str] | None:
         """Return the ids of all messages, or None if appending the new ones to the initial ones gives their order."""

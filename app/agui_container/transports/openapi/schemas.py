@@ -65,6 +65,8 @@ def schemas() -> dict[str, Schema]:
         **_bodies(),
         **_server_answers(),
         **_thread_answers(),
+        "Answer": _answer(),
+        "Notice": _notice(),
     }
 
 
@@ -117,10 +119,19 @@ def _server_answers() -> dict[str, Schema]:
     }
 
 
-def _answer() -> Schema:
-    status = {"type": "string", "enum": ["resolved", "cancelled"]}
+def _notice() -> Schema:
     return record(
-        "Answer to an interrupt, with its question.",
+        "A CUSTOM event that tells the user about a run.",
+        {"runId": TEXT, "name": TEXT},
+        messageId={**TEXT, "description": "Last message before the event."},
+        value={"description": "Any JSON."},
+    )
+
+
+def _answer() -> Schema:
+    status = {"type": "string", "enum": ["resolved", "cancelled", "unanswered"]}
+    return record(
+        "Answer to an interrupt, with its question; or a question that waits no longer and has none.",
         {"runId": TEXT, "interruptId": TEXT, "reason": TEXT, "status": status},
         messageId={**TEXT, "description": "Last message before the answer."},
         message=TEXT,
@@ -155,6 +166,7 @@ def _thread_answers() -> dict[str, Schema]:
                 "feedback": array(ref("Feedback")),
                 "waiting": array(ref("Interrupt")),
                 "answers": array(ref("Answer")),
+                "notices": array(ref("Notice")),
             },
             **summary,
             **contents,
@@ -168,7 +180,6 @@ def _thread_answers() -> dict[str, Schema]:
             **thread_data,
             order={**array(TEXT), "description": "Ids of all messages, in order."},
         ),
-        "Answer": _answer(),
         "Goal": record(
             "A goal of a turn.",
             {"runId": TEXT, "type": TEXT, "status": choice(GoalStatus), "createdAt": TIME},

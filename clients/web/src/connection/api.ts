@@ -29,11 +29,20 @@ export interface StoredGoal {
 }
 
 /** What a question of the agent was answered with, after a message. Decisions on calls are with their results. */
-export interface StoredAnswer extends Omit<ResumeEntry, "metadata"> {
+export interface StoredAnswer extends Pick<ResumeEntry, "interruptId" | "payload"> {
   runId: string;
+  status: ResumeEntry["status"] | "unanswered";
   messageId?: string;
   reason: string;
   message?: string;
+}
+
+/** A CUSTOM event that tells the user about a run, after a message. */
+export interface StoredNotice {
+  runId: string;
+  messageId?: string;
+  name: string;
+  value?: unknown;
 }
 
 export interface StoredThread extends ThreadFacts {
@@ -47,6 +56,7 @@ export interface StoredThread extends ThreadFacts {
   feedback: Feedback[];
   waiting: Interrupt[];
   answers: StoredAnswer[];
+  notices: StoredNotice[];
   continuationToken: string;
 }
 

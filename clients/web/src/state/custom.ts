@@ -22,7 +22,7 @@ export function reduceCustom(
   value: unknown,
   subagentRunId: string | undefined,
 ): ChatState {
-  const data = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+  const data = fieldsOf(value);
   switch (name) {
     case "goals.declared": {
       const { goals } = data as unknown as GoalsDeclared;
@@ -34,17 +34,32 @@ export function reduceCustom(
       return withGoal(state, String(data.type), { status: "failed", reason: String(data.reason) });
     case "context.snapshot":
       return subagentRunId === undefined ? withContext(state, data as unknown as ContextSnapshot) : state;
-    case "context.compacted":
-      return withNotice(state, compacted(data));
-    case "tools.unavailable":
-      return withNotice(state, `Tools of ${data.source} are unavailable: ${data.message}`);
-    case "media.dropped":
-      return withNotice(state, `The model was not given the ${data.part}: ${data.reason}.`);
-    case "model.stopped":
-      return withNotice(state, cutShort(data.reason));
-    default:
-      return state;
+    default: {
+      const text = noticeText(name, data);
+      return text === undefined ? state : withNotice(state, text);
+    }
   }
+}
+
+/** The sentence of an event that tells the user something, as it arrives or as it is stored with a thread. */
+export function noticeText(name: string, data: Record<string, unknown>): string | undefined {
+  switch (name) {
+    case "context.compacted":
+      return compacted(data);
+    case "tools.unavailable":
+      return `Tools of ${data.source} are unavailable: ${data.message}`;
+    case "media.dropped":
+      return `The model was not given the ${data.part}: ${data.reason}.`;
+    case "model.stopped":
+      return `The model stopped early${data.reason ? `: ${data.reason}` : ""}.`;
+    default:
+      return undefined;
+  }
+}
+
+/** The fields of an event's value, which may be any JSON. */
+export function fieldsOf(value: unknown): Record<string, unknown> {
+  return (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
 }
 
 function withGoal(state: ChatState, type: string, change: Partial<Goal>): ChatState {
@@ -82,14 +97,9 @@ export function withAnswer(
   return { ...state, notices: [...state.notices, notice] };
 }
 
-/** What was answered, as JSON; empty if the question was put off. */
-export function answerText({ status, payload }: Omit<ResumeEntry, "interruptId">): string {
-  return status === "cancelled" ? "" : JSON.stringify(payload ?? null);
-}
-
-/** Say why the model did not complete a message. */
-export function cutShort(reason: unknown): string {
-  return `The model stopped early${reason ? `: ${reason}` : ""}.`;
+/** What was answered, as JSON; empty if the question was put off or passed by. */
+export function answerText({ status, payload }: { status: string; payload?: unknown }): string {
+  return status === "resolved" ? JSON.stringify(payload ?? null) : "";
 }
 
 function compacted(data: Record<string, unknown>): string {

@@ -1,7 +1,7 @@
 /** A stored thread as a chat. */
 
 import type { RunFacts, StoredThread } from "../connection/api";
-import { answerText, cutShort } from "./custom";
+import { answerText, fieldsOf, noticeText } from "./custom";
 import { openCalls } from "./messages";
 import { withWaiting } from "./questions";
 import { failureOf } from "./reducer";
@@ -29,17 +29,13 @@ export function chatOf(stored: StoredThread, runs: readonly RunFacts[]): ChatSta
   return withWaiting(chat, stored.waiting);
 }
 
-/** Lines of a conversation that are no messages. */
-export function noticesIn(stored: Pick<StoredThread, "answers" | "messages">): Notice[] {
-  return [...answersIn(stored), ...cutsIn(stored)];
-}
-
-/** Messages that the model has not completed. */
-function cutsIn({ messages }: Pick<StoredThread, "messages">): Notice[] {
-  return messages.flatMap(({ id, metadata }) => {
-    const reason = metadata?.stopReason;
-    return reason === undefined ? [] : [{ id: `cut-${id}`, afterMessageId: id, text: cutShort(reason) }];
+/** Lines of a conversation that are no messages. Those of the open run come with its events. */
+export function noticesIn(stored: Pick<StoredThread, "answers" | "notices" | "activeRunId">): Notice[] {
+  const told = stored.notices.flatMap(({ runId, messageId, name, value }, at) => {
+    const text = runId === stored.activeRunId ? undefined : noticeText(name, fieldsOf(value));
+    return text === undefined ? [] : [{ id: `${runId}-${messageId}-${at}`, afterMessageId: messageId ?? null, text }];
   });
+  return [...answersIn(stored), ...told];
 }
 
 /** Questions of the agent with their answers, each after the message that was the last one then. */

@@ -24,9 +24,9 @@ from msgspec import Struct, field
 
 from agui_container.agents.assistant.context_window.summary import Summaries, Summariser, summary_text
 from agui_container.ports import ContextWindowed, Emit, Model, Prompt, RunContext, TokenCounter
+from agui_container.ports.notices import CONTEXT_COMPACTED
 from agui_container.protocol.conversation.tokens import CountedMessage, MessageTokenCounter, total_tokens
 
-COMPACTED = "context.compacted"
 SNAPSHOT = "context.snapshot"
 CUTS_PER_BUDGET = 4
 """History is dropped in steps of the budget divided by this number."""
@@ -147,7 +147,7 @@ class BoundedWindow:
         }
         if summary is not None:
             value["summary"] = summary
-        self._emit(CustomEvent(name=COMPACTED, value=value))
+        self._emit(CustomEvent(name=CONTEXT_COMPACTED, value=value))
 
     async def _compact(self, excess: int) -> tuple[str | None, Sequence[CountedMessage]]:
         """Return the text of the summary that replaces dropped messages, if any, and the history without ``excess``."""

@@ -1,0 +1,11 @@
+"""Notices: CUSTOM events that tell the user about a run, and that a thread keeps beside its messages.
+
+Agents name them, and the engine keeps them, so that a client that loads the thread later can show them again.
+"""
+
+CONTEXT_COMPACTED = "context.compacted"
+MEDIA_DROPPED = "media.dropped"
+MODEL_STOPPED = "model.stopped"
+TOOLS_UNAVAILABLE = "tools.unavailable"
+
+NOTICES = frozenset({CONTEXT_COMPACTED, MEDIA_DROPPED, MODEL_STOPPED, TOOLS_UNAVAILABLE})
