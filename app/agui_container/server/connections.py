@@ -23,6 +23,9 @@ RESERVED_SHARE = 8
 
 MIN_RESERVED, MAX_RESERVED = 48, 256
 
+MIN_DESCRIPTORS = MIN_RESERVED + 16
+"""Open files without which the process does not start: the reserved ones, and a few connections."""
+
 MAX_SURPLUS = 16
 """Connections beyond the limit, which can only ask for ``/ping``."""
 

@@ -27,7 +27,7 @@ from agui_container.ports.bus import BusUnavailable
 from agui_container.ports.store import StoreUnavailable
 from agui_container.runtime.addresses import is_loopback
 from agui_container.runtime.log_values import format_fields, mask_passwords
-from agui_container.server.connections import CONNECTION_LIMIT, ConnectionLimit, raise_descriptor_limit
+from agui_container.server.connections import CONNECTION_LIMIT, MIN_DESCRIPTORS, ConnectionLimit, raise_descriptor_limit
 from agui_container.server.protocol_classes import choose_protocols, without_plain_grpc
 from agui_container.settings import Auth, Scope, Settings, SettingsError
 from agui_container.settings_sources import load_settings
@@ -237,6 +237,9 @@ def run_server(
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(GC_THRESHOLD, *GC_GENERATIONS)  # before the agent is loaded, so that the agent can set another one
     descriptors = raise_descriptor_limit()
+    if descriptors < MIN_DESCRIPTORS:
+        print_start_error(f"the process may open {descriptors} files and needs {MIN_DESCRIPTORS} (see ulimit -n)")
+        return 2
     try:
         settings = settings or load_settings(config, **overrides)
         logs.configure_logging(settings.log_format, settings.log_level)
