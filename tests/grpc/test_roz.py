@@ -244,6 +244,19 @@ def test_a_modifier_replaces_the_arguments_of_an_approved_call(channel: grpc.Cha
 
 
 @requirement("roz.approvals")
+def test_a_client_may_send_back_the_details_that_earlier_servers_sent(old_channel: grpc.Channel) -> None:
+    with start_session(old_channel) as talk:
+        talk.say(call_text("pay", amount=5))
+        detail = {"tool_name": "pay", "tool_call_id": wait_for_approval(talk), "reason": "it costs money"}
+        talk.send(permission_decision=pb.PermissionDecision(tool_call_id=json.dumps(detail), approved=True))
+        assert wait_for_turn(talk).stop_reason == "end_turn"
+        assert "paid 5" in "".join(delta.content for delta in talk.all("text_delta"))
+        for unknown in (json.dumps(detail), "{}", "{no"):
+            talk.send(permission_decision=pb.PermissionDecision(tool_call_id=unknown, approved=True))
+            assert talk.until("error").code == "VALIDATION_ERROR"
+
+
+@requirement("roz.approvals")
 def test_clients_of_both_generations_are_told_the_arguments_that_they_approve(channel: grpc.Channel) -> None:
     asked = 'it costs money; arguments: {"amount": 5}'
     with start_session(channel) as talk:
