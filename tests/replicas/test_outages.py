@@ -133,7 +133,7 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     server = process()
     kept, asked = run_input("calculate 6*7"), run_input(f"tick {TICKS}")
     before = await ask(server.port, post(kept))
-    dialogues = await begin_dialogues(server.port, f"tick {TICKS}", closing)
+    dialogues = await begin_dialogues(server.port, "churn", closing)
     reader = await Reading.live(over_sse(server.port, post(asked)))
     server.limit_files(1)
     replies = [asyncio.create_task(dialogue.reply()) for dialogue in dialogues]
@@ -151,17 +151,20 @@ async def test_a_disk_that_is_full_refuses_runs_and_loses_nothing(process: Start
     seen, shown = await reader.whole(), await on_socket.whole()
     assert [each.data for each in shown] == as_shown([each.data for each in seen], shown)
     assert text_of(json.loads(each.data) for each in seen) == ticks(TICKS)
+    assert await say(server.port, "release churn") == "released"
+    texts = []
     for reply in await asyncio.gather(*replies):
-        assert (reply.end, reply.text) == (SUCCESS, ticks(TICKS))
+        assert (reply.end, {*reply.text}) == (SUCCESS, {"x"})
+        texts.append(reply.text)
     for dialogue in dialogues:
         assert (await dialogue.say("tick 1")).text == ticks(1)
     await check_new_run(server, thread=kept["threadId"])
     assert server.stop() == 0
     assert server.faults == []
     again = process()
-    for dialogue in dialogues:
+    for dialogue, said in zip(dialogues, texts, strict=True):
         thread = await get(again.port, f"/threads/{dialogue.thread}")
-        assert [it["content"] for it in thread["messages"] if it["role"] == "assistant"] == [ticks(TICKS), ticks(1)]
+        assert [it["content"] for it in thread["messages"] if it["role"] == "assistant"] == [said, ticks(1)]
     assert (await ask(again.port, post(kept))).body == before.body
     assert await all_of(over_sse(again.port, post(asked))) == seen
 
