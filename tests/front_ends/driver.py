@@ -1,23 +1,16 @@
 """The built front ends of ``examples/``, each served as ``npm run preview`` serves it, and a user of one."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.console.driver import ROOT, missing
+from tests.console.driver import ROOT
 from tests.ports import free_port
 from tests.sockets.process import program_on
 
 VITE = ("node", "node_modules/vite/bin/vite.js")
 PREVIEW = (*VITE, "preview", "--host", "127.0.0.1", "--strictPort", "--port")
-
-
-def need_app(app: str) -> None:
-    """Skip where a front end is not built; fail in CI."""
-    if shutil.which("node") is None or not (ROOT / "examples" / app / "dist" / "index.html").exists():
-        missing(f"examples/{app} is not built; `make front-ends` builds it")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, expect
 
 from tests.console.driver import ROOT, PageServer, serve_page
 from tests.docs.documents import GUIDES
-from tests.front_ends.driver import PREVIEW, VITE, Visitor, need_app
+from tests.front_ends.driver import PREVIEW, VITE, Visitor
 from tests.ports import free_port
 from tests.sockets.process import program_on
 
@@ -61,7 +61,6 @@ def write_app(app: str, folder: Path, agent_url: str, runtime_port: int) -> None
 @pytest.fixture
 def page(app: str, tmp_path: Path, server: PageServer, port: int) -> Iterator[str]:
     """The page of the guide, which is built and served; gives its address."""
-    need_app(app)
     runtime_port = free_port()
     write_app(app, tmp_path, server.url, runtime_port)
     subprocess.run([*VITE, "build"], cwd=tmp_path, check=True, capture_output=True)

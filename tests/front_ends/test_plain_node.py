@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.console.driver import PageServer, missing, serve_page
+from tests.console.driver import PageServer, serve_page
 from tests.docs.documents import GUIDES, ROOT
 from tests.docs.markdown import Block, Document
 
@@ -25,13 +25,6 @@ def server() -> Iterator[PageServer]:
     """The built-in assistant on the offline model."""
     with serve_page() as server:
         yield server
-
-
-@pytest.fixture(autouse=True)
-def npm() -> None:
-    """Skip where there is no Node.js with npm."""
-    if shutil.which("npm") is None:
-        missing("Node.js with npm is not installed")
 
 
 def run(commands: str, folder: Path) -> str:
