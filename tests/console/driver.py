@@ -46,7 +46,7 @@ expect.set_options(timeout=WAIT_MS)
 
 
 def chromium() -> str:
-    """The machine's Chromium. The shell without a window takes half the processor time of the whole browser."""
+    """The machine's Chromium. The shell without a window takes a third less of the processor."""
     return find_program("chromium-headless-shell", "chromium", "chromium-browser")
 
 
