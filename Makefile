@@ -284,10 +284,11 @@ $(WEB)/node_modules/.done: $(WEB)/package.json $(WEB)/package-lock.json
 
 .PHONY: browser
 browser: ## Install Chromium for the tests, where it is missing and root asks on Debian
-	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null; then :; \
+	@if command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null \
+		|| command -v chromium-browser >/dev/null; then :; \
 	elif command -v apt-get >/dev/null && test "$$(id -u)" = 0; then \
 		echo "Installing Chromium"; \
-		apt-get update --quiet=2 && DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes chromium >/dev/null; \
+		apt-get update --quiet=2 && DEBIAN_FRONTEND=noninteractive apt-get install --quiet=2 --yes chromium-headless-shell >/dev/null; \
 	else \
 		echo "Chromium is not installed: the tests of the chat page cannot run" >&2; \
 		test "$(CI)" != true; \

@@ -15,11 +15,12 @@ MAY_LOAD_BY_NAME = "app/agui_container/imports.py"
 """The one place that imports what a setting names; such an import escapes the contracts."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
 
 
-def functions(tree: ast.Module) -> Iterator[Function]:
-    return (node for node in ast.walk(tree) if isinstance(node, Function))
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """The syntax trees of all files."""
+    return {file.relative_to(ROOT).as_posix(): ast.parse(file.read_text()) for file in FILES}
 
 
 def length(function: Function) -> int:
@@ -45,28 +46,24 @@ def test_imports_point_inwards(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lint_imports(no_cache=True, no_logo=True) == 0
 
 
-@each_file
-def test_a_file_can_be_read_in_one_sitting(file: Path) -> None:
-    assert len(file.read_text().splitlines()) <= MAX_FILE
+def test_a_file_can_be_read_in_one_sitting() -> None:
+    assert [file for file in FILES if len(file.read_text().splitlines()) > MAX_FILE] == []
 
 
-@each_file
-def test_a_function_fits_on_a_screen(file: Path) -> None:
-    sizes = {function.name: length(function) for function in functions(ast.parse(file.read_text()))}
-    assert {name: size for name, size in sizes.items() if size > MAX_FUNCTION} == {}
+def test_a_function_fits_on_a_screen(trees: dict[str, ast.Module]) -> None:
+    functions = ((file, node) for file, tree in trees.items() for node in ast.walk(tree) if isinstance(node, Function))
+    assert [(file, each.name) for file, each in functions if length(each) > MAX_FUNCTION] == []
 
 
-@each_file
-def test_a_module_opens_with_its_purpose(file: Path) -> None:
-    assert ast.get_docstring(ast.parse(file.read_text()))
+def test_a_module_opens_with_its_purpose(trees: dict[str, ast.Module]) -> None:
+    assert [file for file, tree in trees.items() if not ast.get_docstring(tree)] == []
 
 
-@each_file
-def test_imports_are_absolute_and_by_name(file: Path) -> None:
-    names = set(imported(ast.parse(file.read_text())))
-    assert not {name for name in names if name.startswith(".")}
-    if file.relative_to(ROOT).as_posix() != MAY_LOAD_BY_NAME:
-        assert not {name for name in names - {"importlib.metadata"} if name.split(".")[0] == "importlib"}
+def test_imports_are_absolute_and_by_name(trees: dict[str, ast.Module]) -> None:
+    names = {(file, name) for file, tree in trees.items() for name in imported(tree)}
+    by_name = {(file, name) for file, name in names if name.split(".")[0] == "importlib" and file != MAY_LOAD_BY_NAME}
+    assert {(file, name) for file, name in names if name.startswith(".")} == set()
+    assert {(file, name) for file, name in by_name if name != "importlib.metadata"} == set()
 
 
 SHOWS_NAMES = {

@@ -36,7 +36,7 @@ READ_USABLE = """async () => {
 
 def measure(options: Options) -> Section:
     """Visits one after the other, each in a profile of its own."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chromium-headless-shell")
     if program is None:
         raise MeasureError("Chromium is not installed; `make browser` installs it")
     with RunningContestant(ASSISTANT) as server, sync_playwright() as playwright:

@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.locks import locked
+from tests.machine import find_program
 
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
 FILES = sorted(path.name.removesuffix(".test.ts") for path in (CLIENT / "test").glob("*.test.ts"))
@@ -30,21 +30,10 @@ def run(*command: str) -> None:
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
 
 
-def need_npm() -> str:
-    """Return npm's path. Skip where Node.js or the client's packages are not installed; fail in CI."""
-    npm = shutil.which("npm")
-    if npm is not None and (CLIENT / "node_modules").is_dir():
-        return npm
-    reason = "clients/typescript/node_modules is missing (make js installs it): the TypeScript client is not tested."
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="session")
 def compiled(pytestconfig: pytest.Config, testrun_uid: str) -> Path:
     """Return the folder of the compiled tests. One process of a test run compiles them for all."""
-    npm = need_npm()
+    npm = find_program("npm")
     assert pytestconfig.cache is not None
     folder = pytestconfig.cache.mkdir("typescript")
     stamp = folder / "compiled"

@@ -1,13 +1,11 @@
 """CloudFormation, Terraform and CDK: the same role and the same runtime as the calls, in other words.
 
-``make test-infrastructure`` asks cfn-lint and CDK. Terraform's provider cannot be had from a registry of packages, so
-the names of its arguments are here, from the provider's documentation (hashicorp/aws 6.50 and later). An older provider
-validates the role where it is installed.
+``make test-infrastructure`` asks cfn-lint, CDK and Terraform. Terraform's provider cannot be had from a registry of
+packages, so the names of its arguments are here, from the provider's documentation (hashicorp/aws 6.50 and later).
 """
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -128,27 +126,6 @@ def test_variables_of_iam_in_a_policy_of_yours_stay(project: Path) -> None:
     text = module["resource"]["aws_iam_role_policy"]["own"]["policy"]
     assert "$${aws:PrincipalTag/team}" in text
     assert json.loads(re.sub(r"([$%])\1\{", r"\1{", text)) == yours
-
-
-TERRAFORM = Path("/usr/local/bin/terraform")
-PLUGINS = Path("/opt/tf-plugins")
-
-
-@requirement("deploy.code")
-@pytest.mark.skipif(not (TERRAFORM.exists() and PLUGINS.exists()), reason="terraform or its provider is not here")
-def test_terraform_takes_the_role(project: Path) -> None:
-    """The provider that is here, 5.100, has no runtime of AgentCore, and calls the region's name otherwise."""
-    write(project, FULL)
-    (project / "policy.json").write_text(json.dumps({"Statement": [{"Resource": "${aws:PrincipalTag/team}"}]}))
-    module = json.loads(emit("terraform", project)["main.tf.json"].replace("current.region}", "current.name}"))
-    module["terraform"]["required_providers"]["aws"]["version"] = "5.100.0"
-    module["resource"] = {name: each for name, each in module["resource"].items() if name.startswith("aws_iam_")}
-    del module["output"]
-    (project / "out" / "main.tf.json").write_text(json.dumps(module))
-    for arguments in (("init", f"-plugin-dir={PLUGINS}"), ("validate",)):
-        command = (TERRAFORM, f"-chdir={project / 'out'}", *arguments, "-no-color")
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
 
 
 @requirement("deploy.code")

@@ -4,9 +4,9 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
+from typing import NamedTuple
 
 from tests.docs.documents import ROOT
 
@@ -25,11 +25,30 @@ PROGRAMS = [
 ]
 
 
-def docstrings(path: Path) -> Iterator[str]:
-    """Yield all strings that stand as statements: docstrings, and the texts below constants."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.value.value.strip()
+class Module(NamedTuple):
+    """The texts of one file, and the names that it defines.
+
+    Attributes:
+        texts: all strings that stand as statements: docstrings, and the texts below constants.
+    """
+
+    path: Path
+    texts: list[str]
+    functions: list[str]
+    classes: list[str]
+
+
+@cache
+def module(path: Path) -> Module:
+    """Parse a file."""
+    tree = ast.parse(path.read_text())
+    nodes = list(ast.walk(tree))
+    strings = [
+        node.value.value for node in nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ]
+    texts = [text.strip() for text in strings if isinstance(text, str)]
+    functions = [node.name for node in nodes if isinstance(node, FUNCTION)]
+    return Module(path, texts, functions, list(class_names(tree.body)))
 
 
 def class_names(statements: Iterable[ast.stmt]) -> Iterator[str]:
@@ -41,22 +60,27 @@ def class_names(statements: Iterable[ast.stmt]) -> Iterator[str]:
             yield from class_names(child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt))
 
 
-@pytest.mark.parametrize("path", [*PACKAGE, *CLIENT, *PROGRAMS], ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_docstrings_begin_with_no_pronoun(path: Path) -> None:
-    assert [text.splitlines()[0] for text in docstrings(path) if PRONOUN.match(text)] == []
+def texts(paths: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    return ((path, text) for path in paths for text in module(path).texts)
 
 
-@pytest.mark.parametrize("path", [*PACKAGE, *CLIENT], ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_sentences_of_the_package_name_their_subjects(path: Path) -> None:
-    assert [match for text in docstrings(path) for match in NAMELESS.findall(" ".join(text.split()))] == []
+def test_docstrings_begin_with_no_pronoun() -> None:
+    found = [(path, text) for path, text in texts([*PACKAGE, *CLIENT, *PROGRAMS]) if PRONOUN.match(text)]
+    assert found == []
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_names_of_tests_begin_with_no_pronoun(path: Path) -> None:
-    functions = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, FUNCTION))
-    assert [function.name for function in functions if TEST_WITHOUT_SUBJECT.match(function.name)] == []
+def test_sentences_of_the_package_name_their_subjects() -> None:
+    found = [
+        (path, match) for path, text in texts([*PACKAGE, *CLIENT]) for match in NAMELESS.findall(" ".join(text.split()))
+    ]
+    assert found == []
+
+
+def test_names_of_tests_begin_with_no_pronoun() -> None:
+    names = [(path, name) for path in PROGRAMS for name in module(path).functions]
+    assert [(path, name) for path, name in names if TEST_WITHOUT_SUBJECT.match(name)] == []
 
 
 def test_a_class_name_is_defined_once() -> None:
-    names = Counter(name for path in [*PACKAGE, *PROGRAMS] for name in class_names(ast.parse(path.read_text()).body))
+    names = Counter(name for path in [*PACKAGE, *PROGRAMS] for name in module(path).classes)
     assert [name for name, count in names.items() if count > 1] == []

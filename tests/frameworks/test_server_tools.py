@@ -86,7 +86,6 @@ def ask(server: ServerProcess, thread: str, said: list[Json], resume: list[Json]
     return events_of(httpx.post(f"http://127.0.0.1:{server.port}/invocations", json=body, timeout=120).content)
 
 
-@pytest.mark.skipif(not STRANDS_PYTHON.exists(), reason=f"{STRANDS_PYTHON} is missing (make test makes it).")
 def test_strands_asks_for_approval_and_runs_the_call_once() -> None:
     agent = "tests.frameworks.equipped_strands_agent:equipped"
     with serving(STRANDS_PYTHON, agent=agent, tools=TOOLS, tool_policy=RULES) as server:

@@ -9,11 +9,18 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from tests.console.driver import PageServer, chromium, serve_page
-from tests.front_ends.driver import Visitor, need_app, previewed
+from tests.front_ends.driver import Visitor, previewed
+from tests.machine import find_program
 
 POLICY = '[{"tool_pattern": "calculate", "policy": "ask"}]'
 
 Visit = Callable[[str], Awaitable[Visitor]]
+
+
+@pytest.fixture(scope="package", autouse=True)
+def npm() -> str:
+    """The program that builds and serves them."""
+    return find_program("npm")
 
 
 @pytest.fixture(scope="package")
@@ -30,7 +37,6 @@ def address_of(server: PageServer) -> Iterator[Callable[[str], str]]:
 
         @cache
         def address_of(app: str) -> str:
-            need_app(app)
             return stack.enter_context(previewed(app, server.url))
 
         yield address_of

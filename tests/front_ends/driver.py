@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.async_api import Locator, Page, expect
 
-from tests.console.driver import ROOT, WAIT_MS, missing
+from tests.console.driver import ROOT, WAIT_MS
 from tests.ports import free_port
 from tests.sockets.process import program_on
 
@@ -31,21 +31,13 @@ def check_out(folder: Path) -> Path:
 
 
 def paste(commands: str, folder: Path) -> str:
-    """Run commands as they are pasted, and return what they print. Skip where there is no npm; fail in CI."""
-    if shutil.which("npm") is None:
-        missing("Node.js with npm is not installed")
+    """Run commands as they are pasted, and return what they print."""
     shell, env = ["bash", "-euo", "pipefail", "-c", commands], {**os.environ, **NPM}
     done = subprocess.run(
         shell, cwd=folder, env=env, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False
     )
     assert done.returncode == 0, f"{commands}\n{done.stdout}\n{done.stderr}"
     return done.stdout
-
-
-def need_app(app: str) -> None:
-    """Skip where a front end is not built; fail in CI."""
-    if shutil.which("node") is None or not (ROOT / "examples" / app / "dist" / "index.html").exists():
-        missing(f"examples/{app} is not built; `make front-ends` builds it")
 
 
 @contextmanager

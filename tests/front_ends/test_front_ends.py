@@ -12,7 +12,7 @@ from playwright.async_api import Browser, expect
 
 from tests.console.driver import PageServer, serve_page
 from tests.front_ends.conftest import Visit
-from tests.front_ends.driver import Visitor, need_app, previewed
+from tests.front_ends.driver import Visitor, previewed
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 in_each = pytest.mark.parametrize("app", ["copilotkit-direct", "copilotkit-runtime", "assistant-ui"])
@@ -187,7 +187,6 @@ def refusing(request: pytest.FixtureRequest) -> Iterator[PageServer]:
 
 @in_each
 async def test_a_busy_thread_is_shown_in_words(browser: Browser, refusing: PageServer, app: str) -> None:
-    need_app(app)
     with previewed(app, refusing.url) as url:
         visitor = Visitor(await browser.new_page())
         await visitor.open(app, url)

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from pathlib import Path
 from uuid import uuid4
 
 import httpx
@@ -11,7 +10,6 @@ import pytest
 from tests.console.driver import ROOT, PageServer
 from tests.docs.documents import BLOCKS, NPM
 from tests.docs.markdown import Block, Document
-from tests.front_ends.driver import need_app
 from tests.ports import free_port
 from tests.sockets.process import program_on
 
@@ -35,7 +33,6 @@ def test_an_example_is_served_by_the_command_that_is_shown(block: Block, server:
     build, serve = block.text.splitlines()
     assert build == "make front-ends"
     command = shlex.split(serve)
-    need_app(Path(command[2]).name)
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
     command += ["--", "--host", "127.0.0.1", "--port", str(port), "--strictPort"]
@@ -56,7 +53,6 @@ def test_the_readme_of_an_example_shows_the_commands_of_the_guide(readme: Docume
 
 @pytest.mark.parametrize("block", RUNTIMES, ids=str)
 def test_the_runtime_of_the_guide_answers_a_page(block: Block, server: PageServer) -> None:
-    need_app("copilotkit-runtime")
     port = free_port()
     script = block.text.replace("http://localhost:8080/", server.url).replace("4000", str(port))
     folder = ROOT / "examples" / "copilotkit-runtime"

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.engine.doubles import Json
-from tests.grpc.clients_on_node import BUF, FOLDER, missing
+from tests.grpc.clients_on_node import BUF, FOLDER
+from tests.machine import find_program
 from tests.requirements import requirement
 from tests.sockets.process import ServerProcess
 
@@ -18,12 +19,8 @@ INVALID_ARGUMENT, CANCELLED, DEADLINE_EXCEEDED = 3, 1, 4
 
 @pytest.fixture(autouse=True)
 def clients() -> None:
-    """The clients, or a reason why the tests are skipped."""
-    reason = missing()
-    if reason is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    """The clients run on Node.js."""
+    find_program("node")
 
 
 def run_command(*command: str) -> subprocess.CompletedProcess[str]:

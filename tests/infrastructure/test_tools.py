@@ -17,6 +17,8 @@ from tests.docs.documents import ROOT
 __all__ = ["no_settings", "project"]
 
 TOOLS = ROOT / ".venv" / "infrastructure" / "bin"
+TERRAFORM = Path("/usr/local/bin/terraform")
+PLUGINS = Path("/opt/tf-plugins")
 
 
 def run(program: str, *arguments: str, folder: Path | None = None) -> None:
@@ -58,6 +60,20 @@ def test_cdk_makes_the_template_of_its_app(project: Path) -> None:
     [made] = (folder / "cdk.out").glob("*.template.json")
     resources, ours = (json.loads(path.read_text())["Resources"] for path in (made, folder / "template.json"))
     assert {name: resources[name] for name in ours} == ours
+
+
+@pytest.mark.skipif(not (TERRAFORM.exists() and PLUGINS.exists()), reason="terraform or its provider is not here")
+def test_terraform_takes_the_role(project: Path) -> None:
+    """The provider that is here, 5.100, has no runtime of AgentCore, and calls the region's name otherwise."""
+    (project / "policy.json").write_text(json.dumps({"Statement": [{"Resource": "${aws:PrincipalTag/team}"}]}))
+    file = emit("terraform", project, FULL) / "main.tf.json"
+    module = json.loads(file.read_text().replace("current.region}", "current.name}"))
+    module["terraform"]["required_providers"]["aws"]["version"] = "5.100.0"
+    module["resource"] = {name: each for name, each in module["resource"].items() if name.startswith("aws_iam_")}
+    del module["output"]
+    file.write_text(json.dumps(module))
+    for arguments in (("init", f"-plugin-dir={PLUGINS}"), ("validate",)):
+        run(str(TERRAFORM), f"-chdir={file.parent}", *arguments, "-no-color")
 
 
 @pytest.mark.parametrize("version", ["1.31", "1.37"])

@@ -10,8 +10,7 @@ from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models import BedrockModel, BedrockOptions, OfflineModel, OpenAIModel, OpenAIOptions
 from agui_container.models.bedrock.request import bedrock_tools
-from agui_container.models.openai.request import wire_name
-from agui_container.models.tool_schemas import DESCRIBED, ProviderTools
+from agui_container.models.tool_schemas import DESCRIBED, MAX_NAME, ProviderTools, wire_name, wire_names
 from agui_container.ports import ContextWindowed, Model
 
 Schema = Mapping[str, Any]
@@ -19,12 +18,22 @@ NUMBER, TEXT = {"type": "number"}, {"type": "string"}
 EMPTY = {"type": "object", "properties": {}}
 
 
+def test_names_fit_stay_apart_are_mapped_back_and_never_change() -> None:
+    names = ["now", "files/read", "files_read", "files.read", "n" * 64, "n" * 65, "n" * 66, "", "日本", "a\ud800"]
+    fits = [wire_name(name) for name in names]
+    assert wire_names(names) == dict(zip(fits, names, strict=True))
+    assert [wire_name(name) for name in fits] == fits
+    assert all(0 < len(name) <= MAX_NAME and name.isascii() for name in fits)
+    assert (fits[0], fits[2], fits[4]) == ("now", "files_read", "n" * 64)
+    assert wire_name("files/read") == "files_read_00b0e825"
+
+
 def spec(parameters: object, name: str = "add", description: str = "Adds.") -> ToolSpec:
     return ToolSpec(name=name, description=description, parameters=parameters)
 
 
 def openai_tools() -> ProviderTools:
-    return ProviderTools(wire_name)
+    return ProviderTools()
 
 
 def converted(tools: ProviderTools, parameters: object) -> tuple[Any, object]:

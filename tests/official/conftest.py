@@ -1,23 +1,19 @@
-"""Gives the tests of this folder the official client, or says that it could not judge."""
+"""Gives the tests of this folder the official client."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
+from tests.machine import find_program
 from tests.official.conversations import ClientTransport, Protobuf, Sse, WebSocket
-from tests.official.judge import Judge, missing
+from tests.official.judge import Judge
 from tests.sockets.process import ServerProcess, serving
 
 
 @pytest.fixture(scope="session")
 def judge() -> Iterator[Judge]:
-    """The official AG-UI client. Skipped on a machine without Node, outside CI."""
-    reason = missing()
-    if reason is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+    """The official AG-UI client, on Node.js."""
+    find_program("node")
     with Judge() as client:
         yield client
 

@@ -6,7 +6,6 @@ Every wait is bounded, and a process that dies or falls silent fails the test th
 import json
 import os
 import queue
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -94,15 +93,6 @@ class Conversation:
     messages: Sequence[Json]
     state: object
     interrupts: Sequence[Json]
-
-
-def missing() -> str | None:
-    """Why the official client cannot judge on this machine, or None."""
-    if shutil.which("node") is None:
-        return "Node.js is not installed: the official AG-UI client did not judge."
-    if not CLIENT.exists():
-        return "tests/js/node_modules is missing (make js installs it): the official AG-UI client did not judge."
-    return None
 
 
 def walk_json(events: Iterable[BaseEvent]) -> bytes:

@@ -72,13 +72,7 @@ def roboto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPr
 @pytest.fixture(params=["roboto-oldest", "roboto"])
 def release(request: pytest.FixtureRequest, roboto_server: ServerProcess) -> Release:
     """Each release. ``make test`` installs them."""
-    found = Release(request.param, roboto_server.port)
-    if not (found.bin / "python").exists():
-        reason = f"{found.bin} is missing (make test makes it): Roboto's package was not tried."
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
+    return Release(request.param, roboto_server.port)
 
 
 @dataclass(frozen=True)

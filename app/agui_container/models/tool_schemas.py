@@ -13,7 +13,7 @@ top-level properties match ``[a-zA-Z0-9_.-]{1,64}``).
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ag_ui.core import Tool as ToolSpec
 from msgspec import Struct
@@ -26,6 +26,11 @@ Schema = dict[str, object]
 COMBINATIONS = ("allOf", "anyOf", "oneOf")
 MOVED = (*COMBINATIONS, "enum", "const", "not")
 """Keywords that no provider takes at the top level of a schema."""
+
+MAX_NAME = 64
+_VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
+_HASH_LENGTH = 8
 
 DESCRIBED = "The arguments must also match this JSON Schema:"
 
@@ -53,16 +58,30 @@ class ToolRefusal(Struct, frozen=True):
     description_limit: int
 
 
+def wire_name(name: str, salt: str = "") -> str:
+    """Return a name itself if providers take it, or else its valid characters and a hash of the whole name."""
+    if not salt and _VALID.fullmatch(name):
+        return name
+    digest = hashlib.sha256(f"{salt}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    return f"{_INVALID.sub('_', name)[: MAX_NAME - _HASH_LENGTH - 1]}_{digest}"
+
+
+def wire_names(names: Iterable[str]) -> dict[str, str]:
+    """Map wire names to names. If two names have the same wire name, the first wins."""
+    by_wire_name: dict[str, str] = {}
+    for name in names:
+        by_wire_name.setdefault(wire_name(name), name)
+    return by_wire_name
+
+
 class ProviderTools:
     """Conversion of tools for one provider, with the memory of those that it has refused.
 
     Args:
-        wire_name: returns the name that is sent for the name of a tool.
         property_name: pattern of the names of properties that the provider takes; None if it takes all.
     """
 
-    def __init__(self, wire_name: Callable[[str], str], property_name: re.Pattern[str] | None = None) -> None:
-        self._wire_name = wire_name
+    def __init__(self, property_name: re.Pattern[str] | None = None) -> None:
         self._property_name = property_name
         self._limits: dict[bytes, int] = {}
         """Limit of the description of a refused tool, 0 if it is left out. A tool that changes is offered again."""
@@ -71,7 +90,7 @@ class ProviderTools:
         """Return the tools to send, by wire name. Of tools with the same wire name the first wins."""
         by_name: dict[str, ToolSpec] = {}
         for tool in tools:
-            by_name.setdefault(self._wire_name(tool.name), tool)
+            by_name.setdefault(wire_name(tool.name), tool)
         limits = {name: self._limits.get(_digest(tool)) for name, tool in by_name.items()} if self._limits else {}
         return {
             name: _shorten(_normalise(tool, self._property_name), limits.get(name))
@@ -91,7 +110,7 @@ class ProviderTools:
         limit = int(found[1]) if found and int(found[1]) < len(sent[name].description) else 0
         if len(self._limits) >= MAX_REMEMBERED:
             self._limits.clear()
-        self._limits[_digest(next(tool for tool in tools if self._wire_name(tool.name) == name))] = limit
+        self._limits[_digest(next(tool for tool in tools if wire_name(tool.name) == name))] = limit
         return ToolRefusal(sent[name].name, limit)
 
 

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Protocol
@@ -69,8 +70,47 @@ class SessionContainer(Protocol):
 ContainerFactory = Callable[[], SessionContainer]
 
 
-class ProcessContainer:
-    """A process, with all that it starts.
+class ProcessGroup(ABC):
+    """A process that leads a group, with all that it starts.
+
+    Attributes:
+        pid: id of the process, None before it is started.
+    """
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.name = "not started"
+        self.pid: int | None = None
+
+    async def freeze(self) -> None:
+        """Send SIGSTOP to the group."""
+        self._signal(signal.SIGSTOP)
+
+    async def thaw(self) -> None:
+        """Send SIGCONT to the group."""
+        self._signal(signal.SIGCONT)
+
+    async def kill(self) -> None:
+        """Send SIGKILL to the group, and wait until the process is gone."""
+        self._signal(signal.SIGKILL)
+        await self.wait()
+
+    @abstractmethod
+    async def wait(self) -> str:
+        """Wait until the process has ended, and return how."""
+
+    def listeners(self) -> Sequence[Listener] | None:
+        """Return the addresses on which the processes of the group listen."""
+        return None if self.pid is None else listeners_of(self.pid)
+
+    def _signal(self, sent: signal.Signals) -> None:
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self.pid, sent)
+
+
+class ProcessContainer(ProcessGroup):
+    """A process of a command.
 
     Args:
         command: program and arguments; ``{port}`` in an argument becomes the port.
@@ -78,8 +118,7 @@ class ProcessContainer:
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self.port = free_port()
-        self.name = "not started"
+        super().__init__()
         self._command = [argument.replace("{port}", str(self.port)) for argument in command]
         self._environment = {**os.environ, **environment, "PORT": str(self.port), "AGUI_PORT": str(self.port)}
         self._process: asyncio.subprocess.Process | None = None
@@ -96,39 +135,18 @@ class ProcessContainer:
             )
         except OSError as error:
             raise ContainerFailure(f"{self._command[0]} cannot be started: {error.strerror}") from None
-        self.name = f"process {self._process.pid}"
+        self.pid = self._process.pid
+        self.name = f"process {self.pid}"
 
     async def wait(self) -> str:
         """Wait for the end of the process."""
         return "not started" if self._process is None else exit_reason(await self._process.wait())
-
-    async def freeze(self) -> None:
-        """Send SIGSTOP to the group."""
-        self._signal(signal.SIGSTOP)
-
-    async def thaw(self) -> None:
-        """Send SIGCONT to the group."""
-        self._signal(signal.SIGCONT)
 
     async def terminate(self) -> None:
         """Send SIGTERM to the process alone, as to process 1 of a container."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
                 self._process.terminate()
-
-    async def kill(self) -> None:
-        """Send SIGKILL to the group, and reap the process."""
-        self._signal(signal.SIGKILL)
-        await self.wait()
-
-    def listeners(self) -> Sequence[Listener] | None:
-        """Return the addresses on which the processes of the group listen."""
-        return None if self._process is None else listeners_of(self._process.pid)
-
-    def _signal(self, sent: signal.Signals) -> None:
-        if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, sent)
 
 
 class DockerContainer:

@@ -14,13 +14,12 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 
 from fastapi import FastAPI
 
-from agui_container.platform.containers import STANDARD_ERROR, ContainerFailure, free_port
-from agui_container.platform.listeners import Listener, listeners_of
+from agui_container.platform.containers import STANDARD_ERROR, ContainerFailure, ProcessGroup
 from agui_container.settings import Settings, SettingsError
 from agui_container.settings_sources import load_settings
 
@@ -75,7 +74,7 @@ class WarmedProcess:
             await self._process.wait()
 
 
-class ForkedContainer:
+class ForkedContainer(ProcessGroup):
     """A fork of the warmed process.
 
     Args:
@@ -83,49 +82,25 @@ class ForkedContainer:
     """
 
     def __init__(self, warmed: WarmedProcess) -> None:
-        self.port = free_port()
-        self.name = "not started"
+        super().__init__()
         self._warmed = warmed
-        self._pid: int | None = None
 
     async def start(self) -> None:
         """Fork the warmed process. Raises ``ContainerFailure``."""
-        self._pid = await self._warmed.fork(self.port)
-        self.name = f"fork {self._pid}"
+        self.pid = await self._warmed.fork(self.port)
+        self.name = f"fork {self.pid}"
 
     async def wait(self) -> str:
         """Wait until the process is gone."""
-        while self._pid is not None and is_alive(self._pid):  # noqa: ASYNC110 - nothing tells the end of a grandchild
+        while self.pid is not None and is_alive(self.pid):  # noqa: ASYNC110 - nothing tells the end of a grandchild
             await asyncio.sleep(POLL_SECONDS)
         return "ended"
 
-    async def freeze(self) -> None:
-        """Send SIGSTOP to the fork's group."""
-        self._signal(signal.SIGSTOP)
-
-    async def thaw(self) -> None:
-        """Send SIGCONT to the fork's group."""
-        self._signal(signal.SIGCONT)
-
     async def terminate(self) -> None:
         """Send SIGTERM to the fork."""
-        if self._pid is not None:
+        if self.pid is not None:
             with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGTERM)
-
-    async def kill(self) -> None:
-        """Send SIGKILL to the fork's group, and wait until the fork is gone."""
-        self._signal(signal.SIGKILL)
-        await self.wait()
-
-    def listeners(self) -> Sequence[Listener] | None:
-        """Return the addresses on which the processes of the group listen."""
-        return None if self._pid is None else listeners_of(self._pid)
-
-    def _signal(self, sent: signal.Signals) -> None:
-        if self._pid is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._pid, sent)
+                os.kill(self.pid, signal.SIGTERM)
 
 
 def is_alive(pid: int) -> bool:

@@ -6,7 +6,8 @@ from ag_ui.core import AssistantMessage, FunctionCall, ToolCall
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models.bedrock import BedrockOptions, CachePlace, Guardrail
-from agui_container.models.bedrock.request import fit_name, request_of
+from agui_container.models.bedrock.request import request_of
+from agui_container.models.tool_schemas import wire_name
 from agui_container.ports import Prompt
 from tests.models.bedrock.doubles import ANSWER, MODEL, BedrockModels, collect_deltas, prompt
 from tests.models.bedrock.rules import broken_rules
@@ -78,7 +79,7 @@ def test_tools_that_are_only_in_the_history_are_described() -> None:
     body = body_of(prompt("a", CALLED, "b"))
     (tool,) = body["toolConfig"]["tools"]
     assert tool == {
-        "toolSpec": {"name": fit_name("old/one"), "inputSchema": {"json": {"type": "object", "properties": {}}}}
+        "toolSpec": {"name": wire_name("old/one"), "inputSchema": {"json": {"type": "object", "properties": {}}}}
     }
     assert [
         spec["toolSpec"]["name"] for spec in body_of(prompt("a", CALLED, tools=["now"]))["toolConfig"]["tools"]
@@ -104,17 +105,8 @@ def test_a_schema_is_an_object_and_a_description_is_not_blank() -> None:
 
 
 def test_no_tool_takes_the_name_of_another() -> None:
-    taken = fit_name("files/read")
+    taken = wire_name("files/read")
     request = request_of(MODEL, BedrockOptions(), prompt(tools=["files/read", taken]))
     assert request.tool_names == {taken: "files/read"}
     config: Any = request.body["toolConfig"]
     assert [tool["toolSpec"]["description"] for tool in config["tools"]] == ["Does files/read."]
-
-
-def test_names_fit_stay_apart_and_never_change() -> None:
-    names = ["now", "files/read", "files_read", "files.read", "n" * 64, "n" * 65, "n" * 66, "", "日本"]
-    fits = [fit_name(name) for name in names]
-    assert len({*fits}) == len(names)
-    assert all(0 < len(name) <= 64 for name in fits)
-    assert (fits[0], fits[2], fits[4]) == ("now", "files_read", "n" * 64)
-    assert fit_name("files/read") == "files_read_00b0e825"

@@ -14,7 +14,7 @@ import pytest
 from ag_ui.core import Tool
 
 from agui_container.models.openai import OpenAIModel, OpenAIOptions, RetryPolicy
-from agui_container.models.openai.request import wire_name
+from agui_container.models.tool_schemas import wire_name
 from agui_container.ports import Prompt
 from agui_container.protocol.errors import ErrorCode
 from tests.models.openai.stream_reader import PROMPT, read_deltas, text_in

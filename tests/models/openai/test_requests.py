@@ -8,7 +8,8 @@ from ag_ui.core import Message, Tool
 from pydantic import TypeAdapter
 
 from agui_container.models.openai import OpenAIOptions
-from agui_container.models.openai.request import MAX_NAME, ToolNames, request_of, wire_name
+from agui_container.models.openai.request import ToolNames, request_of
+from agui_container.models.tool_schemas import wire_name
 from agui_container.ports import Prompt
 from tests.models.openai.conftest import KEY, Models
 from tests.models.openai.server import OpenAIServer, speaks
@@ -16,7 +17,6 @@ from tests.models.openai.stream_reader import PROMPT, data, files, read_deltas
 
 MESSAGES: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
 TOOLS = TypeAdapter(list[Tool])
-LONG = "a_name_of_more_than_sixty_four_characters_which_is_longer_than_any_server_takes"
 
 
 @pytest.mark.parametrize("name", files("requests"))
@@ -70,19 +70,6 @@ def test_a_request_is_the_beginning_of_the_next_one() -> None:
     requests = [request_of("m", Prompt("", prompt.messages[:end]), options) for end in (4, 5)]
     bodies = [json.loads(request.body)["messages"] for request in requests]
     assert bodies[1][: len(bodies[0])] == bodies[0]
-
-
-@pytest.mark.parametrize("name", ["one", "files.read", "", "ü", LONG, LONG + "!", "x" * MAX_NAME, "a\ud800"])
-def test_a_name_is_mapped_and_mapped_back(name: str) -> None:
-    wired = wire_name(name)
-    assert 0 < len(wired) <= MAX_NAME
-    assert wired.isascii()
-    assert wire_name(wired) == wired
-    assert ToolNames([name]).original(wired) == name
-
-
-def test_names_that_look_alike_stay_apart() -> None:
-    assert len({wire_name(name) for name in ("a.b", "a b", "a_b", LONG, LONG + "!", LONG + "?")}) == 6
 
 
 def test_a_tool_cannot_take_the_place_of_an_earlier_one() -> None:

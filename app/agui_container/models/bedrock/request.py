@@ -16,10 +16,9 @@ Rules:
 Source: ConverseStream, Message and ToolResultBlock in the Amazon Bedrock Runtime API reference.
 """
 
-import hashlib
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ag_ui.core import (
@@ -38,31 +37,11 @@ from msgspec import Struct, field
 from agui_container.models.bedrock.media import IN_FAILED_RESULT, Block, MediaConverter, limit_media
 from agui_container.models.bedrock.options import BedrockOptions, CachePlace, Guardrail
 from agui_container.models.bedrock.reasoning_signature import verify_reasoning
-from agui_container.models.tool_schemas import ProviderTools
+from agui_container.models.tool_schemas import ProviderTools, wire_name, wire_names
 from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.protocol.conversation.transcript import has_failed, repeats_error
 from agui_container.protocol.strict_json import parse_finite_json
 from agui_container.runtime.log_values import format_fields
-
-MAX_LENGTH = 64
-_VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
-
-
-def fit_name(name: str, salt: str = "") -> str:
-    """Return the name itself if Bedrock accepts it, or else its valid characters and a hash of the whole name."""
-    if not salt and _VALID.fullmatch(name):
-        return name
-    digest = hashlib.sha256(f"{salt}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return f"{_INVALID.sub('_', name)[: MAX_LENGTH - 9]}_{digest}"
-
-
-def wire_names(names: Iterable[str]) -> dict[str, str]:
-    """Map wire names to names. If two names have the same wire name, the first wins."""
-    by_wire_name: dict[str, str] = {}
-    for name in names:
-        by_wire_name.setdefault(fit_name(name), name)
-    return by_wire_name
 
 
 class CallIds:
@@ -73,10 +52,10 @@ class CallIds:
 
     def new_wire_id(self, call_id: str) -> str:
         """Return a wire id for a call that no other call of the request has."""
-        wire_id, attempts = fit_name(call_id), 0
+        wire_id, attempts = wire_name(call_id), 0
         while wire_id in self._used:
             attempts += 1
-            wire_id = fit_name(call_id, salt=str(attempts))
+            wire_id = wire_name(call_id, salt=str(attempts))
         self._used.add(wire_id)
         return wire_id
 
@@ -225,7 +204,7 @@ def _without_trailing_reasoning(blocks: Sequence[Block]) -> Sequence[Block]:
 
 
 def _tool_use(call: ToolCall, wire_id: str) -> Block:
-    name = fit_name(call.function.name)
+    name = wire_name(call.function.name)
     return {"toolUse": {"toolUseId": wire_id, "name": name, "input": _input(call.function.arguments)}}
 
 
@@ -271,7 +250,7 @@ PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 def bedrock_tools() -> ProviderTools:
     """Return the conversion of tools for Bedrock."""
-    return ProviderTools(fit_name, PROPERTY_NAME)
+    return ProviderTools(PROPERTY_NAME)
 
 
 def request_of(

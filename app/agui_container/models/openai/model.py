@@ -17,7 +17,7 @@ from ag_ui.core import Tool as ToolSpec
 from agui_container.models.context_windows import known_window
 from agui_container.models.openai.failures import ModelFailure, RetryPolicy
 from agui_container.models.openai.opaque_fields import OpaqueFields
-from agui_container.models.openai.request import OpenAIOptions, RequestFormat, ToolNames, request_of, wire_name
+from agui_container.models.openai.request import OpenAIOptions, RequestFormat, ToolNames, request_of
 from agui_container.models.openai.stream_parser import ChatStreamParser
 from agui_container.models.tool_schemas import MAX_REFUSALS, ProviderTools
 from agui_container.ports import Delta, Prompt
@@ -83,7 +83,7 @@ class OpenAIModel:
         self._retry_policy = retry_policy or RetryPolicy()
         self._format = RequestFormat(self._options.reasoning_field, OpaqueFields(f"{self._url} {model}"))
         self._learns_reasoning = self._options.reasoning_field is None
-        self._tools = ProviderTools(wire_name)
+        self._tools = ProviderTools()
         self._transport: EventTransport | None = None
         self._open_lock = asyncio.Lock()
 

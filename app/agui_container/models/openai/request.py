@@ -17,9 +17,7 @@ Source: "Create chat completion" in the OpenAI API reference.
 """
 
 import base64
-import hashlib
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -55,33 +53,17 @@ from agui_container.models.media import (
     is_text,
 )
 from agui_container.models.openai.opaque_fields import OpaqueFields
-from agui_container.models.tool_schemas import ProviderTools
+from agui_container.models.tool_schemas import ProviderTools, wire_name, wire_names
 from agui_container.ports import MediaDroppedDelta, Prompt
 from agui_container.protocol.conversation.transcript import has_failed
 from agui_container.protocol.strict_json import parse_finite_json
-
-MAX_NAME = 64
-_VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
-_HASH_LENGTH = 8
-
-
-def wire_name(name: str) -> str:
-    """Return the name that is sent to the server."""
-    if _VALID.fullmatch(name):
-        return name
-    digest = hashlib.sha256(name.encode(errors="replace")).hexdigest()[:_HASH_LENGTH]
-    return f"{_INVALID.sub('_', name)[: MAX_NAME - _HASH_LENGTH - 1]}_{digest}"
 
 
 class ToolNames:
     """Names of the tools of one prompt."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._originals: dict[str, str] = {}
-        for name in names:
-            # The first wins, because this server's own tools come before those of clients.
-            self._originals.setdefault(wire_name(name), name)
+        self._originals = wire_names(names)  # the first wins: this server's own tools come before those of clients
 
     def original(self, name: str) -> str:
         """Return the tool's own name for a wire name. A name that no tool has stays as it is."""
@@ -274,7 +256,7 @@ def request_of(
     ``tools`` are the prompt's tools in the form that providers take, by wire name.
     """
     wire_format = wire_format or RequestFormat(options.reasoning_field)
-    tools = ProviderTools(wire_name).convert(prompt.tools) if tools is None else tools
+    tools = ProviderTools().convert(prompt.tools) if tools is None else tools
     body: dict[str, object] = {"model": model}
     if wire_format.has_usage:
         body["stream_options"] = {"include_usage": True}
