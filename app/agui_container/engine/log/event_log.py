@@ -66,7 +66,7 @@ class EventLog:
         """Size of the run by the events it has produced."""
         self._run_bytes = memory.run_bytes
         self.quota = memory.quota
-        """What the identity of the run has in use."""
+        """Amounts that the identity of the run has in use."""
         self._amounts = memory.quota.amounts(Limit.LOG_BYTES)
         self._flusher = flusher
         self._on_flush = on_flush
