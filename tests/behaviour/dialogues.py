@@ -60,7 +60,7 @@ class Reply:
 
     @property
     def received(self) -> str:
-        """Everything, as text."""
+        """All output, as text."""
         return "".join(map(str, self.messages))
 
 
