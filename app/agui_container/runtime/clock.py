@@ -8,8 +8,9 @@ from collections.abc import Callable
 class SystemClock:
     """``Clock`` of the operating system and the event loop."""
 
-    time = staticmethod(time.time)
-    """Return the seconds since the Unix epoch."""
+    def time(self) -> float:
+        """Return the seconds since the Unix epoch."""
+        return time.time()
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call ``callback`` on the event loop after ``delay`` seconds."""
