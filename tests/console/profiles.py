@@ -19,6 +19,9 @@ NEW_USER = """(wire) => {
 }"""
 
 
+REFUSED = "net::ERR_CONNECTION_REFUSED"
+
+
 class Profile:
     """One browser profile."""
 
@@ -30,8 +33,9 @@ class Profile:
         context.on("weberror", lambda caught: self.complaints.texts.append(str(caught.error)))
 
     def _listen(self, message: ConsoleMessage) -> None:
-        is_look = message.location["url"].endswith("/ping")  # an idle page asks a server that may have ended
-        if message.type == "error" and not is_look:
+        # A tab is closed after the server of its test, which it may ask meanwhile.
+        is_late = message.location["url"].endswith("/ping") or REFUSED in message.text
+        if message.type == "error" and not is_late:
             self.complaints.texts.append(message.text)
 
     async def open(self, address: str, *, wire: str = "sse") -> User:
