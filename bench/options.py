@@ -16,7 +16,7 @@ class Options:
     paced_rounds: int = 5
     paced_seconds: float = 8.0
     abreast_rounds: int = 4
-    sockets: int = 2_000
+    sockets: int = 1_900
     starts: int = 9
     probes: int = 100
     load_rounds: int = 3
