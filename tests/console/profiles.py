@@ -19,9 +19,6 @@ NEW_USER = """(wire) => {
 }"""
 
 
-REFUSED = "net::ERR_CONNECTION_REFUSED"
-
-
 class Profile:
     """One browser profile."""
 
@@ -33,9 +30,7 @@ class Profile:
         context.on("weberror", lambda caught: self.complaints.texts.append(str(caught.error)))
 
     def _listen(self, message: ConsoleMessage) -> None:
-        # A tab is closed after the server of its test, which it may ask meanwhile.
-        is_late = message.location["url"].endswith("/ping") or REFUSED in message.text
-        if message.type == "error" and not is_late:
+        if message.type == "error":
             self.complaints.texts.append(message.text)
 
     async def open(self, address: str, *, wire: str = "sse") -> User:

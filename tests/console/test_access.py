@@ -378,6 +378,7 @@ async def test_title_and_accent_are_settings_and_a_pale_accent_stays_readable(vi
         await expect(send).to_have_css("background-color", "rgb(255, 225, 77)")
         await expect(send).to_have_css("color", "rgb(17, 17, 19)")
         assert await user.violations() == []
+        await user.page.close()
 
 
 async def test_a_browser_without_idle_time_loads_the_rest_of_the_program_as_well(visit: Visit, assistant: str) -> None:

@@ -100,6 +100,7 @@ async def test_arguments_of_a_call_are_shown_while_they_stream(visit: Visit) -> 
             is_shown.release()
         await user.is_done()
         await expect(call.locator(".call-phase")).to_contain_text("ms")
+        await user.page.close()
 
 
 async def test_reasoning_and_calls_show_how_long_they_take(visit: Visit) -> None:
@@ -132,6 +133,7 @@ async def test_reasoning_and_calls_show_how_long_they_take(visit: Visit) -> None
         is_shown.release()
         await user.is_done()
         await expect(call).to_have_text("7.1 s")
+        await user.page.close()
 
 
 async def test_actions_of_former_messages_are_shown_where_the_pointer_is(visit: Visit, assistant: str) -> None:
@@ -346,3 +348,4 @@ async def test_something_moves_while_a_text_that_is_open_pauses(visit: Visit) ->
         is_seen.set()
         await user.is_done()
         await expect(user.page.locator(".working")).to_have_count(0)
+        await user.page.close()

@@ -107,6 +107,7 @@ async def test_the_use_of_the_context_is_one_line_beside_a_choice_of_models_on_a
         meter = user.page.locator(".context-meter")
         await expect(meter).to_have_text("Context3 %")
         assert await meter.evaluate(IS_ONE_LINE)
+        await user.page.close()
 
 
 @over_both
@@ -153,6 +154,7 @@ async def test_the_top_bar_shows_the_title_the_agent_and_the_model_at_every_widt
         await expect(user.page.get_by_label("Agent")).to_be_visible()
         await expect(user.page.get_by_label("Model")).to_be_visible()
         assert await user.page.evaluate(CUT) == []
+        await user.page.close()
 
 
 async def test_the_top_bar_of_a_phone_names_the_agent_and_the_model(visit: Visit, assistant: str) -> None:

@@ -1,6 +1,7 @@
 """The first visit: what it loads, and how its work is divided. ``make bench`` measures how soon it can be used."""
 
 import re
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -43,8 +44,10 @@ async def test_the_first_visit_loads_little_and_colours_formulas_and_diagrams_lo
         async with no_long_task(page):
             await page.goto(scripted)
             await expect(user.composer).to_be_focused()
-        addresses = {request.url for request in requests}  # a page that loads slowly asks for some of them again
+        addresses = Counter(request.url for request in requests)
         assert len(addresses) <= FIRST_VISIT_REQUESTS, addresses
+        # A page that loads slowly asks for threads and health again, and never for a file.
+        assert {times for address, times in addresses.items() if "/console/" in address} == {1}, addresses
         await user.say("hello")
         await user.reads("Hello.")
         await user.is_done()

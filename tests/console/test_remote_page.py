@@ -76,7 +76,7 @@ async def page(runtime: str) -> AsyncIterator[str]:
 
 @requirement("terminal.web")
 @over_both
-async def test_a_user_talks_with_a_deployed_agent_on_the_page(visit: Visit, page: str) -> None:
+async def test_a_user_talks_with_a_deployed_agent_on_the_page(page: str, visit: Visit) -> None:
     user = await visit(page)
     await expect(user.page.locator(".answerer")).to_contain_text("offline model")
     await user.say("calculate 6*7")

@@ -66,7 +66,7 @@ BREAKABLE = """
 
 
 async def test_a_server_that_dies_in_a_stream_and_comes_back_loses_no_text_that_was_shown(
-    visit: Visit, lasting: PageServer
+    lasting: PageServer, visit: Visit
 ) -> None:
     users = [await visit(lasting.url, wire=wire) for wire in ("sse", "websocket")]
     for user in users:
@@ -112,7 +112,7 @@ async def test_a_page_without_its_server_says_so_until_the_server_is_back(visit:
     user.expect_complaints(*NO_NETWORK)
 
 
-async def test_an_idle_page_notices_that_its_server_has_ended(visit: Visit, lasting: PageServer) -> None:
+async def test_an_idle_page_notices_that_its_server_has_ended(lasting: PageServer, visit: Visit) -> None:
     user = await visit(lasting.url)
     await expect(user.page.get_by_text("Your chats will be here.")).to_be_visible()
     lasting.kill()

@@ -45,7 +45,7 @@ async def sign_in(user: User) -> None:
 
 
 @over_both
-async def test_a_user_signs_in_and_the_token_is_kept_in_memory_only(visit: Visit, guarded: str) -> None:
+async def test_a_user_signs_in_and_the_token_is_kept_in_memory_only(guarded: str, visit: Visit) -> None:
     user = await visit(guarded)
     user.expect_complaints("401")
     await sign_in(user)
@@ -61,7 +61,7 @@ async def test_a_user_signs_in_and_the_token_is_kept_in_memory_only(visit: Visit
 
 
 @over_both
-async def test_signing_in_comes_back_to_the_thread_that_was_shown(visit: Visit, guarded: str) -> None:
+async def test_signing_in_comes_back_to_the_thread_that_was_shown(guarded: str, visit: Visit) -> None:
     user = await visit(guarded)
     user.expect_complaints("401")
     await sign_in(user)
@@ -75,7 +75,7 @@ async def test_signing_in_comes_back_to_the_thread_that_was_shown(visit: Visit, 
     await expect(user.page.get_by_role("button", name="Sign in").first).to_be_visible()
 
 
-async def test_an_answer_that_the_page_did_not_ask_for_gets_no_token(visit: Visit, guarded: str) -> None:
+async def test_an_answer_that_the_page_did_not_ask_for_gets_no_token(guarded: str, visit: Visit) -> None:
     user = await visit(guarded)
     user.expect_complaints("401")
     await user.page.evaluate("""sessionStorage["agui.sign-in"] = '{"state": "mine", "verifier": "v", "hash": ""}'""")
@@ -97,6 +97,7 @@ async def test_without_its_issuer_the_page_is_served_without_the_button(visit: V
         user = await visit(f"{address}/")
         user.expect_complaints("401")
         await expect(user.page.get_by_role("button", name="Sign in")).to_have_count(0)
+        await user.page.close()
 
 
 async def test_a_client_id_needs_tokens() -> None:

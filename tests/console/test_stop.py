@@ -12,7 +12,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
 @over_both
-async def test_a_stop_that_no_server_answers_says_so(visit: Visit, lasting: PageServer, wire: str) -> None:
+async def test_a_stop_that_no_server_answers_says_so(lasting: PageServer, visit: Visit, wire: str) -> None:
     user = await visit(lasting.url, wire=wire)
     await user.page.clock.install()
     await user.page.reload()

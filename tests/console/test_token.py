@@ -49,7 +49,7 @@ async def enter(user: User, token: str) -> None:
 
 
 @over_both
-async def test_a_token_is_sent_and_not_kept(visit: Visit, guarded: str, token: str) -> None:
+async def test_a_token_is_sent_and_not_kept(guarded: str, token: str, visit: Visit) -> None:
     user = await visit(guarded)
     await enter(user, token)
     await user.say("calculate 6*7")
@@ -66,7 +66,7 @@ async def test_a_token_is_sent_and_not_kept(visit: Visit, guarded: str, token: s
 
 
 @over_both
-async def test_a_run_without_a_token_is_refused_at_once(visit: Visit, guarded: str) -> None:
+async def test_a_run_without_a_token_is_refused_at_once(guarded: str, visit: Visit) -> None:
     user = await visit(guarded)
     await user.say("calculate 6*7")
     await expect(user.conversation.get_by_role("alert")).to_contain_text("UNAUTHORIZED")
@@ -78,7 +78,7 @@ async def test_a_run_without_a_token_is_refused_at_once(visit: Visit, guarded: s
 
 @over_both
 async def test_a_run_is_copied_as_curl_with_a_variable_in_place_of_the_token(
-    visit: Visit, guarded: str, token: str
+    guarded: str, token: str, visit: Visit
 ) -> None:
     user = await visit(guarded)
     await enter(user, token)
