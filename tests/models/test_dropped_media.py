@@ -32,7 +32,7 @@ from agui_container.ports import Model, Tool
 from agui_container.testing import run_agent
 from agui_container.tools.function_tool import FunctionTool
 from tests.contexts import of_type, run_input, types
-from tests.models.bedrock.doubles import ANSWER, MODEL, Pauses, as_nobody
+from tests.models.bedrock.doubles import ANSWER, MODEL, Pauses, as_nobody, threads_gone
 from tests.models.bedrock.server import BedrockResponse
 from tests.models.bedrock.server import wire_server as bedrock_server
 from tests.models.openai.server import OpenAIResponse, refuses, speaks, sse
@@ -179,6 +179,7 @@ async def test_a_question_of_nothing_but_an_unusable_part_is_refused_whatever_th
     )
     (error,) = of_type(events, RunErrorEvent)
     assert error.code == "VALIDATION_ERROR"
+    await threads_gone()
     assert provider.requests() == []
 
 

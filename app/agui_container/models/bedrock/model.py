@@ -1,25 +1,27 @@
 """The Bedrock model: each call runs in a thread and is retried until its first delta.
 
-Rules: everything slow (building the request, finding credentials, connecting, reading) happens in the thread. A
-cancelled caller returns at once, and the read of its answer is aborted. A call is retried only if it has yielded no
-delta, so no output appears twice.
+Rules: everything slow (building the request, finding credentials, connecting, reading) happens in threads. Dropped
+parts are reported between building and sending the request, so a caller that ends there pays for no call. A cancelled
+caller returns at once, and the read of its answer is aborted. A call is retried only if it has yielded no other delta,
+so no output appears twice.
 """
 
 import logging
 import threading
 from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from ag_ui.core import Tool as ToolSpec
 
 from agui_container.models.bedrock.client import BedrockClient, BedrockEvents
 from agui_container.models.bedrock.failures import Pause, StreamFault, backoff, failure_of, may_retry, wait_seconds_of
 from agui_container.models.bedrock.options import BedrockOptions
-from agui_container.models.bedrock.request import bedrock_tools, request_of
+from agui_container.models.bedrock.request import Request, bedrock_tools, request_of
 from agui_container.models.bedrock.stream_parser import BedrockStreamParser
 from agui_container.models.context_windows import known_window
 from agui_container.models.tool_schemas import MAX_REFUSALS
-from agui_container.ports import Delta, MediaDroppedDelta, Prompt
+from agui_container.ports import Delta, Prompt
 from agui_container.protocol.errors import ErrorCode
 from agui_container.runtime.daemon_threads import DaemonThreadPool, ThreadPoolBusy, ThreadStream
 from agui_container.runtime.log_values import format_fields
@@ -59,10 +61,13 @@ class BedrockModel:
         while True:
             has_output, tools = False, self._tools.convert(prompt.tools)
             try:
-                with self._start_call(prompt, tools) as deltas:
+                request = await self._build_request(prompt, tools)
+                for report in request.dropped:
+                    yield report
+                with self._start_call(request) as deltas:
                     while await deltas.wait_for_items():
                         for delta in deltas.take_items():
-                            has_output = has_output or not isinstance(delta, MediaDroppedDelta)
+                            has_output = True
                             yield delta
             except Exception as error:  # noqa: BLE001 - failure_of knows every exception
                 if not has_output and changes < MAX_REFUSALS and self._leaves_out_tool(error, prompt.tools, tools):
@@ -74,9 +79,15 @@ class BedrockModel:
             await self._pause(attempt)
             attempt += 1
 
+    async def _build_request(self, prompt: Prompt, tools: Tools) -> Request:
+        try:
+            return await self._threads.call("request", partial(request_of, self.name, self._options, prompt, tools))
+        except ThreadPoolBusy as error:
+            raise StreamFault("busy") from error
+
     @contextmanager
-    def _start_call(self, prompt: Prompt, tools: Tools) -> Iterator[ThreadStream[Delta]]:
-        call = _BedrockCall(self._client, self.name, self._options, prompt, tools)
+    def _start_call(self, request: Request) -> Iterator[ThreadStream[Delta]]:
+        call = _BedrockCall(self._client, self.name, request)
         try:
             deltas = self._threads.stream("model", call.run)
         except ThreadPoolBusy as error:
@@ -112,14 +123,10 @@ class BedrockModel:
 class _BedrockCall:
     """One attempt of a call. ``run`` is called in the thread, ``abort`` on the event loop."""
 
-    def __init__(
-        self, client: BedrockClient, model_id: str, options: BedrockOptions, prompt: Prompt, tools: Tools
-    ) -> None:
+    def __init__(self, client: BedrockClient, model_id: str, request: Request) -> None:
         self._client = client
         self._model_id = model_id
-        self._options = options
-        self._prompt = prompt
-        self._tools = tools
+        self._request = request
         self._lock = threading.Lock()
         self._events: BedrockEvents | None = None
         self._aborted = False
@@ -148,10 +155,8 @@ class _BedrockCall:
 
     def _read_deltas(self) -> Generator[Delta, None, None]:
         """Send the request and yield the deltas of the answer."""
-        request = request_of(self._model_id, self._options, self._prompt, self._tools)
-        yield from request.dropped
-        parser = BedrockStreamParser(self._model_id, request.tool_names)
-        if not self._open(self._client.converse(request.body)):
+        parser = BedrockStreamParser(self._model_id, self._request.tool_names)
+        if not self._open(self._client.converse(self._request.body)):
             return
         try:
             yield from self._deltas(parser)
