@@ -7,7 +7,7 @@ Rules:
 - Only inline data is sent. A URL would make the provider fetch an address that a stranger chose, and a file handle is
   valid only for its issuer. Parts that servers would refuse are not sent either, because they stay in the history:
   data that is no base64, and image formats that some servers cannot read. The model reads a note in place of each
-  omitted part, and the log has a warning.
+  omitted part, and the log has a warning. Blank text of the user is left out without a note.
 - Calls get new ids, numbered through the conversation. Nine letters and digits satisfy the strictest server (Mistral).
   The ids are the same in every request, so a provider's prompt cache stays valid.
 - A valid tool name stays as it is. Any other name loses its invalid characters and gets a hash of the original. So the
@@ -136,11 +136,16 @@ _AUDIO_FORMATS = {
 
 
 def user_content(message: UserMessage, dropped: DroppedMedia) -> str | list[Json]:
-    """Return the content of a user message. Without media it is one string, which every server understands."""
+    """Return the content of a user message; empty if it is blank.
+
+    Without media it is one string, which every server understands.
+    """
     if isinstance(message.content, str):
-        return message.content
+        return message.content if message.content.strip() else ""
     parts: list[Json] = []
     for index, part in enumerate(message.content):
+        if isinstance(part, TextPart) and not part.text.strip():
+            continue
         media = {"type": "text", "text": text} if (text := _text(part)) is not None else _media(part)
         if isinstance(media, str):
             media = {"type": "text", "text": dropped.drop(message.id, index, part, media)}
@@ -318,8 +323,9 @@ def _last_role(messages: Sequence[Json]) -> object:
 
 def _text_message(message: Message, last_role: object, dropped: DroppedMedia) -> Sequence[Json]:
     if isinstance(message, UserMessage):
+        content = user_content(message, dropped)
         gap = ({"role": "assistant", "content": SILENCE},) if last_role == "tool" else ()
-        return *gap, {"role": "user", "content": user_content(message, dropped)}
+        return (*gap, {"role": "user", "content": content}) if content else ()
     if isinstance(message, (SystemMessage, DeveloperMessage)):
         # Only OpenAI knows the role "developer", and it treats "system" as the same.
         return ({"role": "system", "content": message.content},)
