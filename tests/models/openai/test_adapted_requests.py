@@ -179,6 +179,20 @@ async def test_a_server_that_refuses_reasoning_gets_none(wire: OpenAIServer, mod
     assert ["reasoning_content" in str(body["messages"]) for body in requests] == [False, True, False, False]
 
 
+async def test_a_server_that_misses_the_reasoning_that_another_process_got_is_sent_it(
+    wire: OpenAIServer, models: Models
+) -> None:
+    wire.gives(thinks("reasoning_content"), speaks("42"))
+    history = await run_calculation(models())
+    missing = {"error": {"message": "Missing `reasoning_content` field in the assistant message at index 2"}}
+    wire.gives(refuses(400, missing), speaks("Yes."), speaks("Yes."))
+    model = models()
+    for _ in range(2):
+        await run_calculation(model, *history, *run_input("Sure?").messages)
+    requests: list[Any] = [request.json for request in wire.requests[2:]]
+    assert ["reasoning_content" in str(body["messages"]) for body in requests] == [False, True, True]
+
+
 # --- symbols in two chunks --------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """A refusal or a broken connection becomes a code, a safe sentence, a retry or none, and one line in the log."""
 
+import json
 import logging
 import re
 from base64 import b64encode
@@ -183,9 +184,17 @@ def test_a_wait_is_read_in_the_words_of_an_error(text: str) -> None:
     assert retry_after_words(text) == pytest.approx(WORDS[text])
 
 
-async def test_a_client_is_told_the_wait_that_a_server_named_in_words(wire: OpenAIServer, models: Models) -> None:
+@pytest.mark.parametrize("place", ["status", "stream", "json"])
+async def test_a_client_is_told_the_wait_that_a_server_named_in_words(
+    place: str, wire: OpenAIServer, models: Models
+) -> None:
     said = {"error": {"message": "Rate limit reached. Please try again in 1m1.5s.", "code": "rate_limit_exceeded"}}
-    wire.gives(refuses(429, said))
+    answers = {
+        "status": refuses(429, said),
+        "stream": OpenAIResponse(sse(said)),
+        "json": OpenAIResponse([json.dumps(said).encode()]),
+    }
+    wire.gives(answers[place])
     [error] = of_type(await run_agent(Assistant(models()), run_input("hi")), RunErrorEvent)
     assert (error.code, (error.metadata or {}).get("retryAfter")) == ("MODEL_THROTTLED", 62)
 

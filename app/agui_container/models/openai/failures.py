@@ -13,8 +13,10 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic_core import from_json
 
+from agui_container.models.retry_after import retry_after_words
 from agui_container.models.tool_schemas import names_tool
 from agui_container.protocol.errors import AppError, ErrorCode
 
@@ -44,12 +46,14 @@ class ErrorBody(Struct, frozen=True):
         text: its message.
         status: the HTTP status that it names, if any.
         field: the field of the request that it names, if any.
+        wait_seconds: the seconds that its words ask to wait, if any.
     """
 
     codes: str = ""
     text: str = ""
     status: int | None = None
     field: str = ""
+    wait_seconds: float | None = None
 
     @property
     def reason(self) -> str:
@@ -126,7 +130,8 @@ _THREE_DIGITS = re.compile("[0-9]{3}")
 def failure_of(status: int | None, error_body: ErrorBody, retry_after: float | None = None) -> ModelFailure:
     """Return the failure that an HTTP status and an error object mean.
 
-    ``status`` is None for an error inside a stream; then the status in the error object counts, if there is one.
+    ``status`` is None for an error inside a stream; then the status in the error object counts, if there is one. So do
+    the words of the error object, if the server is busy and ``retry_after``, the wait of its headers, is None.
     """
     status = status or error_body.status
     code, is_retryable = _code_and_retry(status, error_body.codes)
@@ -136,12 +141,10 @@ def failure_of(status: int | None, error_body: ErrorBody, retry_after: float | N
         pass  # a tool is too long, not the conversation
     elif status not in _NEVER_TOO_LONG and _TOO_LONG.search(f"{error_body.codes} {error_body.text}"):
         code, is_retryable = ErrorCode.MODEL_CONTEXT_EXCEEDED, False
-    return ModelFailure(
-        code,
-        is_retryable=is_retryable,
-        retry_after=retry_after,
-        error_body=ErrorBody(error_body.codes, error_body.text, status, error_body.field),
-    )
+    if retry_after is None and code is ErrorCode.MODEL_THROTTLED:
+        retry_after = error_body.wait_seconds
+    error_body = replace(error_body, status=status)
+    return ModelFailure(code, is_retryable=is_retryable, retry_after=retry_after, error_body=error_body)
 
 
 def _code_and_retry(status: int | None, codes: str) -> tuple[ErrorCode, bool]:
@@ -161,7 +164,7 @@ def parse_error_body(body: bytes) -> ErrorBody:
     try:
         value: object = from_json(body)
     except ValueError:
-        return ErrorBody(text=body[:MAX_LOGGED].decode(errors="replace"))
+        return _error_text(body.decode(errors="replace"))
     return parse_error(value)
 
 
@@ -171,7 +174,7 @@ def parse_error(value: object) -> ErrorBody:
         value = value[0]
     inner = value.get("error") or value if isinstance(value, dict) else value
     if not isinstance(inner, dict):
-        return ErrorBody(text=str(inner)[:MAX_LOGGED])
+        return _error_text(str(inner))
     codes = [inner.get(name) for name in ("code", "type", "status")]
     statuses = filter(None, map(_http_status, codes))
     return ErrorBody(
@@ -179,7 +182,12 @@ def parse_error(value: object) -> ErrorBody:
         text=str(inner.get("message") or inner.get("detail") or inner)[:MAX_LOGGED],
         status=next(statuses, None),
         field=str(inner.get("param") or "")[:MAX_LOGGED_START],
+        wait_seconds=retry_after_words(str(inner)),
     )
+
+
+def _error_text(text: str) -> ErrorBody:
+    return ErrorBody(text=text[:MAX_LOGGED], wait_seconds=retry_after_words(text))
 
 
 def _http_status(code: object) -> int | None:

@@ -108,7 +108,7 @@ class OpenAIModel:
                         yield delta
             except ModelFailure as failure:
                 may_change = not has_output and changes < MAX_REFUSALS
-                is_changed = may_change and self._leave_out_refused(failure, request.body, prompt.tools, tools)
+                is_changed = may_change and self._adapt(failure, request.body, prompt.tools, tools)
                 wait = 0 if is_changed else None if has_output else self._retry_policy.wait(failure, attempt)
                 self._log_failure(failure, attempt, wait)
                 if wait is None:
@@ -144,16 +144,23 @@ class OpenAIModel:
         for delta in parser.finish():
             yield delta
 
-    def _leave_out_refused(
+    def _adapt(
         self, failure: ModelFailure, body: bytes, tools: Sequence[ToolSpec], sent: Mapping[str, ToolSpec]
     ) -> bool:
-        """Leave the part that the server refused out of this and later requests. Return False if it named none."""
+        """Leave the part that the server refused out of this and later requests. Return False if it named none.
+
+        A server that names the field of reasoning that it was not sent misses it: its own, which another process got.
+        """
         if failure.refuses(USAGE_FIELD) and USAGE_REQUEST in body:
             self._format.has_usage = False
             return True
-        if self._options.reasoning_field is None and failure.refuses(REASONING_FIELD) and REASONING_REQUEST in body:
-            self._format.reasoning_field, self._learns_reasoning = None, False
-            return True
+        if self._learns_reasoning and failure.refuses(REASONING_FIELD):
+            if REASONING_REQUEST in body:
+                self._format.reasoning_field, self._learns_reasoning = None, False
+                return True
+            if self._format.reasoning_field is None:
+                self._format.reasoning_field = REASONING_FIELD
+                return True
         is_refusal = failure.code is ErrorCode.MODEL_REJECTED
         refusal = self._tools.learn(failure.error_body.reason, tools, sent) if is_refusal else None
         if refusal is None:

@@ -215,7 +215,8 @@ class OpenAIOptions:
         body: additional fields (``temperature``, ``max_tokens``, ``reasoning_effort``, …). None removes a field.
         headers: additional headers. They may contain keys, so ``repr`` leaves them out.
         reasoning_field: field of assistant messages in which the server expects its earlier reasoning. If None,
-            reasoning is sent in ``reasoning_content`` once the server has sent it there. If empty, it is not sent.
+            reasoning is sent in ``reasoning_content`` once the server has sent it there, or has named it as missing. If
+            empty, it is not sent.
         context_window: tokens of the model's context window, for clients. None means the known one of the model.
     """
 

@@ -31,7 +31,7 @@ from agui_container.models.openai.failures import (
     unreadable_answer,
     web_page,
 )
-from agui_container.models.retry_after import retry_after, retry_after_words
+from agui_container.models.retry_after import retry_after
 from agui_container.protocol.errors import ErrorCode
 
 MAX_EVENT = 16_000_000
@@ -237,10 +237,7 @@ class Transport:
 
 async def _error_response(response: httpx.Response) -> ModelFailure:
     body = await _start_of(response, MAX_ERROR_BODY)
-    wait = retry_after(response.headers)
-    if wait is None and response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-        wait = retry_after_words(body.decode(errors="replace"))
-    return failure_of(response.status_code, parse_error_body(body), wait)
+    return failure_of(response.status_code, parse_error_body(body), retry_after(response.headers))
 
 
 async def _start_of(response: httpx.Response, limit: int) -> bytes:
