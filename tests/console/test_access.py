@@ -247,6 +247,26 @@ async def test_no_key_after_the_one_that_searches_is_written_elsewhere(visit: Vi
     assert focused == "thread-search"
 
 
+async def test_a_new_chat_does_not_take_the_focus_from_a_search_that_begins_right_after_it(
+    visit: Visit, assistant: str
+) -> None:
+    user = await visit(assistant)
+    await user.say("stream 1")
+    await user.is_done()
+    focused = await user.page.get_by_role("button", name="New chat", exact=True).evaluate(
+        """async (button) => {
+            const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+            button.click();
+            await new Promise((resolve) => queueMicrotask(() => queueMicrotask(resolve)));
+            button.dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true }));
+            await frame();
+            await frame();
+            return document.activeElement.id;
+        }"""
+    )
+    assert focused == "thread-search"
+
+
 @over_both
 async def test_screen_readers_are_told_what_happens(visit: Visit, assistant: str) -> None:
     user = await visit(assistant)

@@ -1,6 +1,6 @@
 /** An approval inside its tool call: approve it, edit its arguments, or deny it. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { answerOf, type Draft, FieldError } from "../forms/answer";
 import { formSchema, namedArguments, parseArguments } from "../forms/arguments";
 import { formOf } from "../forms/fields";
@@ -43,7 +43,7 @@ export function ApprovalCard(props: ApprovalCardProps) {
     setMode(next);
     card.current?.focus();
   };
-  useEffect(() => card.current?.querySelector<HTMLElement>("textarea, input, select")?.focus(), [mode]);
+  useLayoutEffect(() => card.current?.querySelector<HTMLElement>("textarea, input, select")?.focus(), [mode]);
   useEffect(() => {
     if (mode === "ask") return;
     openSteps.update((count) => count + 1);
@@ -123,7 +123,7 @@ function ArgumentsForm({ argumentsText, parameters, onDecide, onBack }: Approval
   const [text, setText] = useState<string | null>(form === undefined ? pretty(argumentsText) : null);
   const [error, setError] = useState<FieldError | null>(null);
   const element = useRef<HTMLFormElement>(null);
-  useEffect(() => element.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus(), [error]);
+  useLayoutEffect(() => element.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus(), [error]);
   /** Do something with the edited arguments, or say what is wrong with them. */
   const check = (use: (edited: Record<string, unknown>) => void) => {
     try {

@@ -1,6 +1,6 @@
 /** The text field of the chat. Enter sends, or begins a line on a touch screen; Shift+Enter begins a line. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Attachment, contentOf, excess, type RefusedFile, readFiles, size } from "../attachments";
 import { chat, isLoaded, isRunning, send, sendQueued, stop } from "../chat";
 import { queueOf, queues, setQueue } from "../message-queue";
@@ -23,7 +23,8 @@ export function Composer() {
   const isTouch = useMedia(TOUCH);
   const area = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  // The focus moves before the next key, which may be the one that searches.
+  useLayoutEffect(() => {
     area.current?.focus();
     setAttachments([]);
     setRefused([]);

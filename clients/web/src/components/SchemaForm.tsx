@@ -1,7 +1,7 @@
 /** A form made of an interrupt's `responseSchema`, with the link that it asks the user to follow, if any. */
 
 import type { Interrupt } from "@ag-ui/core";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { answerOf, type Draft, FieldError } from "../forms/answer";
 import { formOf, isGroup } from "../forms/fields";
 import { Fields } from "./Fields";
@@ -22,7 +22,7 @@ export function SchemaForm({ interrupt, onSubmit, onCancel }: SchemaFormProps) {
   const [error, setError] = useState<FieldError | null>(null);
   const element = useRef<HTMLFormElement>(null);
   useQuestionFocus(element);
-  useEffect(() => element.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus(), [error]);
+  useLayoutEffect(() => element.current?.querySelector<HTMLElement>("[aria-invalid]")?.focus(), [error]);
   const submit = (event: Event) => {
     event.preventDefault();
     try {
